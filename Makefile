@@ -1,0 +1,47 @@
+# `make demo` and `make test` set up all they need. Everything lands in .venv and build/.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BENCH := .venv-bench
+PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test check bench docs format clean
+
+demo: $(VENV)/core
+	@$(BIN)/python examples/tour.py
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BENCH)/ready
+	$(BENCH)/bin/python -m bench.dispatch --json build/bench/dispatch.json --svg build/bench/dispatch.svg
+
+docs: $(VENV)/core
+	$(BIN)/python -m fairlead.reference build/docs
+	cp docs/*.md build/docs/
+
+clean:
+	rm -rf $(VENV) $(BENCH) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) -e .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/core
+	$(BIN)/python $(PIP) -e '.[dev]'
+	@touch $@
+
+$(BENCH)/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python $(PIP) -e '.[bench]'
+	@touch $@

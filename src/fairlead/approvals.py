@@ -1,0 +1,124 @@
+"""Approvals: how an `ask` reaches a human, and what comes back.
+
+An approver is an object with `async def approve(request)`, or such a function by itself. It answers
+with `Approval("allow", who, why)`, a plain tuple of the same, or `allow()` / `deny()`. Anything else,
+an error, silence past the time-out and nobody being there at all are a deny.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, NamedTuple, Protocol, TextIO
+
+import msgspec
+
+from .lifecycle import Step, ToolStep
+from .verdict import Verdict, clean
+
+
+class Approval(NamedTuple):
+    """A human's answer: allow or deny, who gave it, and why."""
+
+    answer: Literal["allow", "deny"]
+    who: str | None = None
+    why: str | None = None
+
+    @property
+    def granted(self) -> bool:
+        return self.answer == "allow"
+
+    def explain(self, question: str | None) -> str | None:
+        """The reason that goes with the decision."""
+        if self.granted:
+            return self.why or question
+        by = f" by {self.who}" if self.who else ""
+        return f"not approved{by}: {self.why or question or 'no reason given'}"
+
+
+class ApprovalRequest(msgspec.Struct, frozen=True):
+    """What the human is asked: the final step, the hook that asks, and its question."""
+
+    step: Step
+    hook: str
+    question: str | None = None
+
+    def __str__(self) -> str:
+        lines = [self.question or f"{self.hook} wants a human to decide"]
+        if isinstance(self.step, ToolStep):
+            lines.append(f"  tool    {self.step.tool} ({self.step.kind}, {self.step.safety})")
+            for field, value in msgspec.structs.asdict(self.step.target).items():
+                if value:
+                    lines.append(f"  {field:<7} {value}")
+        lines.append(f"  asked by {self.hook}")
+        return "\n".join(clean(line) for line in lines)
+
+
+Answer = Approval | Verdict | tuple[Any, ...]
+
+
+class Approver(Protocol):
+    """Whoever can answer an `ask`."""
+
+    async def approve(self, request: ApprovalRequest) -> Answer: ...
+
+
+ApproveFn = Callable[[ApprovalRequest], Awaitable[Answer]]
+
+
+async def seek_approval(
+    approver: Approver | ApproveFn | None, request: ApprovalRequest, timeout: float | None
+) -> Approval:
+    """Ask once. Whatever is not a clear allow is a deny."""
+    if approver is None:
+        return Approval("deny", None, "nobody is there to approve; pass approver= to Hooks")
+    approve = getattr(approver, "approve", approver)
+    try:
+        async with asyncio.timeout(timeout) as clock:
+            return _read(await approve(request))
+    except TimeoutError as error:
+        if clock.expired():
+            return Approval("deny", None, f"no answer within {timeout:g} s")
+        return Approval("deny", None, f"the approver failed: {error!r}")
+    except Exception as error:
+        return Approval("deny", None, f"the approver failed: {error!r}")
+
+
+def _read(answer: Any) -> Approval:
+    if isinstance(answer, Verdict):
+        answer = (answer.control, None, answer.reason)
+    if isinstance(answer, tuple) and 1 <= len(answer) <= 3 and answer[0] in ("allow", "deny"):
+        return Approval(*answer)
+    raise TypeError(f'an approver answers Approval("allow" or "deny", who, why), not {answer!r}')
+
+
+class TerminalApprover:
+    """Asks on a terminal: y allows, anything else denies. One question at a time."""
+
+    def __init__(self, ask: TextIO | None = None, read: TextIO | None = None, who: str = "terminal") -> None:
+        self._out = ask or sys.stderr
+        self._in = read or sys.stdin
+        self._who = who
+        self._turn = threading.Lock()
+
+    async def approve(self, request: ApprovalRequest) -> Approval:
+        # A thread of its own, and a daemon: a question nobody answers must not hold the process.
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[str] = loop.create_future()
+
+        def put() -> None:
+            line = self._question(request)
+            loop.call_soon_threadsafe(lambda: answered.done() or answered.set_result(line))
+
+        threading.Thread(target=put, name="fairlead-approver", daemon=True).start()
+        line = await answered
+        if line.strip().lower() in ("y", "yes"):
+            return Approval("allow", self._who)
+        return Approval("deny", self._who, line.strip() or "refused at the terminal")
+
+    def _question(self, request: ApprovalRequest) -> str:
+        with self._turn:
+            print(f"{request}\nAllow? [y/N] ", end="", file=self._out, flush=True)
+            return self._in.readline()

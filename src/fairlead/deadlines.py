@@ -1,0 +1,136 @@
+"""Deadlines for hooks that suspend: one coarse timer per event loop instead of one per hook.
+
+A deadline never fires early and at most about one tick late. It fires by cancelling the future the
+hook waits for, which is what cancelling its task would do, but leaves the task's own cancellations
+to those who asked for them. A hook that swallows the cancellation is cancelled again each tick.
+
+Most hooks that suspend are done within a tick. So a new deadline is only noted; whatever is still
+pending at the next tick is sorted into a bucket, where it costs nothing until it is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+TICK = 0.005
+CANCELS = 3
+"""A hook that swallows this many cancellations is abandoned."""
+
+
+class Deadline(msgspec.Struct, eq=False):
+    """When one hook must be done. `at` None is never."""
+
+    started: float
+    at: float | None
+    waiting: asyncio.Future[Any] | None = None  # what the hook is parked on
+    cancels: int = 0  # how many times this has fired
+    released: bool = False
+    task: asyncio.Task[Any] | None = None
+    before: int = 0  # cancellations the task had been asked for by then
+    wheel: Wheel | None = None
+    bucket: int = 0  # where the wheel keeps it; 0 is nowhere yet
+
+    def watch(self, waiting: asyncio.Future[Any]) -> None:
+        """The hook is parked on a future. (On a bare yield it is back before any timer could fire.)"""
+        self.waiting = waiting
+        if self.wheel is None:
+            loop = waiting.get_loop()
+            self.task = task = asyncio.current_task(loop)
+            self.before = 0 if task is None else task.cancelling()
+            self.wheel = wheel = _wheel_of(loop)
+            if self.at is not None:
+                wheel.note(self)
+
+    def overdue(self) -> bool:
+        """Fire if the time has come and the wheel has not seen it yet."""
+        at = self.at
+        if at is None or (now := monotonic()) < at:
+            return False
+        self._fired(now)
+        return True
+
+    def fire(self) -> None:
+        self._fired(monotonic())
+        if self.waiting is not None:
+            self.waiting.cancel()
+
+    def _fired(self, now: float) -> None:
+        self.cancels += 1
+        self.at = now + TICK
+
+    def is_ours(self) -> bool:
+        """Whether a cancellation that has arrived is our doing alone."""
+        return self.cancels > 0 and (self.task is None or self.task.cancelling() <= self.before)
+
+    def release(self) -> None:
+        self.released = True
+        if self.bucket and self.wheel is not None and (waiting := self.wheel.buckets.get(self.bucket)):
+            waiting.discard(self)
+
+
+class Wheel:
+    """The deadlines of one event loop: those noted since the last tick, and buckets of one tick."""
+
+    __slots__ = ("_noted", "_timer", "_when", "buckets", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.buckets: dict[int, set[Deadline]] = {}
+        self._noted: list[Deadline] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._when = 0.0
+
+    def note(self, deadline: Deadline) -> None:
+        noted = self._noted
+        noted.append(deadline)
+        if len(noted) == 1:
+            self._tick_at(monotonic() + TICK)
+
+    def _tick_at(self, when: float) -> None:
+        if self._timer is not None:
+            if self._when <= when:
+                return
+            self._timer.cancel()
+        self._when = when
+        self._timer = self.loop.call_later(when - monotonic(), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        noted, self._noted = self._noted, []
+        for deadline in noted:
+            self._sort(deadline)
+        due = int(monotonic() / TICK)  # read anew: a blocking hook may have held the loop up
+        for bucket in sorted(b for b in self.buckets if b <= due):
+            for deadline in self.buckets.pop(bucket):
+                deadline.fire()
+                if deadline.cancels < CANCELS:
+                    self._sort(deadline)
+        for bucket in [b for b, waiting in self.buckets.items() if not waiting]:
+            del self.buckets[bucket]  # all of its hooks answered in time
+        if self.buckets:
+            self._tick_at(min(self.buckets) * TICK)
+
+    def _sort(self, deadline: Deadline) -> None:
+        if not deadline.released and deadline.at is not None:
+            bucket = deadline.bucket = int(deadline.at / TICK) + 1  # the first tick that lies wholly after it
+            self.buckets.setdefault(bucket, set()).add(deadline)
+
+
+class _Local(threading.local):
+    wheel: Wheel | None = None
+
+
+_local = _Local()
+
+
+def _wheel_of(loop: asyncio.AbstractEventLoop) -> Wheel:
+    """The wheel of this thread's loop."""
+    wheel = _local.wheel
+    if wheel is None or wheel.loop is not loop:
+        wheel = _local.wheel = Wheel(loop)
+    return wheel

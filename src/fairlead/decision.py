@@ -1,0 +1,265 @@
+"""The decision: what the engine concluded from all verdicts, and how it got there.
+
+A decision keeps what was said, in chain order, and whose word counts. Everything else a host may
+want to know (the reason, the context for the model, who failed) is read off that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from .errors import HookAborted
+from .frozen import thaw
+from .lifecycle import Control, Step, StopReason
+from .verdict import Cause, Opinion, Verdict, clean, fold
+
+if TYPE_CHECKING:
+    from .approvals import Approval
+    from .hook import FailurePolicy, Hook, Phase
+
+RunOutcome = Literal[
+    "verdict", "none", "error", "timeout", "malformed", "cancelled", "quarantined", "detached", "dropped"
+]
+FailureKind = Literal["error", "timeout", "malformed", "quarantined"]
+
+
+class Context(str):
+    """A text for the model. `hook` says who added it."""
+
+    __slots__ = ("hook",)
+    hook: str
+
+    def __new__(cls, text: str, hook: str) -> Context:
+        self = super().__new__(cls, text)
+        self.hook = hook
+        return self
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A hook that broke. `control` is what its policy made of that, None if the loop goes on."""
+
+    hook: str
+    event: str
+    kind: FailureKind
+    error: str
+    policy: FailurePolicy | None = None
+    control: Control | None = None
+
+    def __str__(self) -> str:
+        return f"hook {self.hook!r} failed at {self.event} ({self.kind}): {self.error}"
+
+
+class Monitored(msgspec.Struct, frozen=True):
+    """What a hook in monitor mode would have done."""
+
+    hook: str
+    verdict: Verdict
+    cause: Cause = "policy"
+
+    @property
+    def control(self) -> Control:
+        return self.verdict.control
+
+    @property
+    def reason(self) -> str | None:
+        return self.verdict.reason
+
+
+class HookRun(NamedTuple):
+    """One start of one hook, and its one end. `duration` is in seconds."""
+
+    hook: str
+    phase: Phase
+    outcome: RunOutcome
+    duration: float
+
+
+Mark = tuple["Hook", RunOutcome, float]
+"""What recording writes down in the engine's loop; `decision.runs` reads it as `HookRun`s."""
+
+Said = Opinion | Failure | Monitored
+S = TypeVar("S", bound=Step)
+
+
+class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True):
+    """What the engine concluded about one step. `str()` tells the story in a few lines."""
+
+    step: S
+    original: S
+    control: Control = "proceed"
+    said: tuple[Said, ...] = ()
+    approval: Approval | None = None
+    unsupported: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+    # --- what it says -----------------------------------------------------------------------
+
+    @property
+    def event(self) -> str:
+        return self.step.event
+
+    @property
+    def proceeds(self) -> bool:
+        """True when nothing stands in the way: the control is proceed or allow."""
+        return self.control == "proceed" or self.control == "allow"
+
+    @property
+    def reason(self) -> str | None:
+        """Why, for the model or the user to read."""
+        if self._winner is None:
+            return None
+        reason = self._winner.verdict.reason
+        if self.approval is not None:
+            reason = self.approval.explain(reason)
+        return None if reason is None else clean(reason)
+
+    @property
+    def hook(self) -> str | None:
+        """The hook that decided."""
+        return None if self._winner is None else self._winner.hook.name
+
+    @property
+    def cause(self) -> Cause | None:
+        """Whether that was policy, a hook that broke, or a human."""
+        if self.approval is not None:
+            return "approval"
+        return None if self._winner is None else self._winner.cause
+
+    @property
+    def denied(self) -> bool:
+        """True when the operation is refused, also when a stop takes the decision further."""
+        return self.control == "deny" or any(opinion.verdict.control == "deny" for opinion in self.opinions)
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        if self.control != "stop" or self._winner is None:
+            return None
+        return self._winner.verdict.stop_reason or "end_turn"
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The fields in which the step differs from how it came."""
+        if self.step is self.original:
+            return ()
+        return tuple(name for name in self.step.__struct_fields__ if self._differs(name))
+
+    def raise_for_abort(self) -> None:
+        """Raise `HookAborted` if a hook failed the request."""
+        if self.control == "abort" and self._winner is not None:
+            raise HookAborted(self._winner.verdict.name or self._winner.hook.name, self.reason)
+
+    # --- what else was said -----------------------------------------------------------------
+
+    @property
+    def opinions(self) -> tuple[Opinion, ...]:
+        """The verdicts that count, in chain order, whoever finished first."""
+        return tuple(what for what in self.said if isinstance(what, Opinion))
+
+    @property
+    def context(self) -> tuple[Context, ...]:
+        """Texts for the model."""
+        return tuple(_contexts(self.opinions))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What hooks warn of, and the failures that changed nothing."""
+        given = [clean(text) for opinion in self.opinions for text in opinion.verdict.warnings]
+        return (*given, *(str(failure) for failure in self.failures if failure.control is None))
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        return tuple(what for what in self.said if isinstance(what, Failure))
+
+    @property
+    def monitored(self) -> tuple[Monitored, ...]:
+        """What hooks in monitor mode would have done."""
+        return tuple(what for what in self.said if isinstance(what, Monitored))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for opinion in self.opinions:
+            merged |= opinion.verdict.metadata or {}
+        return merged
+
+    @property
+    def runs(self) -> tuple[HookRun, ...]:
+        """One per started hook. Empty unless recording is on."""
+        return tuple(HookRun(hook.name, hook.phase, outcome, took) for hook, outcome, took in self.marks)
+
+    @property
+    def _winner(self) -> Opinion | None:
+        return fold(self.opinions) if self.said else None
+
+    def _differs(self, name: str) -> bool:
+        new, old = getattr(self.step, name), getattr(self.original, name)
+        return new is not old and bool(new != old)
+
+    def __str__(self) -> str:
+        return "\n".join(_story(self))
+
+    def __repr__(self) -> str:
+        return f"<Decision on {_story_line(self)}>"
+
+
+def _contexts(opinions: tuple[Opinion, ...]) -> Iterator[Context]:
+    for opinion in opinions:
+        verdict = opinion.verdict
+        texts = verdict.context
+        if verdict.control == "extend" and not texts and verdict.reason:
+            texts = (verdict.reason,)  # the feedback is the next user message
+        for text in texts:
+            yield Context(clean(text), opinion.hook.name)
+
+
+# --- telling it to a person ---------------------------------------------------------------------
+
+_DERIVED = ("kind", "target", "safety")
+
+
+def _story(decision: Decision[Any]) -> Iterator[str]:
+    """The conclusion first, then what led to it."""
+    yield _story_line(decision)
+    for name in decision.changed:
+        if name not in _DERIVED:  # those follow from the arguments
+            old, new = getattr(decision.original, name), getattr(decision.step, name)
+            yield f"  changed      {name}: {_short(old)} -> {_short(new)}"
+    for text in decision.context:
+        yield f"  context      {_short(text)} (from {text.hook})"
+    for warning in decision.warnings:
+        yield f"  warning      {warning}"
+    for failure in decision.failures:
+        if failure.control is not None:
+            yield f"  failure      {failure}"
+    for seen in decision.monitored:
+        yield f"  monitored    {seen.hook} would have said {seen.control}{_because(seen.reason)}"
+    if decision.approval is not None:
+        yield f"  approval     {decision.approval.answer}{_because(decision.approval.why)}"
+    for part in decision.unsupported:
+        yield f"  unsupported  {part}"
+    for run in decision.runs:
+        yield f"  ran          {run.hook} ({run.phase}): {run.outcome} in {run.duration * 1000:.3f} ms"
+
+
+def _story_line(decision: Decision[Any]) -> str:
+    tool = getattr(decision.original, "tool", None)
+    words = [f"{decision.event}{f' {tool}' if tool else ''}:", decision.control]
+    if decision.stop_reason:
+        words.append(f"({decision.stop_reason})")
+    if decision.hook:
+        words.append(f"by {decision.hook}")
+    if decision.cause and decision.cause != "policy":
+        words.append(f"({decision.cause})")
+    return " ".join(words) + _because(decision.reason)
+
+
+def _because(reason: str | None) -> str:
+    return f": {clean(reason)}" if reason else ""
+
+
+def _short(value: Any) -> str:
+    text = repr(str(value)) if isinstance(value, str) else repr(thaw(value))
+    return text if len(text) <= 100 else text[:97] + "..."

@@ -1,0 +1,462 @@
+"""Dispatch: one step in, one decision out.
+
+`each` is the loop. It is a generator so that a dispatch whose hooks never suspend, and most never
+do, runs to its end without a task, a timer or an exception; and while nobody has anything to say,
+there is nothing but the loop. The first hook that speaks, fails or suspends starts a `Run`, which
+knows the rules. `parked` takes over when a hook does suspend, and holds it to its deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import types
+from asyncio import CancelledError
+from collections.abc import Callable, Generator, Iterator
+from operator import length_hint
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+from msgspec.structs import replace
+
+from .approvals import Approval, ApprovalRequest, seek_approval
+from .deadlines import CANCELS, TICK, Deadline
+from .decision import Decision, Failure, FailureKind, Mark, Monitored, RunOutcome, Said
+from .errors import HookTimeout, MalformedVerdict, Quarantined
+from .lifecycle import Control, Event, Step
+from .threads import portal
+from .verdict import ENDING, Opinion, Verdict, apply, check, clean, fold
+
+if TYPE_CHECKING:
+    from .hook import Hook
+    from .registry import Table
+
+Entry = tuple[Callable[..., Any], "Hook", bool]
+"""A hook as the loop needs it: what to call, whose it is, whether the call must be awaited."""
+
+Going = Generator[Any, Any, None]
+
+CALM = 16
+"""Dispatches a chain must finish without suspending before its hooks are no longer timed one by one."""
+
+
+class Chain(msgspec.Struct):
+    """The hooks that apply to one kind of step, in running order. Compiled once, then only read."""
+
+    table: Table
+    event: Event[Any]
+    entries: tuple[Entry, ...] = ()  # the transforms, then the gates that run one after another
+    gates: tuple[Entry, ...] = ()  # those gates alone
+    group: tuple[Entry, ...] = ()  # async gates, when there are several: they run at once
+    observers: tuple[Entry, ...] = ()
+    detached: tuple[Hook, ...] = ()
+    empty: bool = False  # nothing to run and nothing to record
+    plain: bool = False  # `entries` is all there is
+    inline: bool = False  # ... and none of it is async, guarded or recorded
+    has_async: bool = False
+    record: bool = False
+    journal: Callable[[Decision[Any]], None] | None = None
+    patience: float = math.inf  # the shortest time-out; less than none if some hook must always be settled
+    calm: int = 0  # dispatches since a hook last suspended, where that matters
+    always_timed: bool = False
+
+
+class Run(msgspec.Struct):
+    """Where one dispatch stands, once there is something to keep track of. Its hooks are timed."""
+
+    chain: Chain
+    original: Step
+    step: Step
+    entries: tuple[Entry, ...]
+    todo: Iterator[Entry] | None
+    clock: list[float]  # when the current hook started; a list, because it is set for every hook
+    marks: list[Mark] | None = None
+    deadline: Deadline | None = None  # of the current hook, once it has suspended
+    said: list[tuple[Hook, Said]] = []
+    approval: Approval | None = None
+    cancelled: CancelledError | None = None  # by the caller
+    barred: bool = False  # a transform denied or aborted, so the gates are not asked
+    sync: bool = False
+    decision: Decision[Any] | None = None
+
+    @property
+    def current(self) -> Hook:
+        """The hook that is running: the loop keeps no note of it, but its iterator knows."""
+        assert self.todo is not None
+        return self.entries[-1 - length_hint(self.todo)][1]
+
+    # --- how a hook ended -------------------------------------------------------------------
+
+    def settle(self, hook: Hook, said: Any, error: BaseException | None) -> bool:
+        """Take in how a hook ended. True if `todo` was replaced and the loop must start on it."""
+        deadline = self.deadline
+        if deadline is None:
+            took = monotonic() - self.clock[0]
+            late = took > hook.limit
+        else:
+            self.deadline = None
+            deadline.release()
+            took = monotonic() - deadline.started
+            late = deadline.cancels > 0 or took > hook.limit
+            if self.cancelled is not None:
+                self._cancel(hook, took, self.cancelled)
+        if late or isinstance(error, HookTimeout):
+            return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took)
+        if error is not None:
+            kind: FailureKind = "quarantined" if isinstance(error, Quarantined) else "error"
+            return self._fail(hook, kind, _describe(error), took)
+        if said is None:
+            if hook.quarantine is not None:
+                hook.quarantine.reset()
+            if self.marks is not None:
+                self.marks.append((hook, "none", took))
+            return False
+        try:
+            return self._take(hook, said, took)
+        except MalformedVerdict as problem:
+            return self._fail(hook, "malformed", str(problem), took)
+
+    def _cancel(self, hook: Hook, took: float, cancelled: CancelledError) -> NoReturn:
+        """The caller was cancelled. That goes on, even where the hook swallowed it."""
+        self._mark(hook, "cancelled", took)
+        if hook.quarantine is not None:
+            hook.quarantine.cancelled()
+        raise cancelled
+
+    def _mark(self, hook: Hook, outcome: RunOutcome, took: float) -> None:
+        if self.marks is not None:
+            self.marks.append((hook, outcome, took))
+
+    def _take(self, hook: Hook, said: Any, took: float) -> bool:
+        """A verdict: check it, apply it whole or not at all, remember it."""
+        if hook.phase == "observe":
+            raise MalformedVerdict("verdict", "an observer only watches; use phase='gate' or 'transform'")
+        chain, transforms = self.chain, hook.phase == "transform"
+        verdict = check(said, self.step, chain.event, may_change=transforms, may_loosen=hook.layer != "project")
+        step = apply(self.step, verdict.changes, chain.table.hooks.tools)
+        self._mark(hook, "verdict", took)
+        if hook.quarantine is not None:
+            hook.quarantine.reset()
+        if not self._enforced(hook):
+            self.said.append((hook, Monitored(hook.name, verdict)))
+            return False
+        self.said.append((hook, Opinion(hook, verdict)))
+        if not transforms:
+            return False
+        changed, self.step = step is not self.step, step
+        if verdict.control in ENDING or verdict.control == "skip_rest":
+            return self._end_transforms(verdict.control)
+        return changed and self._follow()
+
+    def _fail(self, hook: Hook, kind: FailureKind, error: str, took: float) -> bool:
+        """A failure: what comes of it is the hook's policy, never an accident."""
+        self._mark(hook, kind, took)
+        if hook.quarantine is not None and kind != "quarantined":
+            hook.quarantine.failed()
+        policy = None if hook.phase == "observe" else hook.on_failure
+        control: Control | None = None
+        if policy == "abort":
+            control = "abort"
+        elif policy == "closed" and self.chain.event.veto in ("abort", "deny", "stop"):
+            control = self.chain.event.veto
+        failure = Failure(hook.name, self.chain.event.name, kind, clean(error), policy, control)
+        verdict = Verdict(control or "proceed", str(failure))
+        if not self._enforced(hook):
+            self.said.append((hook, Monitored(hook.name, verdict, "failure")))
+            return False
+        self.said.append((hook, failure))
+        if control is None:
+            return False
+        self.said.append((hook, Opinion(hook, verdict, "failure")))
+        return hook.phase == "transform" and self._end_transforms(control)
+
+    def _enforced(self, hook: Hook) -> bool:
+        return hook.enforce and self.chain.table.hooks.enforce
+
+    # --- what runs next ---------------------------------------------------------------------
+
+    def _next(self, entries: tuple[Entry, ...]) -> None:
+        self.entries = entries
+        self.todo = iter(entries)
+
+    def _end_transforms(self, control: Control) -> bool:
+        self.barred = control in ("deny", "abort")
+        self._next(() if self.barred else self.chain.gates)
+        return True
+
+    def _follow(self) -> bool:
+        """A change may turn a call into one of another kind: then that kind's gates judge it."""
+        chain = self.chain.table.chain_for(self.step)
+        if chain is self.chain or self.todo is None:
+            return False
+        rest = tuple(entry for entry in self.todo if entry[1].phase == "transform")
+        self.chain = chain
+        self._next((*rest, *chain.gates))
+        return True
+
+    # --- the decision -----------------------------------------------------------------------
+
+    @property
+    def verdicts(self) -> list[Opinion]:
+        return [what for _, what in self.said if isinstance(what, Opinion)]
+
+    @property
+    def asks(self) -> bool:
+        """True while a human must decide and has not yet."""
+        winner = fold(self.verdicts) if self.said else None
+        return winner is not None and winner.verdict.control == "ask" and self.approval is None
+
+    @property
+    def unfinished(self) -> bool:
+        """True when the plain loop was not all: somebody asks, or a change led to another chain."""
+        return self.decision is None and (not self.chain.plain or self.asks)
+
+    def watch(self) -> None:
+        """The decision stands: hand it to those who only watch."""
+        chain, decision = self.chain, self._decide()
+        self.decision = decision
+        for hook in chain.detached:
+            self._mark(hook, chain.table.hooks.detach(hook, self.step, decision), 0.0)
+        self._next(tuple(_watching(entry, decision) for entry in chain.observers))
+        self.clock[0] = monotonic()
+
+    def conclude(self) -> Decision[Any]:
+        """The finished decision, with all that was recorded on the way."""
+        chain, decision = self.chain, self.decision
+        marks = () if self.marks is None else tuple(self.marks)
+        if decision is None:
+            decision = self._decide(marks) if self.said else Decision(self.step, self.original, marks=marks)
+        elif marks or len(self.said) != len(decision.said):
+            # Observers saw the decision before they, in turn, were recorded or failed.
+            decision = replace(decision, said=tuple(what for _, what in self.said), marks=marks)
+        if not chain.always_timed and chain.calm < CALM:
+            chain.calm += 1
+        if chain.journal is not None:
+            chain.journal(decision)
+        return decision
+
+    def _decide(self, marks: tuple[Mark, ...] = ()) -> Decision[Any]:
+        winner, approval = fold(self.verdicts), self.approval
+        control: Control = "proceed" if winner is None else winner.verdict.control
+        if approval is not None:
+            control = approval.answer
+        return Decision(
+            self.step, self.original, control, tuple(what for _, what in self.said), approval, (), marks
+        )  # fmt: skip
+
+
+def begin(chain: Chain, original: Step, step: Step, todo: Iterator[Entry], cell: list[Run]) -> Run:
+    """Start keeping track of a dispatch that is at `todo` in its chain."""
+    run = Run(chain, original, step, chain.entries, todo, [monotonic()], [] if chain.record else None)
+    cell.append(run)
+    return run
+
+
+def _watching(entry: Entry, decision: Decision[Any]) -> Entry:
+    call, hook, is_async = entry
+    return (lambda step: call(step, decision), hook, is_async) if hook.wants_decision else entry
+
+
+def _describe(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+# --- running ------------------------------------------------------------------------------------
+
+
+@types.coroutine
+def each(chain: Chain, original: Step, step: Step, todo: Iterator[Entry], cell: list[Run]) -> Going:
+    """Run hook after hook. This is the loop that everything else serves.
+
+    `cell` holds the run, once there is one: a hook had something to say, or is timed.
+    """
+    patience = chain.patience
+    while True:
+        for call, hook, is_async in todo:
+            try:
+                said = (yield from call(step)) if is_async else call(step)
+                if said is None:
+                    if not cell:
+                        continue  # no opinion costs nothing
+                    run = cell[0]
+                    clock, marks = run.clock, run.marks
+                    now = monotonic()
+                    took = now - clock[0]
+                    if took <= patience:
+                        clock[0] = now
+                        if marks is not None:
+                            marks.append((hook, "none", took))
+                        continue
+                elif not is_async and inspect.isawaitable(said):
+                    sync = bool(cell) and cell[0].sync
+                    said = _elsewhere(said, hook) if sync else (yield from said.__await__())
+            except (Exception, CancelledError) as error:
+                run = cell[0] if cell else begin(chain, original, step, todo, cell)
+                moved = run.settle(hook, None, error)
+            else:
+                run = cell[0] if cell else begin(chain, original, step, todo, cell)
+                moved = run.settle(hook, said, None)
+            step = run.step
+            run.clock[0] = monotonic()  # what it takes to settle is nobody's time
+            if moved and run.todo is not None:
+                todo = run.todo
+                break
+        else:
+            if cell:
+                cell[0].todo = None
+            return
+
+
+def rest(run: Run) -> Going:
+    """`each` for what a run has left to do."""
+    return each(run.chain, run.original, run.step, run.todo or iter(()), [run])
+
+
+@types.coroutine
+def phases(run: Run) -> Going:
+    """All of a dispatch: transforms and gates, the gates that run at once, a human, the observers."""
+    if run.decision is None:
+        yield from rest(run)
+        if run.chain.group and not run.barred:
+            yield from _together(run)
+        if run.asks:
+            if run.sync:
+                portal.run(lambda: _ask(run))
+            else:
+                yield from _ask(run)
+        run.watch()
+    yield from rest(run)
+
+
+async def drive(run: Run, work: Callable[[Run], Going]) -> None:
+    """Run `work(run)` in the caller's task, every hook held to its time-out."""
+    going = work(run)
+    for waiting in going:
+        await parked(run, work, going, waiting)
+        break
+
+
+@types.coroutine
+def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -> Going:
+    """Go on from the first suspension, with a deadline for each hook that suspends."""
+    run.chain.calm = -1  # which concluding this dispatch makes 0
+    try:
+        while True:
+            deadline = run.deadline
+            if deadline is None and run.todo is not None:
+                deadline = _arm(run)
+            if deadline is not None and waiting is not None:
+                deadline.watch(waiting)
+            error = None
+            try:
+                yield waiting
+            except GeneratorExit:
+                going.close()
+                raise
+            except BaseException as thrown:
+                error = thrown
+                if isinstance(thrown, CancelledError) and (deadline is None or not deadline.is_ours()):
+                    run.cancelled = thrown
+            if error is None and deadline is not None and deadline.overdue():
+                error = CancelledError()
+            if error is not None:
+                waiting = going.throw(error)
+                if deadline is not None and deadline is run.deadline and deadline.cancels >= CANCELS:
+                    going = _abandon(run, work, going)
+                    waiting = next(going)
+                continue
+            for waiting in going:  # a `for`, because it ends without an exception
+                break
+            else:
+                return
+    except StopIteration:
+        return
+    finally:
+        if run.deadline is not None:
+            run.deadline.release()
+
+
+def _arm(run: Run) -> Deadline:
+    """The clock of a hook starts when the hook does, not when it first suspends."""
+    clock, timeout = run.clock, run.current.timeout
+    started = clock[0]
+    deadline = Deadline(started, None if timeout is None else started + timeout)
+    run.deadline = deadline
+    clock[0] = -math.inf  # no hook that has suspended takes the short way out of the loop
+    return deadline
+
+
+def _abandon(run: Run, work: Callable[[Run], Going], going: Going) -> Going:
+    """A hook that swallowed every cancellation is closed, and the run goes on after it."""
+    hook = run.current
+    try:
+        going.close()
+    except RuntimeError:
+        pass  # it swallowed that as well; nothing waits for it any more
+    run.settle(hook, None, None)
+    run.clock[0] = monotonic()
+    return work(run)
+
+
+async def _together(run: Run) -> None:
+    """Run several async gates at once, each in its own task, each to its end."""
+    loop = asyncio.get_running_loop()
+    finished: asyncio.Future[None] = loop.create_future()
+    parts = [_part(run, entry) for entry in run.chain.group]
+    left = len(parts)
+
+    async def judge(part: Run) -> None:
+        nonlocal left
+        try:
+            part.clock[0] = monotonic()
+            await drive(part, rest)
+        finally:
+            left -= 1
+            if not left and not finished.done():
+                finished.set_result(None)
+
+    tasks = [loop.create_task(judge(part)) for part in parts]
+    try:
+        await finished
+    except CancelledError:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=CANCELS * TICK)
+        raise
+    for part in parts:
+        run.said += part.said
+        if run.marks is not None:
+            run.marks += part.marks or ()
+    run.said.sort(key=lambda pair: pair[0].order)  # in chain order, whoever finished first
+
+
+def _part(run: Run, entry: Entry) -> Run:
+    """A run of one gate, to be joined with the others' later."""
+    return Run(run.chain, run.step, run.step, (entry,), iter((entry,)), [0.0], [] if run.chain.record else None)
+
+
+async def _ask(run: Run) -> None:
+    """Put the question to a human, once, with the final step."""
+    asked, hooks = fold(run.verdicts), run.chain.table.hooks
+    assert asked is not None
+    question = asked.verdict.reason
+    request = ApprovalRequest(run.step, asked.hook.name, None if question is None else clean(question))
+    run.approval = await seek_approval(hooks.approver, request, hooks.approval_timeout)
+
+
+def _elsewhere(awaitable: Any, hook: Hook) -> Any:
+    """A sync caller's hook returned something to await: it is awaited on the private loop."""
+
+    async def wait() -> Any:
+        try:
+            async with asyncio.timeout(hook.timeout) as clock:
+                return await awaitable
+        except TimeoutError:
+            if clock.expired():
+                raise HookTimeout from None
+            raise
+
+    return portal.run(wait)

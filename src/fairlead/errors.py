@@ -1,0 +1,63 @@
+"""The errors fairlead raises, and the suggestion each of them ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class FairleadError(Exception):
+    """Everything fairlead raises on purpose."""
+
+
+class UnknownName(FairleadError, ValueError, TypeError):
+    """A name (of an event, a field, a control, an option) that nothing goes by."""
+
+    def __init__(self, what: str, name: object, valid: Iterable[str], where: str = "") -> None:
+        super().__init__(f"unknown {what} {name!r}{where}{nearest(name, valid)}")
+
+
+class RegistrationError(FairleadError, ValueError):
+    """A hook that cannot be registered as it was described."""
+
+
+class MalformedVerdict(FairleadError, ValueError):
+    """A verdict the event does not take. `field` names the part that is wrong."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"malformed verdict: {field}: {problem}")
+        self.field = field
+
+
+class ReadOnlyError(FairleadError, TypeError, AttributeError):
+    """Somebody tried to edit a step in place."""
+
+
+class HookTimeout(FairleadError, TimeoutError):
+    """A hook did not answer within its time-out."""
+
+
+class Quarantined(FairleadError):
+    """A hook that failed too often in a row was not started."""
+
+
+class Unenforceable(FairleadError):
+    """The decision denies, and the host has said that it cannot deny here."""
+
+
+class HookAborted(FairleadError):
+    """A hook failed the whole request. Its text is `[name:hook_abort] reason`."""
+
+    def __init__(self, name: str, reason: str | None) -> None:
+        super().__init__(f"[{name}:hook_abort] {reason or ''}".rstrip())
+        self.name = name
+        self.reason = reason
+
+
+def nearest(name: object, valid: Iterable[str]) -> str:
+    """What to say after "unknown ...": the closest valid name, or all of them if they are few."""
+    names = sorted(set(valid))
+    close = get_close_matches(str(name), names, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; use one of {', '.join(names)}" if names else ""

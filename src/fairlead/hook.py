@@ -1,0 +1,317 @@
+"""What a hook is: a callable, the events and steps it applies to, and how it is run.
+
+Options are read and checked once, here. What the engine needs in its loop (`call`, `is_async`,
+`limit`) is worked out at the same time, so that the loop only loops.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Collection
+from time import monotonic
+from typing import Any, Literal, TypedDict, get_args
+
+from .errors import Quarantined, RegistrationError, UnknownName
+from .glob import compile_glob, is_exact
+from .lifecycle import EVENTS, OUTCOMES, Step, iter_events
+from .threads import threads
+from .tools import KINDS, SAFETIES, Kind, Safety
+
+Phase = Literal["transform", "gate", "observe"]
+FailurePolicy = Literal["closed", "open", "abort"]
+Layer = Literal["builtin", "system", "user", "project"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
+POLICIES: tuple[FailurePolicy, ...] = get_args(FailurePolicy)
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+
+DEFAULT_TIMEOUT = 5.0
+DEFAULT_PRIORITY = 50
+
+
+class Default:
+    """The type of "not given", where None means something."""
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT = Default()
+
+OneOrMore = str | Collection[str]
+
+
+class Options(TypedDict, total=False):
+    """The keyword options of `hooks.on.<event>(...)` and `hooks.add(...)`."""
+
+    name: str
+    tool: OneOrMore
+    kind: Kind | Collection[Kind]
+    safety: Safety | Collection[Safety]
+    outcome: OneOrMore
+    agent: OneOrMore
+    host: OneOrMore
+    phase: Phase
+    priority: int
+    timeout: float | None
+    on_failure: FailurePolicy
+    blocking: bool
+    detached: bool
+    enforce: bool
+    quarantine: tuple[int, float] | None
+
+
+class Quarantine:
+    """After `limit` failures in a row a hook is not started for `period` seconds, then tried once."""
+
+    __slots__ = ("_streak", "_trial", "_until", "limit", "period")
+
+    def __init__(self, limit: int, period: float) -> None:
+        self.limit = limit
+        self.period = period
+        self.reset()
+
+    def reset(self) -> None:
+        self._streak = 0
+        self._until = 0.0
+        self._trial = False
+
+    def admit(self, name: str) -> None:
+        """Raise `Quarantined`, or let this start through."""
+        if self._until:
+            left = self._until - monotonic()
+            if left > 0 or self._trial:
+                raise Quarantined(
+                    f"failed {self._streak} times in a row and is not started for another {max(left, 0):.0f} s; "
+                    f"hooks.reset({name!r}) lifts it"
+                )
+            self._trial = True
+
+    def failed(self) -> None:
+        self._streak += 1
+        if self._trial or self._streak >= self.limit:
+            self._until = monotonic() + self.period
+            self._trial = False
+
+    def cancelled(self) -> None:
+        """A cancelled start says nothing about the hook."""
+        self._trial = False
+
+
+class Hook:
+    """A registered hook. Made by `hooks.on...`, `hooks.add(...)`, or directly for `replace_all`."""
+
+    __slots__ = (
+        "agent", "blocking", "call", "detached", "enforce", "events", "everywhere", "fn", "host", "is_async", "kind",
+        "layer", "limit", "name", "on_failure", "order", "outcome", "phase", "priority", "quarantine", "safety",
+        "source", "timeout", "tool", "wants_decision",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        on: OneOrMore,
+        *,
+        name: str | None = None,
+        tool: OneOrMore | None = None,
+        kind: OneOrMore | None = None,
+        safety: OneOrMore | None = None,
+        outcome: OneOrMore | None = None,
+        agent: OneOrMore | None = None,
+        host: OneOrMore | None = None,
+        phase: Phase = "transform",
+        priority: int = DEFAULT_PRIORITY,
+        timeout: float | None | Default = DEFAULT,
+        on_failure: FailurePolicy | None = None,
+        blocking: bool = False,
+        detached: bool = False,
+        enforce: bool = True,
+        quarantine: tuple[int, float] | None = None,
+        layer: Layer = "user",
+        source: str = "code",
+    ) -> None:
+        self.fn = fn
+        self.name = name if name is not None else _name_of(fn)
+        self.everywhere = on == "*"
+        self.events = frozenset(event.name for event in iter_events(on))  # type: ignore[arg-type]
+        self.tool = _names(tool)
+        self.kind = _names(kind)
+        self.safety = _names(safety)
+        self.outcome = _names(outcome)
+        self.agent = _names(agent)
+        self.host = _names(host)
+        self.phase: Phase = phase
+        self.priority = priority
+        self.timeout = DEFAULT_TIMEOUT if isinstance(timeout, Default) else timeout
+        self.on_failure: FailurePolicy = on_failure or "closed"
+        self.blocking = blocking
+        self.detached = detached
+        self.enforce = enforce
+        self.quarantine = None if quarantine is None else _quarantine(quarantine, self._refuse)
+        self.layer: Layer = layer
+        self.source = source
+        self.order: tuple[int, int, int, int] = (0, 0, 0, 0)
+        self._check(on_failure)
+        self._prepare(timeout)
+
+    def __repr__(self) -> str:
+        return f"<hook {self.name!r} on {self.described_events} ({self.phase})>"
+
+    @property
+    def described_events(self) -> str:
+        return "*" if self.everywhere else ", ".join(name for name in EVENTS if name in self.events)
+
+    def place(self, sequence: int) -> None:
+        """Give the hook its place in every chain: by phase, priority, layer, registration."""
+        self.order = (PHASES.index(self.phase), self.priority, LAYERS.index(self.layer), sequence)
+
+    # --- checking ---------------------------------------------------------------------------
+
+    def _refuse(self, problem: str) -> RegistrationError:
+        return RegistrationError(f"hook {self.name!r}: {problem}")
+
+    def _check(self, on_failure: str | None) -> None:
+        for option, value, valid in (
+            ("phase", self.phase, PHASES), ("on_failure", self.on_failure, POLICIES), ("layer", self.layer, LAYERS)
+        ):  # fmt: skip
+            if value not in valid:
+                raise UnknownName(option, value, valid, f" for hook {self.name!r}")
+        for option, given, valid in (
+            ("kind", self.kind, KINDS), ("safety", self.safety, SAFETIES), ("outcome", self.outcome, OUTCOMES)
+        ):  # fmt: skip
+            for value in given or ():
+                if value not in valid:
+                    raise UnknownName(option, value, valid, f" for hook {self.name!r}")
+        for pattern in self.tool or ():
+            compile_glob(pattern)
+        if not isinstance(self.name, str) or not self.name:
+            raise RegistrationError(f"a hook's name must be a non-empty string, not {self.name!r}")
+        if not self.events:
+            raise self._refuse("on= names no event")
+        if not callable(self.fn):
+            raise self._refuse(f"{self.fn!r} cannot be called")
+        if isinstance(self.priority, bool) or not isinstance(self.priority, int):
+            raise self._refuse(f"priority must be a whole number, not {self.priority!r}")
+        self._check_timing()
+        self._check_filters()
+        if self.phase == "observe":
+            if on_failure not in (None, "open"):
+                raise self._refuse("an observer's failures go nowhere, so it takes no on_failure; use phase='gate'")
+        elif self.detached:
+            raise self._refuse("only observers can be detached; add phase='observe'")
+
+    def _check_timing(self) -> None:
+        limit = self.timeout
+        if limit is not None:
+            if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 < limit < math.inf:
+                raise self._refuse(f"timeout must be a number of seconds above 0, or None, not {limit!r}")
+
+    def _check_filters(self) -> None:
+        if self.everywhere:
+            return
+        for option in ("tool", "kind", "safety"):
+            if getattr(self, option) is not None:
+                for event in sorted(self.events):
+                    if not EVENTS[event].about_tool:
+                        raise self._refuse(f"{option}= needs an event about a tool, and {event} is not")
+        if self.outcome is not None and self.events != {"after_tool"}:
+            raise self._refuse("outcome= goes with after_tool only")
+
+    # --- preparing --------------------------------------------------------------------------
+
+    def _prepare(self, timeout: float | None | Default) -> None:
+        """Sync and async are told apart here, once."""
+        fn = self.fn
+        if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+            raise self._refuse("a hook returns its verdict; it cannot yield")
+        self.is_async = inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))
+        self.wants_decision = self._takes_decision()
+        self.call = fn
+        if self.blocking and self.is_async:
+            raise self._refuse("blocking=True is for sync functions; this one is async")
+        if not self.is_async and (self.blocking or not isinstance(timeout, Default) and timeout is not None):
+            self.is_async = True
+            self.call = _on_thread(fn)
+        if self.quarantine is not None:
+            self.call = _guarded(self.call, self.quarantine, self.name)
+        self.limit = math.inf if self.timeout is None or not self.is_async else float(self.timeout)
+
+    def _takes_decision(self) -> bool:
+        try:
+            parameters = inspect.signature(self.fn).parameters.values()
+        except (TypeError, ValueError):
+            return False
+        required = [
+            p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        takes_any = any(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL) for p in parameters)
+        limit = 2 if self.phase == "observe" else 1
+        if len(required) > limit or not takes_any:
+            shape = "(step) or (step, decision)" if limit == 2 else "(step)"
+            raise self._refuse(f"a hook in phase {self.phase!r} is called with {shape}")
+        return len(required) == 2
+
+    # --- matching ---------------------------------------------------------------------------
+
+    def matches(self, step: Step) -> bool:
+        """Whether this hook applies to the step, its event aside."""
+        if self.tool is not None or self.kind is not None or self.safety is not None:
+            tool = getattr(step, "tool", None)
+            if tool is None or not self._matches_tool(tool):
+                return False
+            if self.kind is not None and step.kind not in self.kind:  # type: ignore[attr-defined]
+                return False
+            if self.safety is not None and step.safety not in self.safety:  # type: ignore[attr-defined]
+                return False
+        if self.outcome is not None and getattr(step, "outcome", None) not in self.outcome:
+            return False
+        if self.agent is not None and (step.agent is None or step.agent.name not in self.agent):
+            return False
+        return self.host is None or step.host in self.host
+
+    def _matches_tool(self, tool: str) -> bool:
+        return self.tool is None or any(compile_glob(pattern).fullmatch(tool) for pattern in self.tool)
+
+    @property
+    def exact_tools(self) -> tuple[str, ...] | None:
+        """The tools this hook is for, if it names them all; None if it must be matched."""
+        return self.tool if self.tool is not None and all(map(is_exact, self.tool)) else None
+
+
+def _name_of(fn: Any) -> str:
+    while hasattr(fn, "func"):  # partials
+        fn = fn.func
+    name: str = getattr(fn, "__name__", None) or type(fn).__name__
+    return name
+
+
+def _names(value: OneOrMore | None) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _quarantine(value: Any, refuse: Callable[[str], RegistrationError]) -> Quarantine:
+    try:
+        limit, period = value
+    except (TypeError, ValueError):
+        limit = period = 0
+    if not isinstance(limit, int) or limit < 1 or not isinstance(period, (int, float)) or not 0 < period < math.inf:
+        raise refuse(f"quarantine must be (failures, seconds), such as (5, 30), not {value!r}")
+    return Quarantine(limit, period)
+
+
+def _on_thread(fn: Callable[..., Any]) -> Callable[..., Any]:
+    async def call(*args: Any) -> Any:
+        result = await threads.run(fn, *args)
+        return await result if inspect.isawaitable(result) else result
+
+    return call
+
+
+def _guarded(call: Callable[..., Any], quarantine: Quarantine, name: str) -> Callable[..., Any]:
+    def admitted(*args: Any) -> Any:
+        quarantine.admit(name)
+        return call(*args)
+
+    return admitted

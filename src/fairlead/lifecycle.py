@@ -1,0 +1,433 @@
+"""The lifecycle of an agent: 26 events, each with one typed step.
+
+The classes say what each step carries. The `Lifecycle` table at the end says, per event,
+what a hook may do about it. Everything else (the `hooks.on.<event>` decorators, the check of
+a verdict, the JSON Schemas, the events page of the docs) is derived from these two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, Union, get_args, get_type_hints, overload
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from .errors import FairleadError, ReadOnlyError, UnknownName
+from .frozen import FrozenDict, FrozenList, freeze
+from .tools import DEFAULT_TOOLS, Kind, Safety, Target
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from .registry import Decorate
+
+Control = Literal[
+    "proceed", "deny", "ask", "allow", "skip", "stop", "extend", "retry", "abort", "skip_rest"
+]  # fmt: skip
+CONTROLS: tuple[Control, ...] = get_args(Control)
+StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
+Outcome = Literal["ok", "error", "denied", "aborted", "answered"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+Veto = Literal["abort", "deny", "stop", "skip", "extend"]
+
+Content = Union[str, dict[str, Any], list[dict[str, Any]]]
+"""What a tool or a model gives: text, an object, or a list of content blocks."""
+Input = Union[str, list[Union[str, dict[str, Any]]]]
+"""What a user gives: text, or a list of texts and content blocks."""
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """Which agent a step belongs to. A subagent names its parent's id."""
+
+    id: str | None = None
+    name: str | None = None
+    parent: str | None = None
+
+
+class _StepType(type(msgspec.Struct)):  # type: ignore[misc]
+    """Building a step with a misspelt field says which one was meant."""
+
+    def __call__(cls, **fields: Any) -> Any:
+        try:
+            return _build(cls, **fields)
+        except TypeError as error:
+            unknown = fields.keys() - set(cls.__struct_fields__)
+            if not unknown or isinstance(error, FairleadError):
+                raise
+            where = f" of {cls.__name__}"
+            raise UnknownName("field", min(unknown), cls.__struct_fields__, where) from None
+
+
+_build = type(msgspec.Struct).__call__  # super() would look this up on every step
+
+
+def _event_name(class_name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name).lower()
+
+
+class Step(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_event_name, metaclass=_StepType
+):  # fmt: skip
+    """One moment of an agent's life. Read-only; the header is filled by whoever builds it."""
+
+    event: ClassVar[str]
+    _containers: ClassVar[tuple[str, ...]]
+
+    session_id: str | None = None
+    turn_id: str | None = None
+    request_id: str | None = None
+    checkpoint_id: str | None = None
+    agent: Agent | None = None
+    host: str | None = None
+    cwd: str | None = None
+    user_id: str | None = None
+    channel: str | None = None
+    thread_id: str | None = None
+    sequence: int | None = None
+    metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name in self._containers:
+            value = getattr(self, name)
+            if value is not None:
+                force_setattr(self, name, freeze(value))
+
+
+HEADER: tuple[str, ...] = Step.__struct_fields__
+
+
+class ToolStep(Step):
+    """A step about one tool call. Kind, target and safety are worked out where they are not given."""
+
+    tool: str
+    args: dict[str, Any] = msgspec.field(default_factory=FrozenDict)
+    kind: Kind = None  # type: ignore[assignment]
+    target: Target = None  # type: ignore[assignment]
+    safety: Safety = None  # type: ignore[assignment]
+    call_id: str | None = None
+    origin: str = "chat"
+
+    def __post_init__(self) -> None:
+        Step.__post_init__(self)
+        if self.kind is None or self.target is None or self.safety is None:
+            kind, target, safety = DEFAULT_TOOLS.classify(self.tool, self.args, kind=self.kind)
+            force_setattr(self, "kind", kind)
+            if self.target is None:
+                force_setattr(self, "target", target)
+            if self.safety is None:
+                force_setattr(self, "safety", safety)
+
+
+class SessionStart(Step):
+    """A session begins."""
+
+    source: Literal["new", "resume", "fork"] = "new"
+
+
+class SessionEnd(Step):
+    """A session is over."""
+
+    reason: str | None = None
+
+
+class BeforeRequest(Step):
+    """A request is about to be worked on; hooks may prepare the state they share."""
+
+    state: Any = None
+
+
+class AfterRequest(Step):
+    """A request was worked on, or failed."""
+
+    state: Any = None
+    error: str | None = None
+
+
+class BeforeInput(Step):
+    """A message arrives from a user, a continuation or a background job."""
+
+    source: Literal["user", "continuation", "background"] = "user"
+    input: Input = ""
+    prepend_input: Input | None = None
+
+
+class AfterInput(Step):
+    """The message is part of the conversation."""
+
+    committed_len: int = 0
+
+
+class TurnStart(Step):
+    """A turn begins."""
+
+    is_subagent: bool = False
+    agent_type: str | None = None
+
+
+class BeforePrompt(Step):
+    """The system prompt is about to be used."""
+
+    system_prompt: str | None = None
+    user_message: str | None = None
+
+
+class BeforeCompact(Step):
+    """The conversation is about to be compacted."""
+
+    message_count: int | None = None
+    token_estimate: int | None = None
+    threshold: int | None = None
+
+
+class AfterCompact(Step):
+    """The conversation was compacted."""
+
+    message_count: int | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+
+
+class BeforeModel(Step):
+    """The model is about to be called."""
+
+    model: str | None = None
+    messages: list[Any] | None = None
+    message_count: int | None = None
+    attempt: int = 1
+    assistant: Content | None = None
+
+
+class AfterModel(Step):
+    """The model answered, or failed."""
+
+    model: str | None = None
+    output: Content | None = None
+    usage: dict[str, Any] | None = None
+    stop_reason: str | None = None
+    error: str | None = None
+
+
+class ToolRequested(ToolStep):
+    """The model asked for a tool."""
+
+
+class BeforeTool(ToolStep):
+    """A tool is about to run."""
+
+    result: Content | None = None
+    is_error: bool | None = None
+
+
+class BeforePermission(ToolStep):
+    """The host is about to decide whether the tool may run."""
+
+    proposed: Literal["allow", "ask", "deny"] | None = None
+    resolved: bool | None = None
+
+
+class AfterPermission(ToolStep):
+    """The host has decided whether the tool may run."""
+
+    granted: bool = False
+
+
+class AfterTool(ToolStep):
+    """A tool call is over: it ran, failed, was denied, aborted or answered by a hook."""
+
+    outcome: Outcome = "ok"
+    executed: bool = True
+    output: Content | None = None
+    is_error: bool = False
+    error: str | None = None
+    duration: float | None = None
+    attempt: int = 1
+
+
+class AfterToolBatch(Step):
+    """All tool calls of one model response are over."""
+
+    results: list[Any] = msgspec.field(default_factory=FrozenList)
+
+
+class BeforeTurnEnd(Step):
+    """The turn is about to end."""
+
+    stop_reason: str = "end_turn"
+    continues_so_far: int = 0
+    voluntary: bool = True
+
+
+class BeforeResponse(Step):
+    """The final response is about to be taken."""
+
+    response: Content | None = None
+
+
+class BeforeOutput(Step):
+    """Something is about to be shown or sent to the user."""
+
+    content: Content | None = None
+
+
+class TurnEnd(Step):
+    """The turn is over."""
+
+    stop_reason: str | None = None
+    iterations: int | None = None
+    response_length: int | None = None
+
+
+class SubagentStart(Step):
+    """A subagent is about to start."""
+
+    agent_name: str | None = None
+    initial_message: str | None = None
+
+
+class SubagentStop(Step):
+    """A subagent is about to stop."""
+
+    agent_name: str | None = None
+    reason: str | None = None
+    continues_so_far: int = 0
+
+
+class Notification(Step):
+    """The agent tells the user something."""
+
+    message: str = ""
+    level: str = "info"
+
+
+class Error(Step):
+    """Something failed."""
+
+    error: str | None = None
+    where: str | None = None
+
+
+S = TypeVar("S", bound=Step)
+
+_EVERYWHERE: tuple[Control, ...] = ("proceed", "abort", "skip_rest")
+
+
+class Event(Generic[S]):
+    """One row of the lifecycle: a step class and what hooks may do about it.
+
+    As an attribute of `hooks.on` it is the typed decorator that registers for the event.
+    """
+
+    name: str
+
+    def __init__(
+        self,
+        step: type[S],
+        *,
+        change: str = "",
+        controls: str = "",
+        veto: Veto | None = None,
+        stop: bool = False,
+        context: bool = True,
+    ) -> None:
+        self.step = step
+        self.name = step.event = _event_name(step.__name__)
+        self.changes: tuple[str, ...] = tuple(change.split())
+        self.controls = frozenset[str]((*_EVERYWHERE, *controls.split(), *(("stop",) if stop else ())))
+        self.veto: Veto | None = veto
+        self.context = context
+        self.about_tool = issubclass(step, ToolStep)
+        self.fields = tuple(name for name in step.__struct_fields__ if name not in HEADER)
+        self.types: dict[str, Any] = get_type_hints(step)
+        self.answer = next((name for name in ("result", "assistant") if name in self.changes), None)
+        step._containers = tuple(
+            name for name in step.__struct_fields__ if name != "state" and _may_hold(self.types[name])
+        )
+        step.__setattr__ = _read_only  # type: ignore[method-assign,assignment]
+
+    @overload
+    def __get__(self, on: None, owner: type) -> Event[S]: ...
+    @overload
+    def __get__(self, on: Lifecycle, owner: type) -> Decorate[S]: ...
+    def __get__(self, on: Lifecycle | None, owner: type) -> Event[S] | Decorate[S]:
+        return self if on is None else on._decorate(self)
+
+    def __repr__(self) -> str:
+        return f"<event {self.name}>"
+
+
+def _may_hold(hint: Any) -> bool:
+    """Whether a field of this type can hold a dict or a list, which must then be frozen."""
+    return hint is Any or getattr(hint, "__origin__", hint) in (dict, list) or any(map(_may_hold, get_args(hint)))
+
+
+def _read_only(step: Step, name: str, value: object) -> NoReturn:
+    raise ReadOnlyError(
+        f"steps are read-only: return change({name}=...) to change what the agent does at {step.event}"
+    )
+
+
+class Lifecycle:
+    """The table. `hooks.on` is one of these, so that an editor completes every event."""
+
+    session_start = Event(SessionStart, veto="abort")
+    session_end = Event(SessionEnd, context=False)
+    before_request = Event(BeforeRequest, change="state session_id checkpoint_id", veto="abort")
+    after_request = Event(AfterRequest, change="state checkpoint_id", veto="abort")
+    before_input = Event(BeforeInput, change="input prepend_input", controls="deny", veto="deny", stop=True)
+    after_input = Event(AfterInput, veto="stop", stop=True)
+    turn_start = Event(TurnStart, veto="stop", stop=True)
+    before_prompt = Event(BeforePrompt, change="system_prompt", veto="stop", stop=True)
+    before_compact = Event(BeforeCompact, controls="skip", veto="skip", stop=True)
+    after_compact = Event(AfterCompact, stop=True)
+    before_model = Event(BeforeModel, change="model messages assistant", controls="deny", veto="stop", stop=True)
+    after_model = Event(AfterModel, change="output", controls="deny", veto="deny", stop=True)
+    tool_requested = Event(ToolRequested, stop=True)
+    before_tool = Event(BeforeTool, change="args result is_error", controls="deny ask allow", veto="deny", stop=True)
+    before_permission = Event(BeforePermission, change="resolved", controls="deny ask allow", veto="deny", stop=True)
+    after_permission = Event(AfterPermission, stop=True)
+    after_tool = Event(AfterTool, change="output", controls="deny retry", veto="deny", stop=True)
+    after_tool_batch = Event(AfterToolBatch, veto="stop", stop=True)
+    before_turn_end = Event(BeforeTurnEnd, controls="extend", veto="extend", stop=True)
+    before_response = Event(BeforeResponse, change="response", controls="deny", veto="deny", context=False)
+    before_output = Event(BeforeOutput, change="content", controls="deny", veto="deny", context=False)
+    turn_end = Event(TurnEnd, context=False)
+    subagent_start = Event(SubagentStart, change="initial_message", controls="deny", veto="deny")
+    subagent_stop = Event(SubagentStop, controls="extend", veto="extend")
+    notification = Event(Notification, change="message", controls="skip", veto="skip", context=False)
+    error = Event(Error, context=False)
+
+    def _decorate(self, event: Event[S]) -> Decorate[S]:
+        raise NotImplementedError
+
+
+EVENTS: dict[str, Event[Any]] = {name: event for name, event in vars(Lifecycle).items() if isinstance(event, Event)}
+CHANGEABLE: frozenset[str] = frozenset(field for event in EVENTS.values() for field in event.changes)
+
+
+def event_named(name: object) -> Event[Any]:
+    """The event that goes by this name, or an error that suggests one."""
+    try:
+        return EVENTS[name]  # type: ignore[index]
+    except (KeyError, TypeError):
+        raise UnknownName("event", name, EVENTS) from None
+
+
+def iter_events(on: str | list[str] | tuple[str, ...] | set[str] | frozenset[str]) -> Iterator[Event[Any]]:
+    """The events that `on=` names; `"*"` is all of them."""
+    if on == "*":
+        yield from EVENTS.values()
+    elif isinstance(on, str):
+        yield event_named(on)
+    else:
+        for name in on:
+            yield event_named(name)
+
+
+__all__ = [
+    *(event.step.__name__ for event in EVENTS.values()),
+    "Agent", "CONTROLS", "Content", "Control", "EVENTS", "Event", "Input", "Lifecycle", "Step", "StopReason",
+    "ToolStep", "event_named",
+]  # fmt: skip

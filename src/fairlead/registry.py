@@ -1,0 +1,527 @@
+"""Hooks: registering, compiling chains, swapping tables, dispatching.
+
+A table is never changed. Registering builds the next one and swaps it in with one assignment, so a
+dispatch in flight, in whatever thread, finishes with the table it started with.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from itertools import count
+from operator import attrgetter
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
+
+from msgspec.structs import replace as replace_fields
+
+from .approvals import ApproveFn, Approver
+from .backlog import Backlog
+from .decision import Decision, RunOutcome
+from .engine import CALM, Chain, Entry, Run, begin, drive, each, parked, phases, rest
+from .errors import RegistrationError, UnknownName
+from .hook import Hook, OneOrMore, Options
+from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named
+from .session import Session
+from .threads import portal
+from .tools import Tools
+from .verdict import Verdict, ask, deny, warn
+
+S = TypeVar("S", bound=Step)
+Says = Verdict | Mapping[str, Any] | None
+R = TypeVar("R", bound=Says | Awaitable[Says])
+F = TypeVar("F", bound=Callable[..., Any])
+
+CACHE_LIMIT = 4096
+UnknownTool = Literal["proceed", "ask", "deny"]
+
+
+class Table:
+    """The registered hooks at one moment, and the chains compiled from them so far."""
+
+    __slots__ = ("_cached", "hooks", "plans", "registered")
+
+    def __init__(self, hooks: Hooks, registered: tuple[Hook, ...]) -> None:
+        self.hooks = hooks
+        self.registered = registered
+        self.plans: dict[type[Step], tuple[bool, Any, Any]] = {}
+        self._cached = 0
+
+    def plan(self, step: Step) -> tuple[bool, Any, Any]:
+        """How to find the chain for a step of this class: (own tools?, key, chain or chains by key).
+
+        Where no hook of the event filters there is one chain and no key. Otherwise the key is made
+        of just those parts of a step that some hook filters on.
+        """
+        if not isinstance(step, Step) or type(step) not in _EVENT_OF_STEP:
+            raise TypeError(f"dispatch takes a step such as BeforeTool(...), not {step!r}")
+        event = _EVENT_OF_STEP[type(step)]
+        hooks = [hook for hook in self.registered if event.name in hook.events]
+        own = bool(self.hooks.tools) and event.about_tool
+        key = _key_for(hooks, event)
+        found = self._compile(event, hooks) if key is None else ({}, _Index(hooks))
+        plan = self.plans[type(step)] = (own, key, found)
+        return plan
+
+    def chain_for(self, step: Step) -> Chain:
+        """The chain that applies to this step."""
+        _, key, found = self.plans.get(type(step)) or self.plan(step)
+        return found if key is None else self.keyed(step, key, found)  # type: ignore[no-any-return]
+
+    def keyed(self, step: Step, key: Callable[[Step], Any], found: tuple[dict[Any, Chain], _Index]) -> Chain:
+        chains, index = found
+        at = key(step)
+        chain = chains.get(at)
+        if chain is None:
+            if self._cached >= CACHE_LIMIT:
+                self._forget()
+            matching = [hook for hook in index.candidates(step) if hook.matches(step)]
+            chain = chains[at] = self._compile(_EVENT_OF_STEP[type(step)], matching)
+            self._cached += 1
+        return chain
+
+    def _forget(self) -> None:
+        for _, key, found in list(self.plans.values()):
+            if key is not None:
+                found[0].clear()
+        self._cached = 0
+
+    def _compile(self, event: Event[Any], hooks: Iterable[Hook]) -> Chain:
+        ordered = sorted(hooks, key=attrgetter("order"))
+        entries: dict[str, list[Entry]] = {"transform": [], "gate": [], "observe": []}
+        for hook in ordered:
+            if not hook.detached:
+                entries[hook.phase].append((hook.call, hook, hook.is_async))
+        gates, group = entries["gate"], [entry for entry in entries["gate"] if entry[2]]
+        if len(group) > 1:
+            gates = [entry for entry in gates if not entry[2]]
+        else:
+            group = []
+        return _chain(self, event, ordered, entries["transform"], gates, group, entries["observe"])
+
+
+def _chain(
+    table: Table,
+    event: Event[Any],
+    hooks: list[Hook],
+    transforms: list[Entry],
+    gates: list[Entry],
+    group: list[Entry],
+    observers: list[Entry],
+) -> Chain:
+    record = table.hooks.record or table.hooks.journal is not None
+    guarded = any(hook.quarantine is not None for hook in hooks)
+    patience = min((hook.limit for hook in hooks), default=math.inf)
+    has_async = any(hook.is_async and not hook.detached for hook in hooks)
+    plain = len(transforms) + len(gates) == len(hooks)
+    return Chain(
+        table=table,
+        event=event,
+        entries=(*transforms, *gates),
+        gates=tuple(gates),
+        group=tuple(group),
+        observers=tuple(observers),
+        detached=tuple(hook for hook in hooks if hook.detached),
+        empty=not hooks and table.hooks.journal is None,
+        plain=plain,
+        inline=plain and not has_async and not record and not guarded,
+        has_async=has_async,
+        record=record,
+        journal=table.hooks.journal,
+        patience=-1.0 if guarded else patience,
+        always_timed=record or guarded or not plain,
+    )
+
+
+class _Index:
+    """An event's hooks, those for exact tools by tool, so that nothing is scanned in vain."""
+
+    def __init__(self, hooks: list[Hook]) -> None:
+        self._by_tool: dict[str, list[Hook]] = {}
+        self._others: list[Hook] = []
+        for hook in hooks:
+            exact = hook.exact_tools
+            for tool in dict.fromkeys(exact or ()):
+                self._by_tool.setdefault(tool, []).append(hook)
+            if exact is None:
+                self._others.append(hook)
+
+    def candidates(self, step: Step) -> list[Hook]:
+        return [*self._by_tool.get(getattr(step, "tool", ""), ()), *self._others]
+
+
+def _key_for(hooks: list[Hook], event: Event[Any]) -> Callable[[Step], Any] | None:
+    parts = [part for part in ("tool", "kind", "safety", "outcome", "host", "agent") if _filters(hooks, part)]
+    if not parts:
+        return None
+    if not event.about_tool:
+        parts = [part for part in parts if part in ("host", "agent")]
+    if "outcome" in parts and "outcome" not in event.fields:
+        parts.remove("outcome")
+    if "agent" not in parts:
+        return attrgetter(*parts) if parts else _no_key
+    others = attrgetter("host", *(part for part in parts if part not in ("agent", "host")))
+    return lambda step: (step.agent and step.agent.name, others(step))
+
+
+def _filters(hooks: list[Hook], part: str) -> bool:
+    return any(getattr(hook, part) is not None for hook in hooks)
+
+
+def _no_key(step: Step) -> None:
+    """All filters are on parts that this event's steps do not have: one chain for all of them."""
+
+
+_EVENT_OF_STEP: dict[type[Step], Event[Any]] = {event.step: event for event in EVENTS.values()}
+
+
+class Decorate(Generic[S]):
+    """`hooks.on.<event>`: registers a function, bare or with options."""
+
+    def __init__(self, hooks: Hooks, event: Event[S]) -> None:
+        self._hooks = hooks
+        self._event = event
+
+    @overload
+    def __call__(self, fn: Callable[[S], R], /) -> Callable[[S], R]: ...
+    @overload
+    def __call__(self, fn: Callable[[S, Decision[S]], R], /) -> Callable[[S, Decision[S]], R]: ...
+    @overload
+    def __call__(self, /, *, replace: bool = ..., **options: Unpack[Options]) -> _Registers[S]: ...
+    def __call__(self, fn: Any = None, /, *, replace: bool = False, **options: Any) -> Any:
+        def register(fn: Any) -> Any:
+            self._hooks.add(fn, on=self._event.name, replace=replace, **options)
+            return fn
+
+        return register if fn is None else register(fn)
+
+
+class _Registers(Generic[S]):
+    """The type of `hooks.on.<event>(...)`: takes the function and gives it back."""
+
+    @overload
+    def __call__(self, fn: Callable[[S], R], /) -> Callable[[S], R]: ...
+    @overload
+    def __call__(self, fn: Callable[[S, Decision[S]], R], /) -> Callable[[S, Decision[S]], R]: ...
+    def __call__(self, fn: Any, /) -> Any: ...
+
+
+class On(Lifecycle):
+    """`hooks.on`: one decorator per event, and `hooks.on("before_tool", "after_tool")` for several."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
+
+    def _decorate(self, event: Event[S]) -> Decorate[S]:
+        return Decorate(self._hooks, event)
+
+    def __call__(self, *events: str, replace: bool = False, **options: Unpack[Options]) -> Callable[[F], F]:
+        def register(fn: F) -> F:
+            self._hooks.add(fn, on="*" if events == ("*",) else events, replace=replace, **options)
+            return fn
+
+        return register
+
+    def __getattr__(self, name: str) -> Any:
+        raise UnknownAttribute("event", name, EVENTS)
+
+
+class UnknownAttribute(UnknownName, AttributeError):
+    """`hooks.on.befor_tool`."""
+
+
+class Hooks:
+    """A table of hooks and the engine that runs it.
+
+    `record=True` keeps one run per started hook in each decision. `enforce=False` puts every hook in
+    monitor mode. `approver` answers `ask`. `journal` is called with every finished decision.
+    `unknown_tool` says what becomes of a call to a tool that no table knows.
+    """
+
+    def __init__(
+        self,
+        *,
+        approver: Approver | ApproveFn | None = None,
+        approval_timeout: float | None = 300.0,
+        record: bool = False,
+        enforce: bool = True,
+        journal: Callable[[Decision[Any]], None] | None = None,
+        unknown_tool: UnknownTool | None = None,
+    ) -> None:
+        self.approver = approver
+        self.approval_timeout = approval_timeout
+        self.record = record
+        self.enforce = enforce
+        self.journal = journal
+        self.tools = _OwnTools(self)
+        self.on = On(self)
+        self._lock = threading.RLock()
+        self._by_name: dict[str, Hook] = {}
+        self._sequence = count()
+        self._backlog = Backlog()
+        self._table = Table(self, ())
+        if unknown_tool is not None:
+            self._watch_unknown_tools(unknown_tool)
+
+    # --- registering ------------------------------------------------------------------------
+
+    def add(
+        self, fn: Any, on: OneOrMore | None = None, *, replace: bool = False, **options: Any
+    ) -> Hook | tuple[Hook, ...]:
+        """Register a function for the events that `on` names, or an object by its methods.
+
+        An object's methods are registered for the events they are named after.
+        """
+        for option in options.keys() - _OPTIONS:
+            raise UnknownName("option", option, _OPTIONS | {"on", "replace"})
+        if on is None:
+            hooks = tuple(_hooks_of(fn, options))
+            self._register(hooks, replace)
+            return hooks
+        hook = Hook(fn, on, **options)
+        self._register((hook,), replace)
+        return hook
+
+    def unregister(self, name: str) -> None:
+        """Remove a hook by its name, or an object's hooks by the object's."""
+        with self._lock:
+            gone = [n for n in self._by_name if n == name] or [n for n in self._by_name if n.startswith(f"{name}.")]
+            if not gone:
+                raise UnknownName("hook", name, self._by_name)
+            self._swap({n: hook for n, hook in self._by_name.items() if n not in gone})
+
+    def replace_all(self, hooks: Iterable[Hook], *, source: str) -> None:
+        """Swap all hooks of one source for these, at once and only if all of them are sound."""
+        new = tuple(hooks)
+        with self._lock:
+            by_name = {n: hook for n, hook in self._by_name.items() if hook.source != source}
+            for hook in new:
+                if not isinstance(hook, Hook):
+                    raise RegistrationError(f"replace_all takes Hook(...) objects, not {hook!r}")
+                if hook.name in by_name:
+                    raise RegistrationError(_duplicate(by_name[hook.name]))
+                by_name[hook.name] = hook
+            for hook in new:
+                hook.source = source
+                hook.place(next(self._sequence))
+            self._swap(by_name)
+
+    def reset(self, name: str) -> None:
+        """Lift a hook's quarantine."""
+        hook = self._by_name.get(name)
+        if hook is None:
+            raise UnknownName("hook", name, self._by_name)
+        if hook.quarantine is not None:
+            hook.quarantine.reset()
+
+    def has_hooks(self, event: str) -> bool:
+        """Whether any hook is registered for this event."""
+        event_named(event)
+        return any(event in hook.events for hook in self._table.registered)
+
+    def __iter__(self) -> Iterator[Hook]:
+        """The registered hooks, in registration order."""
+        return iter(self._table.registered)
+
+    def __len__(self) -> int:
+        return len(self._table.registered)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __repr__(self) -> str:
+        return f"<Hooks: {', '.join(hook.name for hook in self) or 'none'}>"
+
+    def _register(self, hooks: tuple[Hook, ...], replace: bool) -> None:
+        with self._lock:
+            by_name = dict(self._by_name)
+            for hook in hooks:
+                if hook.name in by_name and not replace:
+                    raise RegistrationError(_duplicate(by_name[hook.name]))
+                by_name.pop(hook.name, None)
+                by_name[hook.name] = hook
+                hook.place(next(self._sequence))
+            self._swap(by_name)
+
+    def _swap(self, by_name: dict[str, Hook]) -> None:
+        self._by_name = by_name
+        self._table = Table(self, tuple(by_name.values()))
+
+    def _watch_unknown_tools(self, policy: UnknownTool) -> None:
+        if policy not in ("proceed", "ask", "deny"):
+            raise UnknownName("unknown_tool", policy, ("proceed", "ask", "deny"))
+        say = {"proceed": warn, "ask": ask, "deny": deny}[policy]
+
+        def unknown_tool(step: Any) -> Verdict:
+            return say(f"tool {step.tool!r} is of unknown kind; classify it with hooks.tools.add(...)")
+
+        name = "fairlead.unknown_tool"
+        self.add(unknown_tool, on="before_tool", kind="unknown", phase="gate", name=name, layer="builtin")
+
+    # --- dispatching ------------------------------------------------------------------------
+
+    async def dispatch(self, step: S) -> Decision[S]:
+        """Run the hooks that apply to a step and fold what they say into one decision."""
+        table = self._table
+        try:
+            own, key, chain = table.plans[step.__class__]
+        except KeyError:
+            own, key, chain = table.plan(step)
+        original = step
+        if own:
+            step = self._classified(step)
+        if key is not None:
+            chain = table.keyed(step, key, chain)
+        if chain.empty:
+            return Decision(step, original)
+        todo = iter(chain.entries)
+        cell: list[Run] = []
+        if chain.calm < CALM:
+            begin(chain, original, step, todo, cell)
+        if chain.plain:
+            work, going = rest, each(chain, original, step, todo, cell)
+        else:
+            work, going = phases, phases(cell[0])
+        for waiting in going:
+            run = cell[0] if cell else begin(chain, original, step, todo, cell)
+            await parked(run, work, going, waiting)
+            break
+        if not cell:
+            return Decision(step, original)  # nobody had an opinion
+        run = cell[0]
+        if run.said and run.unfinished:
+            await drive(run, phases)
+        return run.conclude()
+
+    def dispatch_sync(self, step: S) -> Decision[S]:
+        """`dispatch` for callers without a loop, or in the thread of one.
+
+        Hooks that are not async run right here; otherwise everything runs on a private loop's
+        thread while the caller waits.
+        """
+        table = self._table
+        try:
+            own, key, chain = table.plans[step.__class__]
+        except KeyError:
+            own, key, chain = table.plan(step)
+        original = step
+        if own:
+            step = self._classified(step)
+        if key is not None:
+            chain = table.keyed(step, key, chain)
+        if chain.empty:
+            return Decision(step, original)
+        entries = chain.entries
+        if chain.inline:
+            todo = iter(entries)
+            for call, hook, _ in todo:
+                try:
+                    said = call(step)
+                except Exception as error:
+                    entries = (_raising(error, hook), *todo)
+                    break
+                if said is not None:
+                    entries = (_saying(said, hook), *todo)
+                    break
+            else:
+                return Decision(step, original)  # nobody had an opinion
+        elif chain.has_async:
+            return portal.run(lambda: self.dispatch(original))
+        run = begin(chain, original, step, iter(entries), [])
+        run.entries, run.sync = entries, True
+        return self._finish_sync(run)
+
+    def _finish_sync(self, run: Run) -> Decision[Any]:
+        for _ in (rest if run.chain.plain else phases)(run):
+            raise AssertionError("a sync dispatch suspended")
+        if run.unfinished:
+            if run.chain.has_async:  # a change led to gates that are
+                portal.run(lambda: drive(run, phases))
+            else:
+                for _ in phases(run):
+                    raise AssertionError("a sync dispatch suspended")
+        return run.conclude()
+
+    def _classified(self, step: S) -> S:
+        """The step with what the user's own table says about its tool."""
+        tool, args, host = step.tool, step.args, step.host  # type: ignore[attr-defined]
+        if not self.tools.knows(tool, host):
+            return step
+        kind, target, safety = self.tools.classify(tool, args, host)
+        return replace_fields(step, kind=kind, target=target, safety=safety)
+
+    # --- around a dispatch ------------------------------------------------------------------
+
+    def session(self, session_id: str | None = None, **about: Any) -> Session:
+        """A session: ids, shared state, a store, background tasks."""
+        return Session(self, session_id, **about)
+
+    def detach(self, hook: Hook, step: Step, decision: Decision[Any]) -> RunOutcome:
+        return self._backlog.put(hook, step, decision)
+
+    @property
+    def dropped(self) -> int:
+        """How many detached runs were dropped because the queue was full."""
+        return self._backlog.dropped
+
+    async def aclose(self, timeout: float = 5.0) -> None:
+        """Wait until the detached observers are done, `timeout` seconds at most."""
+        await self._backlog.drain(timeout)
+
+    async def __aenter__(self) -> Hooks:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+_OPTIONS = frozenset(Options.__annotations__) | {"layer", "source"}
+
+
+class _OwnTools(Tools):
+    """The tools table of one `Hooks`: adding to it takes effect with the next dispatch."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__()
+        self._hooks = hooks
+
+    def add(self, *args: Any, **options: Any) -> None:
+        super().add(*args, **options)
+        with self._hooks._lock:
+            self._hooks._swap(self._hooks._by_name)
+
+
+def _raising(error: Exception, hook: Hook) -> Entry:
+    """An entry that ends as the hook just did, so that one loop deals with all endings."""
+
+    def call(_: Step) -> Any:
+        raise error
+
+    return call, hook, False
+
+
+def _saying(said: Any, hook: Hook) -> Entry:
+    return (lambda _: said), hook, False
+
+
+def _duplicate(hook: Hook) -> str:
+    return (
+        f"a hook named {hook.name!r} is already registered (on {hook.described_events}, from {hook.source}); "
+        "give this one another name= or pass replace=True"
+    )
+
+
+def _hooks_of(thing: Any, options: dict[str, Any]) -> Iterator[Hook]:
+    """An object's methods, each for the event it is named after."""
+    prefix = options.pop("name", None) or type(thing).__name__
+    names = [name for name in dir(thing) if not name.startswith("_") and callable(getattr(thing, name))]
+    methods = [name for name in names if name in EVENTS]
+    for name in names:
+        if name not in EVENTS and name.startswith(("before_", "after_")):
+            raise UnknownName("event", name, EVENTS, f", a method of {prefix}")
+    if not methods:
+        raise RegistrationError(
+            f"{thing!r} has no method named after an event; pass on= for a function, or name methods like before_tool"
+        )
+    for name in methods:
+        yield Hook(getattr(thing, name), name, name=f"{prefix}.{name}", **options)

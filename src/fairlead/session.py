@@ -1,0 +1,238 @@
+"""Sessions: the ids, the state and the background work that belong to one agent at work."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Coroutine
+from contextvars import ContextVar
+from itertools import count
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
+
+from .decision import Decision
+from .errors import FairleadError, Unenforceable
+from .lifecycle import Agent, Step
+from .threads import portal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from .registry import Hooks
+
+    Capabilities = Mapping[str, Collection[str]]
+
+S = TypeVar("S", bound=Step)
+
+logger = logging.getLogger("fairlead")
+
+_current: ContextVar[Session | None] = ContextVar("fairlead_session", default=None)
+_numbers = count(1)
+_process = os.urandom(6).hex()  # so that ids are unique, though they come from a counter
+
+
+def new_id(prefix: str) -> str:
+    """An id that no other process uses."""
+    return f"{prefix}-{_process}-{next(_numbers)}"
+
+
+def current_session() -> Session | None:
+    """In a hook: the session whose step is being dispatched."""
+    return _current.get()
+
+
+class Store:
+    """Counters and windows that many hooks may use at once. Every operation is atomic."""
+
+    KEYS = 10_000
+    HITS = 10_000
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[str, Any] = {}
+        self._hits: dict[str, deque[float]] = {}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._values.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        with self._lock:
+            self._room(self._values, key)
+            self._values[key] = value
+
+    def increment(self, key: str, by: int = 1) -> int:
+        """Add to a counter and give its new value."""
+        with self._lock:
+            self._room(self._values, key)
+            self._values[key] = value = self._values.get(key, 0) + by
+        return value
+
+    def hit(self, key: str, within: float) -> int:
+        """Count one hit and give how many there were in the last `within` seconds, this one included."""
+        now = monotonic()
+        with self._lock:
+            self._room(self._hits, key)
+            hits = self._hits.setdefault(key, deque(maxlen=self.HITS))
+            hits.append(now)
+            while hits[0] <= now - within:
+                hits.popleft()
+            return len(hits)
+
+    def _room(self, kept: dict[str, Any], key: str) -> None:
+        if key not in kept and len(kept) >= self.KEYS:
+            # Forgetting a key would quietly lift somebody's limit.
+            raise FairleadError(f"the session's store holds {self.KEYS} keys already; use fewer, or longer-lived ones")
+
+
+class Session:
+    """One agent at work. `state` is shared by its hooks, which may edit it; `store` counts."""
+
+    def __init__(
+        self,
+        hooks: Hooks,
+        session_id: str | None = None,
+        *,
+        state: Any = None,
+        agent: Agent | str | None = None,
+        parent: Session | None = None,
+        host: str | None = None,
+        cwd: str | None = None,
+        user_id: str | None = None,
+        channel: str | None = None,
+        thread_id: str | None = None,
+        request_id: str | None = None,
+        turn_id: str | None = None,
+        checkpoint_id: str | None = None,
+        capabilities: Capabilities | None = None,
+    ) -> None:
+        self.hooks = hooks
+        self.session_id = session_id or new_id("session")
+        self.state = {} if state is None else state
+        self.agent = Agent(new_id("agent"), agent) if isinstance(agent, str) else agent
+        self.parent = parent
+        self.host = host
+        self.cwd = cwd
+        self.user_id = user_id
+        self.channel = channel
+        self.thread_id = thread_id
+        self.request_id = request_id
+        self.turn_id = turn_id
+        self.checkpoint_id = checkpoint_id
+        self.capabilities = capabilities
+        self.store = Store() if parent is None else parent.store
+        self.errors: list[BaseException] = []
+        self._sequence = count(1)
+        self._tasks: set[Any] = set()
+
+    def __repr__(self) -> str:
+        return f"<session {self.session_id}{f' of {self.agent.name}' if self.agent and self.agent.name else ''}>"
+
+    def step(self, kind: type[S], **fields: Any) -> S:
+        """Build a step with this session's header."""
+        header = {name: getattr(self, name) for name in _HEADER if name not in fields}
+        return kind(**header, sequence=next(self._sequence), **fields)
+
+    async def dispatch(self, step: S) -> Decision[S]:
+        """`hooks.dispatch` with this session as `current_session()`."""
+        token = _current.set(self)
+        try:
+            return self._supported(await self.hooks.dispatch(step))
+        finally:
+            _current.reset(token)
+
+    def dispatch_sync(self, step: S) -> Decision[S]:
+        """`hooks.dispatch_sync` with this session as `current_session()`."""
+        token = _current.set(self)
+        try:
+            return self._supported(self.hooks.dispatch_sync(step))
+        finally:
+            _current.reset(token)
+
+    def subagent(self, name: str, **about: Any) -> Session:
+        """A session for a subagent: it knows its parent and shares its store."""
+        agent = Agent(new_id("agent"), name, self.agent.id if self.agent else None)
+        inherited = {key: getattr(self, key) for key in ("host", "cwd", "user_id", "channel", "thread_id")}
+        return Session(self.hooks, agent=agent, parent=self, **(inherited | about))
+
+    def fork(self) -> Session:
+        """A copy with the same ids and a copy of the state, but none of the background tasks."""
+        twin = copy.copy(self)
+        twin.state = copy.deepcopy(self.state)
+        twin.errors = []
+        twin._tasks = set()
+        twin._sequence = count(next(self._sequence))
+        return twin
+
+    # --- background tasks -------------------------------------------------------------------
+
+    def spawn(self, work: Coroutine[Any, Any, Any], *, name: str | None = None) -> None:
+        """Run something in the background. `close` waits for it; its errors are reported."""
+        label = name or getattr(work, "__qualname__", "task")
+        future: Any
+        try:
+            future = asyncio.get_running_loop().create_task(work, name=label)
+        except RuntimeError:
+            future = asyncio.run_coroutine_threadsafe(work, portal.loop)
+        self._tasks.add(future)
+        future.add_done_callback(lambda done: self._done(done, label))
+
+    def _done(self, future: Any, label: str) -> None:
+        self._tasks.discard(future)
+        if not future.cancelled() and (error := future.exception()) is not None:
+            self.errors.append(error)
+            logger.error("background task %r of session %s failed: %r", label, self.session_id, error)
+
+    async def close(self, timeout: float = 5.0) -> list[BaseException]:
+        """Wait for background tasks, cancel what is left after `timeout`, and report all errors."""
+        waiting = [task if isinstance(task, asyncio.Task) else asyncio.wrap_future(task) for task in self._tasks]
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=timeout)
+            for task in late:
+                task.cancel()
+                message = f"background task did not finish within {timeout:g} s and was cancelled"
+                self.errors.append(TimeoutError(message))
+                logger.error("%s (session %s)", message, self.session_id)
+            if late:
+                await asyncio.wait(late, timeout=1.0)
+        return self.errors
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # --- what the host can do ---------------------------------------------------------------
+
+    def _supported(self, decision: Decision[S]) -> Decision[S]:
+        return decision if self.capabilities is None else carried_out(decision, self.capabilities)
+
+
+_HEADER = (
+    "session_id", "turn_id", "request_id", "checkpoint_id", "agent", "host", "cwd", "user_id", "channel", "thread_id"
+)  # fmt: skip
+
+
+def carried_out(decision: Decision[S], capabilities: Capabilities) -> Decision[S]:
+    """The decision, with what its host cannot carry out listed as unsupported.
+
+    A host declares per event the controls, the fields and "context" that it can carry out. A deny
+    that would be lost is an error.
+    """
+    can = capabilities.get(decision.event, ())
+    wanted = [decision.control] if decision.control != "proceed" else []
+    wanted += [field for field in decision.changed if field not in ("kind", "target", "safety")]
+    wanted += ["context"] if decision.context else []
+    missing = tuple(part for part in wanted if part not in can)
+    if decision.denied and "deny" not in can:
+        host = decision.step.host or "this host"
+        raise Unenforceable(
+            f"hook {decision.hook!r} denies at {decision.event}, which {host} cannot carry out: {decision.reason}"
+        )
+    return replace(decision, unsupported=missing) if missing else decision

@@ -1,0 +1,296 @@
+"""What a tool call does, whatever the agent calls its tools.
+
+Every agent has a shell, and no two name it alike. A `Tools` table turns a host's own
+(tool, args) into a kind, a target and a safety class, and back: `change(command=...)`
+becomes the argument that this host's tool takes. The default table knows the names of
+the common agents and frameworks; users add their own with `hooks.tools.add(...)`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, get_args
+
+import msgspec
+
+from .errors import UnknownName
+from .glob import compile_glob
+
+Kind = Literal["shell", "read", "write", "search", "fetch", "mcp", "agent", "unknown"]
+Safety = Literal["read_only", "mutating", "destructive", "network"]
+KINDS: tuple[str, ...] = get_args(Kind)
+SAFETIES: tuple[str, ...] = get_args(Safety)
+
+_SAFETY_OF_KIND: dict[Kind, Safety] = {"read": "read_only", "search": "read_only", "fetch": "network"}
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What a tool call is aimed at. A shell tool always has a `command`, possibly empty."""
+
+    command: str | None = None
+    paths: tuple[str, ...] = ()
+    url: str | None = None
+    server: str | None = None
+
+
+TARGET_FIELDS: tuple[str, ...] = Target.__struct_fields__
+_NOWHERE = Target()
+
+# Arguments that carry a target, by the names that agents give them, most specific first.
+_COMMAND_ARGS = ("command", "cmd", "commands", "script", "code")
+_PATH_ARGS = (
+    "file_path", "filePath", "absolute_path", "notebook_path", "target_file", "TargetFile",
+    "AbsolutePath", "path", "paths", "file_paths", "filename", "file", "dir_path", "directory",
+    "DirectoryPath", "directory_path", "folder",
+)  # fmt: skip
+_PATCH_ARGS = ("input", "patch", "patchText", "patch_text", "diff")
+_URL_ARGS = ("url", "urls", "Url", "uri")
+_SERVER_ARGS = ("server", "server_name", "mcp_server")
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """How to read one tool: its kind, and which arguments hold its target."""
+
+    kind: Kind
+    safety: Safety
+    command: tuple[str, ...] = _COMMAND_ARGS
+    paths: tuple[str, ...] = _PATH_ARGS
+    url: tuple[str, ...] = _URL_ARGS
+    server: str | None = None
+    patch: bool = False
+
+
+class Classified(NamedTuple):
+    kind: Kind
+    target: Target
+    safety: Safety
+
+
+# The names are compared without case and separators: ReadFile, read_file and read-file are one.
+_NAMES: dict[Kind, str] = {
+    "shell": """Bash shell local_shell shell_command exec exec_command execute execute_command execute_bash
+        run_command run_commands run_in_terminal run_shell run_shell_command run_terminal_cmd terminal
+        developer__shell ShellTool unified_exec container_exec powershell code_execution execute_code python
+        code_interpreter write_stdin BashTool bash_tool sh zsh""",
+    "read": """Read read_file read_files read_many_files read_text_file view view_file view_image cat open_file
+        fs_read NotebookRead LS list list_dir list_directory list_files read_notebook ReadFileTool file_read
+        get_file_contents read_media_file list_allowed_directories directory_tree get_file_info""",
+    "write": """Write Edit MultiEdit NotebookEdit write_file write_to_file replace replace_in_file edit
+        edit_file edit_notebook create create_file str_replace insert insert_edit_into_file insert_content
+        multi_edit delete_file remove_file move_file rename_file fs_write search_replace search_and_replace
+        apply_diff write_to_file_tool editor text_editor file_write save_file create_directory""",
+    "search": """Grep Glob grep_search glob_search search search_file_content search_files search_code find
+        find_files file_search codebase_search list_code_definition_names ripgrep rg tool_search ToolSearch
+        semantic_search""",
+    "fetch": """WebFetch WebSearch web_fetch web_search web_search_call google_web_search fetch fetch_url
+        fetch_webpage FetchUrl http_request read_url_content open_url browser_action browser_navigate
+        http_get url_context google_search duckduckgo_search tavily_search""",
+    "agent": """Task Agent subagent run_subagent runSubagent spawn_agent delegate_to_agent delegate_work
+        delegate_work_to_coworker new_task use_subagents dispatch_agent launch_agent SendMessage
+        codebase_investigator""",
+}
+_PATCH_TOOLS = ("apply_patch", "ApplyPatch", "patch")
+_EDITORS = ("str_replace_editor", "str_replace_based_edit_tool", "text_editor_20250728")
+_MCP_NAME = re.compile(r"mcp__(?P<a>.+?)__.|mcp_(?P<b>[^_]+)_.|(?P<c>[^_].*?)___.", re.DOTALL)
+_PATCH_PATH = re.compile(
+    r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ (?:b/)?|--- (?:a/)?)([^\t\r\n]+)", re.MULTILINE
+)
+_SHELL_FLAGS = re.compile(r"-[a-z]*c")
+
+
+def _normal(name: str) -> str:
+    return name.replace("_", "").replace("-", "").casefold()
+
+
+def _spec(kind: Kind, safety: Safety | None = None, **where: Any) -> ToolSpec:
+    return ToolSpec(kind, safety or _SAFETY_OF_KIND.get(kind, "mutating"), **where)
+
+
+_DEFAULTS: dict[str, ToolSpec] = {
+    _normal(name): _spec(kind) for kind, names in _NAMES.items() for name in names.split()
+}
+_DEFAULTS |= {_normal(name): _spec("write", patch=True) for name in _PATCH_TOOLS}
+_SPEC_OF_KIND: dict[Kind, ToolSpec] = {kind: _spec(kind) for kind in get_args(Kind)}
+# An editor whose `command` argument says what it does: view reads, everything else writes.
+_EDITOR_VIEW, _EDITOR_EDIT = _spec("read"), _spec("write")
+_DEFAULTS |= {_normal(name): _EDITOR_EDIT for name in _EDITORS}
+
+
+@lru_cache(maxsize=4096)
+def _default_spec(tool: str) -> ToolSpec:
+    name = _normal(tool)
+    if found := _DEFAULTS.get(name):
+        return found
+    if match := _MCP_NAME.match(tool):
+        return _spec("mcp", server=match["a"] or match["b"] or match["c"])
+    if tool.startswith("transfer_to_"):
+        return _spec("agent")
+    return _SPEC_OF_KIND["unknown"]
+
+
+class Tools:
+    """A table of tools: the user's own entries first, then a host's mapper, then the defaults."""
+
+    def __init__(self) -> None:
+        self._own: tuple[tuple[re.Pattern[str], str | None, ToolSpec], ...] = ()
+
+    def __bool__(self) -> bool:
+        """True when there are entries beyond the defaults."""
+        return bool(self._own)
+
+    def add(
+        self,
+        pattern: str,
+        kind: Kind,
+        *,
+        safety: Safety | None = None,
+        command: str | None = None,
+        paths: str | Sequence[str] | None = None,
+        url: str | None = None,
+        server: str | None = None,
+        host: str | None = None,
+    ) -> None:
+        """Say what the tools matching a glob do, and which arguments hold their target.
+
+        The newest entry that matches wins. `host` limits it to one host's steps.
+        """
+        if kind not in KINDS:
+            raise UnknownName("kind", kind, KINDS, f" for tool {pattern!r}")
+        if safety is not None and safety not in SAFETIES:
+            raise UnknownName("safety", safety, SAFETIES, f" for tool {pattern!r}")
+        where: dict[str, Any] = {"server": server}
+        for field, given in (("command", command), ("paths", paths), ("url", url)):
+            if given is not None:
+                where[field] = (given,) if isinstance(given, str) else tuple(given)
+        self._own = ((compile_glob(pattern), host, _spec(kind, safety, **where)), *self._own)
+
+    def spec(self, tool: str, args: Mapping[str, Any], host: str | None = None) -> ToolSpec:
+        if self._own:
+            for pattern, only_host, spec in self._own:
+                if (only_host is None or only_host == host) and pattern.fullmatch(tool):
+                    return spec
+        spec = _default_spec(tool)
+        return _EDITOR_VIEW if spec is _EDITOR_EDIT and args.get("command") == "view" else spec
+
+    def knows(self, tool: str, host: str | None = None) -> bool:
+        """True when a user's entry, not a default, describes this tool."""
+        return any((h is None or h == host) and pattern.fullmatch(tool) for pattern, h, _ in self._own)
+
+    def classify(
+        self, tool: str, args: Mapping[str, Any], host: str | None = None, kind: Kind | None = None
+    ) -> Classified:
+        """Kind, target and safety of one call; a kind the host is sure of is taken as it is."""
+        spec = self.spec(tool, args, host)
+        if kind is not None and kind != spec.kind:
+            spec = _SPEC_OF_KIND[kind]
+        return Classified(spec.kind, target_of(spec, args), spec.safety)
+
+    def rewrite(
+        self, tool: str, args: Mapping[str, Any], changes: Mapping[str, Any], host: str | None = None
+    ) -> dict[str, Any]:
+        """The arguments that aim this tool at a new target. Raises if the tool has no such argument."""
+        spec = self.spec(tool, args, host)
+        new = dict(args)
+        for field, value in changes.items():
+            key = _rewritable(spec, field, args)
+            if key is None:
+                raise ValueError(f"tool {tool!r} has no argument that holds its {field}; use args=")
+            new[key] = _REWRITE[field](args.get(key), value)
+        return new
+
+
+DEFAULT_TOOLS = Tools()
+
+
+def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
+    """Where these arguments aim. Every kind's arguments are read, so an odd tool hides nothing."""
+    kind = spec.kind
+    if kind == "shell":
+        return Target(_command_text(args, spec.command))
+    if kind == "read" or kind == "write" or kind == "search":
+        return Target(paths=tuple(_texts(args, spec.paths)) + tuple(_patched(args, spec)))
+    if kind == "fetch":
+        return Target(url=next(_texts(args, spec.url), None))
+    if kind == "mcp":
+        return Target(
+            command=next(_texts(args, _COMMAND_ARGS[:2]), None),
+            paths=tuple(_texts(args, spec.paths)),
+            url=next(_texts(args, spec.url), None),
+            server=spec.server or next(_texts(args, _SERVER_ARGS), None),
+        )
+    return _NOWHERE
+
+
+def _texts(args: Mapping[str, Any], keys: Iterable[str]) -> Iterable[Any]:
+    """The strings under these keys, lists of strings spread out."""
+    for key in keys:
+        value = args.get(key)
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                if isinstance(item, str):
+                    yield item
+                elif isinstance(item, Mapping):  # read_file(files=[{path: ...}])
+                    yield from _texts(item, keys)
+
+
+def _command_text(args: Mapping[str, Any], keys: Iterable[str]) -> str:
+    for key in keys:
+        value = args.get(key)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
+            if _is_shell_call(value):
+                return str(value[2])
+            # `commands` is a list of command lines, `command` a list of words.
+            return "\n".join(value) if key == "commands" else shlex.join(value)
+    return ""
+
+
+def _is_shell_call(argv: Sequence[str]) -> bool:
+    """["bash", "-lc", "ls | wc"]: the command is the script, not the words around it."""
+    return len(argv) == 3 and bool(_SHELL_FLAGS.fullmatch(argv[1]))
+
+
+def _patched(args: Mapping[str, Any], spec: ToolSpec) -> Iterable[str]:
+    if spec.patch:
+        for text in _texts(args, _PATCH_ARGS):
+            yield from dict.fromkeys(p.strip() for p in _PATCH_PATH.findall(text) if p.strip() != "/dev/null")
+
+
+def _rewritable(spec: ToolSpec, field: str, args: Mapping[str, Any]) -> str | None:
+    """The argument to change: the one that holds the target now, or the tool's first choice for it."""
+    keys: tuple[str, ...] = getattr(spec, field) if field in _REWRITE else ()
+    applies = field == "command" and spec.kind == "shell" or field == "url" and spec.kind == "fetch"
+    applies = applies or (field == "paths" and spec.kind in ("read", "write", "search") and not spec.patch)
+    if not applies and spec.kind != "mcp":
+        return None
+    return next((key for key in keys if key in args), keys[0] if keys and applies else None)
+
+
+def _rewrite_command(old: Any, new: str) -> Any:
+    if not isinstance(old, (list, tuple)):
+        return new
+    if _is_shell_call(old):
+        return [old[0], old[1], new]
+    return [new] if len(old) == 1 else shlex.split(new)
+
+
+def _rewrite_paths(old: Any, new: str | Sequence[str]) -> Any:
+    paths = [new] if isinstance(new, str) else list(new)
+    if isinstance(old, (list, tuple)):
+        return paths
+    if len(paths) != 1:
+        raise ValueError(f"this tool takes one path, not {len(paths)}; use args=")
+    return paths[0]
+
+
+def _rewrite_url(old: Any, new: str) -> Any:
+    return [new] if isinstance(old, (list, tuple)) else new
+
+
+_REWRITE = {"command": _rewrite_command, "paths": _rewrite_paths, "url": _rewrite_url}

@@ -1,0 +1,365 @@
+"""Verdicts: making them, reading them from JSON, checking them against an event, applying, folding.
+
+A verdict is a value. Checking and applying never change it; they give a new verdict or a new step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from .errors import MalformedVerdict, UnknownName, nearest
+from .frozen import freeze
+from .lifecycle import CHANGEABLE, CONTROLS, EVENTS, STOP_REASONS, Control, Event, Step, StopReason, ToolStep
+from .tools import TARGET_FIELDS, Tools
+
+if TYPE_CHECKING:
+    from .hook import Hook
+
+S = TypeVar("S", bound=Step)
+Cause = Literal["policy", "failure", "approval"]
+
+TEXT_LIMIT = 4096
+"""Bytes of one text from a hook to a model or a user."""
+
+_SEED_WORDS: dict[str, Control] = {"break": "stop", "continue": "extend"}
+_TARGETS = frozenset(TARGET_FIELDS) - {"server"}
+_FIELDS = CHANGEABLE | _TARGETS
+_WIRE_KEYS = ("control", "reason", "name", "stop_reason", "additional_context", "warnings", "metadata")
+
+
+class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one hook says about one step. Make one with `deny(...)`, `change(...)` and so on."""
+
+    control: Control = "proceed"
+    reason: str | None = None
+    name: str | None = None
+    stop_reason: StopReason | None = None
+    context: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    metadata: dict[str, Any] | None = None
+    changes: dict[str, Any] = {}
+
+
+# --- making ---------------------------------------------------------------------------------
+
+
+def _texts(value: str | Iterable[str] | None) -> tuple[str, ...]:
+    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
+
+
+def _verdict(
+    control: Control,
+    reason: str | None,
+    *,
+    name: str | None = None,
+    stop_reason: StopReason | None = None,
+    context: str | Iterable[str] | None = None,
+    warnings: str | Iterable[str] | None = None,
+    metadata: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Verdict:
+    if unknown := changes.keys() - _FIELDS - {"answer"}:
+        raise UnknownName("field", min(unknown), _FIELDS, " in a verdict")
+    if stop_reason is not None and stop_reason not in STOP_REASONS:
+        raise UnknownName("stop_reason", stop_reason, STOP_REASONS)
+    given = {field: value for field, value in changes.items() if value is not None}
+    return Verdict(control, reason, name, stop_reason, _texts(context), _texts(warnings), metadata, given)
+
+
+def deny(reason: str | None = None, /, **also: Any) -> Verdict:
+    """Refuse this operation. The reason goes to the model or the user."""
+    return _verdict("deny", reason, **also)
+
+
+def ask(question: str | None = None, /, **also: Any) -> Verdict:
+    """Let a human decide."""
+    return _verdict("ask", question, **also)
+
+
+def allow(reason: str | None = None, /, **also: Any) -> Verdict:
+    """Grant a permission, so that the host's own policy is not asked."""
+    return _verdict("allow", reason, **also)
+
+
+def skip(reason: str | None = None, /, **also: Any) -> Verdict:
+    """Leave this operation out and go on."""
+    return _verdict("skip", reason, **also)
+
+
+def stop(reason: str | None = None, /, stop_reason: StopReason = "end_turn", **also: Any) -> Verdict:
+    """End the turn."""
+    return _verdict("stop", reason, stop_reason=stop_reason, **also)
+
+
+def extend(feedback: str | None = None, /, **also: Any) -> Verdict:
+    """Do not end the turn: the feedback becomes the next user message."""
+    return _verdict("extend", feedback, **also)
+
+
+def abort(reason: str | None = None, /, name: str | None = None, **also: Any) -> Verdict:
+    """Fail the whole request."""
+    return _verdict("abort", reason, name=name, **also)
+
+
+def retry(reason: str | None = None, /, **also: Any) -> Verdict:
+    """Run the same tool call again."""
+    return _verdict("retry", reason, **also)
+
+
+def skip_rest(reason: str | None = None, /, **also: Any) -> Verdict:
+    """Run no further transforms. Gates and observers still run."""
+    return _verdict("skip_rest", reason, **also)
+
+
+def change(reason: str | None = None, /, **changes: Any) -> Verdict:
+    """Change fields of the step: `change(args={...})`, `change(command="ls")`."""
+    return _verdict("proceed", reason, **changes)
+
+
+def inject(context: str | None = None, /, **also: Any) -> Verdict:
+    """Add context for the model."""
+    return _verdict("proceed", None, context=context, **also)
+
+
+def answer(result: Any = "", /, *, is_error: bool | None = None, **also: Any) -> Verdict:
+    """Answer in place of the tool (at before_tool) or of the model (at before_model)."""
+    return _verdict("proceed", None, answer=result, is_error=is_error, **also)
+
+
+def warn(warning: str | None = None, /, **also: Any) -> Verdict:
+    """Add a warning to the decision."""
+    return _verdict("proceed", None, warnings=warning, **also)
+
+
+# --- reading --------------------------------------------------------------------------------
+
+
+def read_verdict(data: bytes | str | Mapping[str, Any], event: Event[Any]) -> Verdict:
+    """A verdict from its JSON object, with the words of the wire. Raises `MalformedVerdict`."""
+    if isinstance(data, (bytes, str)):
+        try:
+            data = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise MalformedVerdict("verdict", f"not JSON: {error}") from None
+        if data is None:
+            return Verdict()
+    if not isinstance(data, Mapping):
+        raise MalformedVerdict("verdict", f"must be an object, not {_kind(data)}")
+    given = {key: value for key, value in data.items() if value is not None}
+    control = _read_control(given.pop("control", "proceed"), event)
+    parts = {key: given.pop(key) for key in _WIRE_KEYS if key in given}
+    for key in given:
+        if key not in event.changes and not (key in _TARGETS and "args" in event.changes):
+            valid = (*_WIRE_KEYS, *event.changes)
+            raise MalformedVerdict(str(key), f"{event.name} takes no such key{nearest(key, valid)}")
+    context = _read_texts(parts.pop("additional_context", ()), "additional_context")
+    warnings = _read_texts(parts.pop("warnings", ()), "warnings")
+    if control == "stop":
+        parts.setdefault("stop_reason", "end_turn")
+    return Verdict(control=control, context=context, warnings=warnings, changes=given, **parts)
+
+
+def _read_control(word: Any, event: Event[Any]) -> Control:
+    if word == "veto":
+        if event.veto is None:
+            raise MalformedVerdict("control", f"{event.name} has nothing to veto")
+        return event.veto
+    if not isinstance(word, str) or word not in CONTROLS and word not in _SEED_WORDS:
+        raise MalformedVerdict("control", f"unknown control {word!r}{nearest(word, (*CONTROLS, 'veto'))}")
+    return _SEED_WORDS.get(word, word)  # type: ignore[arg-type]
+
+
+def _read_texts(value: Any, field: str) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise MalformedVerdict(field, f"must be a list of strings, not {_kind(value)}")
+    return tuple(value)
+
+
+def _kind(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+
+
+# --- checking -------------------------------------------------------------------------------
+
+_LOOSENING = frozenset({"allow", "skip_rest"})
+
+
+def check(said: Any, step: Step, event: Event[Any], *, may_change: bool = True, may_loosen: bool = True) -> Verdict:
+    """What a hook returned, as a verdict that this event takes, in full. Raises `MalformedVerdict`."""
+    verdict = said if isinstance(said, Verdict) else _from_return(said, event)
+    _check_parts(verdict)
+    control, changes = verdict.control, verdict.changes
+    if control not in event.controls:
+        if control not in CONTROLS:
+            raise MalformedVerdict("control", f"unknown control {control!r}{nearest(control, CONTROLS)}")
+        raise MalformedVerdict("control", f"{event.name} does not take {control!r}{nearest('', event.controls)}")
+    if verdict.stop_reason is not None and control != "stop":
+        raise MalformedVerdict("stop_reason", f"goes with stop, not with {control}")
+    if verdict.context and not event.context:
+        raise MalformedVerdict("additional_context", f"{event.name} takes no context")
+    if control == "retry" and not getattr(step, "executed", True):
+        raise MalformedVerdict("control", "retry: nothing was executed that could be tried again")
+    if changes:
+        if not may_change:
+            raise MalformedVerdict(min(changes), "a gate only judges; register the hook as a transform to change")
+        changes = {
+            name: _check_change(name, value, event)
+            for name, value in ((_resolve(field, event), value) for field, value in changes.items())
+        }
+        control = _settle_resolved(control, changes)
+        verdict = replace(verdict, control=control, changes=changes)
+    if control in _LOOSENING and not may_loosen:
+        raise MalformedVerdict("control", f"{control}: a project's hook may not loosen what others hold")
+    return verdict
+
+
+def _from_return(said: Any, event: Event[Any]) -> Verdict:
+    if isinstance(said, Mapping):
+        return read_verdict(said, event)
+    raise MalformedVerdict("verdict", f"a hook returns a verdict or None, not {_kind(said)}")
+
+
+def _check_parts(verdict: Verdict) -> None:
+    for field in ("reason", "name"):
+        value = getattr(verdict, field)
+        if value is not None and not isinstance(value, str):
+            raise MalformedVerdict(field, f"must be a string, not {_kind(value)}")
+    _read_texts(verdict.context, "additional_context")
+    _read_texts(verdict.warnings, "warnings")
+    if verdict.stop_reason is not None and verdict.stop_reason not in STOP_REASONS:
+        problem = f"unknown stop_reason {verdict.stop_reason!r}{nearest(verdict.stop_reason, STOP_REASONS)}"
+        raise MalformedVerdict("stop_reason", problem)
+    for field in ("metadata", "changes"):
+        value = getattr(verdict, field)
+        if value is not None and not isinstance(value, dict):
+            raise MalformedVerdict(field, f"must be an object, not {_kind(value)}")
+
+
+def _resolve(field: str, event: Event[Any]) -> str:
+    """The step's own name for a changed field."""
+    if field in event.changes or field in _TARGETS and "args" in event.changes:
+        return field
+    if field == "answer" and event.answer:
+        return event.answer
+    if field == "answer":
+        places = " and ".join(name for name, other in EVENTS.items() if other.answer)
+        raise MalformedVerdict("answer", f"{event.name} cannot be answered; {places} can")
+    can = f"a hook may change {', '.join(event.changes)}" if event.changes else "nothing may be changed"
+    raise MalformedVerdict(field, f"cannot be changed at {event.name}; {can} there")
+
+
+def _check_change(field: str, value: Any, event: Event[Any]) -> Any:
+    if field in _TARGETS:
+        kind: Any = str | list[str] if field == "paths" else str
+    else:
+        kind = event.types[field]
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise MalformedVerdict(field, str(error)) from None
+
+
+def _settle_resolved(control: Control, changes: dict[str, Any]) -> Control:
+    """`resolved` true or false reads as allow or deny."""
+    if "resolved" not in changes:
+        return control
+    said: Control = "allow" if changes["resolved"] else "deny"
+    if control not in ("proceed", said):
+        raise MalformedVerdict("resolved", f"says {said}, while the control says {control}")
+    return said
+
+
+# --- applying -------------------------------------------------------------------------------
+
+
+def apply(step: S, changes: Mapping[str, Any], tools: Tools) -> S:
+    """The step with these checked changes, all of them or none. The target follows the arguments."""
+    if not changes:
+        return step
+    new = dict(changes)
+    prefix = new.pop("prepend_input", None)
+    if prefix is not None:
+        new["input"] = _prepend(prefix, new.get("input", getattr(step, "input", "")))
+    if isinstance(step, ToolStep):
+        aim = {field: new.pop(field) for field in _TARGETS & new.keys()}
+        if aim or "args" in new:
+            new |= _aimed(step, new.get("args", step.args), aim, tools)
+    return replace(step, **new)
+
+
+def _prepend(prefix: Any, value: Any) -> Any:
+    if isinstance(prefix, str) and isinstance(value, str):
+        return prefix + value
+    return [*_as_list(prefix), *_as_list(value)]
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else [value]
+
+
+def _aimed(step: ToolStep, args: Any, aim: dict[str, Any], tools: Tools) -> dict[str, Any]:
+    if aim:
+        try:
+            args = tools.rewrite(step.tool, args, aim, step.host)
+        except ValueError as error:
+            raise MalformedVerdict(min(aim), str(error)) from None
+    # A host that was sure of the kind stays right about it; only what the table said is said anew.
+    before = tools.classify(step.tool, step.args, step.host)
+    sure = None if step.kind == before.kind else step.kind
+    kind, target, safety = tools.classify(step.tool, args, step.host, sure)
+    new = {"args": freeze(args), "kind": kind, "target": target}
+    return new if step.safety != before.safety else new | {"safety": safety}
+
+
+# --- folding --------------------------------------------------------------------------------
+
+SEVERITY: dict[str, int] = {
+    "abort": 6, "stop": 5, "deny": 4, "ask": 3, "skip": 2, "extend": 2, "retry": 2, "allow": 1,
+    "proceed": 0, "skip_rest": 0,
+}  # fmt: skip
+ENDING = frozenset({"abort", "stop", "deny", "skip", "extend", "retry"})
+"""Controls that end the transform phase."""
+
+
+class Opinion(msgspec.Struct, frozen=True):
+    """A checked verdict, and whose it is."""
+
+    hook: Hook
+    verdict: Verdict
+    cause: Cause = "policy"
+
+
+def fold(opinions: Sequence[Opinion]) -> Opinion | None:
+    """The opinion that decides: the most severe, and among equals the first in order."""
+    winner = max(opinions, key=_severity, default=None)
+    return winner if winner is not None and _severity(winner) else None
+
+
+def _severity(opinion: Opinion) -> int:
+    return SEVERITY[opinion.verdict.control]
+
+
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CUT = " [cut]"
+
+
+def clean(text: str) -> str:
+    """A hook's text, safe to show: no control or bidi characters, at most 4 KiB."""
+    if not text.isprintable():
+        text = _UNSAFE.sub("", text)
+    data = text.encode()
+    if len(data) <= TEXT_LIMIT:
+        return text
+    return data[: TEXT_LIMIT - len(_CUT)].decode(errors="ignore") + _CUT
+
+
+__all__ = [
+    "Opinion", "Verdict", "abort", "allow", "answer", "ask", "change", "check", "deny", "extend", "fold", "inject",
+    "read_verdict", "retry", "skip", "skip_rest", "stop", "warn",
+]  # fmt: skip
