@@ -16,7 +16,8 @@ def svg(rows: dict[str, dict[int, Timing]], sizes: tuple[int, ...], at: int = 10
     low, high = math.log10(shown[0][1]) - 0.3, math.log10(shown[-1][1])
     height = 50 + len(shown) * (BAR + GAP)
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"',
+        ' font-family="sans-serif" font-size="13">',
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
         f'<text x="10" y="24" font-size="16">One dispatch to {at} hooks (log scale, shorter is faster)</text>',
     ]

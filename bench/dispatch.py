@@ -146,12 +146,15 @@ def targets(rows: dict[str, dict[int, Timing]], single: dict[str, Timing]) -> li
         (f"{n} hooks against the plain await loop", us[n].best / floor[n].best, limit)
         for n, limit in zip(SIZES, (2.2, 3.0, 1.8, 1.4), strict=True)
     ]
-    for n in SIZES[1:]:
-        found.append((f"recording against not, {n} hooks", recording[n].best / us[n].best, 2.0))
+    found += [(f"recording against not, {n} hooks", recording[n].best / us[n].best, 2.0) for n in SIZES[1:]]
     if "pluggy (sync)" in rows:
-        found += [(f"dispatch_sync against pluggy, {n}", sync[n].best / rows["pluggy (sync)"][n].best, 0.2) for n in SIZES]
+        found += [
+            (f"dispatch_sync against pluggy, {n}", sync[n].best / rows["pluggy (sync)"][n].best, 0.2) for n in SIZES
+        ]
     if "aiosignal" in rows:
-        found += [(f"aiosignal, {n}", us[n].best / rows["aiosignal"][n].best, limit) for n, limit in ((10, 1.2), (100, 1.0))]
+        found += [
+            (f"aiosignal, {n}", us[n].best / rows["aiosignal"][n].best, limit) for n, limit in ((10, 1.2), (100, 1.0))
+        ]
     frameworks = ("pydantic-ai Hooks", "strands hooks", "google-adk plugins", "agent-framework middleware")
     for peer in (name for name in frameworks if name in rows):
         found.append((f"slowest ratio to {peer}", max(us[n].best / rows[peer][n].best for n in SIZES), 1.0))
@@ -159,7 +162,11 @@ def targets(rows: dict[str, dict[int, Timing]], single: dict[str, Timing]) -> li
         ("a lone gate against a transform", single["one gate"].best / single["one transform"].best, 1.1),
         ("ten gates against gathering ten tasks", single["ten gates"].best / single["gather ten tasks"].best, 1.3),
         ("a suspending hook", single["a hook that suspends"].best / single["bare suspension"].best, 2.0),
-        ("10,000 hooks against the 10", single["10,000 hooks over 1,000 tools"].best / single["the 10 that match"].best, 1.2),
+        (
+            "10,000 hooks against the 10",
+            single["10,000 hooks over 1,000 tools"].best / single["the 10 that match"].best,
+            1.2,
+        ),
     ]
     return found
 

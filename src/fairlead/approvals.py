@@ -74,7 +74,7 @@ async def seek_approval(
     """Ask once. Whatever is not a clear allow is a deny."""
     if approver is None:
         return Approval("deny", None, "nobody is there to approve; pass approver= to Hooks")
-    approve = getattr(approver, "approve", approver)
+    approve: Any = getattr(approver, "approve", approver)
     try:
         async with asyncio.timeout(timeout) as clock:
             return _read(await approve(request))
@@ -108,9 +108,13 @@ class TerminalApprover:
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[str] = loop.create_future()
 
+        def deliver(line: str) -> None:
+            if not answered.done():
+                answered.set_result(line)
+
         def put() -> None:
             line = self._question(request)
-            loop.call_soon_threadsafe(lambda: answered.done() or answered.set_result(line))
+            loop.call_soon_threadsafe(deliver, line)
 
         threading.Thread(target=put, name="fairlead-approver", daemon=True).start()
         line = await answered

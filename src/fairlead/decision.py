@@ -7,7 +7,7 @@ want to know (the reason, the context for the model, who failed) is read off tha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -32,7 +32,7 @@ class Context(str):
     __slots__ = ("hook",)
     hook: str
 
-    def __new__(cls, text: str, hook: str) -> Context:
+    def __new__(cls, text: str, hook: str) -> Self:
         self = super().__new__(cls, text)
         self.hook = hook
         return self

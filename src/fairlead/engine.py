@@ -14,6 +14,7 @@ import math
 import types
 from asyncio import CancelledError
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from operator import length_hint
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -84,8 +85,7 @@ class Run(msgspec.Struct):
     @property
     def current(self) -> Hook:
         """The hook that is running: the loop keeps no note of it, but its iterator knows."""
-        assert self.todo is not None
-        return self.entries[-1 - length_hint(self.todo)][1]
+        return self.entries[-1 - length_hint(self.todo or ())][1]
 
     # --- how a hook ended -------------------------------------------------------------------
 
@@ -392,10 +392,8 @@ def _arm(run: Run) -> Deadline:
 def _abandon(run: Run, work: Callable[[Run], Going], going: Going) -> Going:
     """A hook that swallowed every cancellation is closed, and the run goes on after it."""
     hook = run.current
-    try:
+    with suppress(RuntimeError):  # from a hook that swallows that as well: nothing waits for it any more
         going.close()
-    except RuntimeError:
-        pass  # it swallowed that as well; nothing waits for it any more
     run.settle(hook, None, None)
     run.clock[0] = monotonic()
     return work(run)
@@ -441,7 +439,8 @@ def _part(run: Run, entry: Entry) -> Run:
 async def _ask(run: Run) -> None:
     """Put the question to a human, once, with the final step."""
     asked, hooks = fold(run.verdicts), run.chain.table.hooks
-    assert asked is not None
+    if asked is None:
+        return
     question = asked.verdict.reason
     request = ApprovalRequest(run.step, asked.hook.name, None if question is None else clean(question))
     run.approval = await seek_approval(hooks.approver, request, hooks.approval_timeout)

@@ -19,8 +19,8 @@ class FrozenDict(dict[str, Any]):
     """A dict that cannot be changed. `thaw` gives a plain one."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __deepcopy__(self, memo: object) -> dict[str, Any]:
         return thaw(self)  # type: ignore[no-any-return]
@@ -33,8 +33,8 @@ class FrozenList(list[Any]):
     """A list that cannot be changed. `thaw` gives a plain one."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
     def __deepcopy__(self, memo: object) -> list[Any]:
         return thaw(self)  # type: ignore[no-any-return]

@@ -28,7 +28,9 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
         elif char == "}":
             depth -= 1
             if depth < 0:
-                raise RegistrationError(f"bad glob {pattern!r}: '}}' without '{{'; did you mean {pattern.replace('}', '')!r}?")
+                raise RegistrationError(
+                    f"bad glob {pattern!r}: '}}' without '{{'; did you mean {pattern.replace('}', '')!r}?"
+                )
             out.append(")")
         elif char == "," and depth:
             out.append("|")

@@ -121,7 +121,7 @@ class Hook:
         host: OneOrMore | None = None,
         phase: Phase = "transform",
         priority: int = DEFAULT_PRIORITY,
-        timeout: float | None | Default = DEFAULT,
+        timeout: float | Default | None = DEFAULT,
         on_failure: FailurePolicy | None = None,
         blocking: bool = False,
         detached: bool = False,
@@ -171,15 +171,16 @@ class Hook:
         return RegistrationError(f"hook {self.name!r}: {problem}")
 
     def _check(self, on_failure: str | None) -> None:
-        for option, value, valid in (
-            ("phase", self.phase, PHASES), ("on_failure", self.on_failure, POLICIES), ("layer", self.layer, LAYERS)
-        ):  # fmt: skip
-            if value not in valid:
-                raise UnknownName(option, value, valid, f" for hook {self.name!r}")
-        for option, given, valid in (
-            ("kind", self.kind, KINDS), ("safety", self.safety, SAFETIES), ("outcome", self.outcome, OUTCOMES)
-        ):  # fmt: skip
-            for value in given or ():
+        choices: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
+            ("phase", (self.phase,), PHASES),
+            ("on_failure", (self.on_failure,), POLICIES),
+            ("layer", (self.layer,), LAYERS),
+            ("kind", self.kind or (), KINDS),
+            ("safety", self.safety or (), SAFETIES),
+            ("outcome", self.outcome or (), OUTCOMES),
+        ]
+        for option, given, valid in choices:
+            for value in given:
                 if value not in valid:
                     raise UnknownName(option, value, valid, f" for hook {self.name!r}")
         for pattern in self.tool or ():
@@ -202,9 +203,8 @@ class Hook:
 
     def _check_timing(self) -> None:
         limit = self.timeout
-        if limit is not None:
-            if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 < limit < math.inf:
-                raise self._refuse(f"timeout must be a number of seconds above 0, or None, not {limit!r}")
+        if limit is not None and not (_is_number(limit) and 0 < limit < math.inf):
+            raise self._refuse(f"timeout must be a number of seconds above 0, or None, not {limit!r}")
 
     def _check_filters(self) -> None:
         if self.everywhere:
@@ -219,17 +219,18 @@ class Hook:
 
     # --- preparing --------------------------------------------------------------------------
 
-    def _prepare(self, timeout: float | None | Default) -> None:
+    def _prepare(self, timeout: float | Default | None) -> None:
         """Sync and async are told apart here, once."""
         fn = self.fn
         if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
             raise self._refuse("a hook returns its verdict; it cannot yield")
-        self.is_async = inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))
+        self.is_async = inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__)
         self.wants_decision = self._takes_decision()
         self.call = fn
         if self.blocking and self.is_async:
             raise self._refuse("blocking=True is for sync functions; this one is async")
-        if not self.is_async and (self.blocking or not isinstance(timeout, Default) and timeout is not None):
+        limited = timeout is not None and not isinstance(timeout, Default)
+        if not self.is_async and (self.blocking or limited):
             self.is_async = True
             self.call = _on_thread(fn)
         if self.quarantine is not None:
@@ -278,6 +279,10 @@ class Hook:
         return self.tool if self.tool is not None and all(map(is_exact, self.tool)) else None
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _name_of(fn: Any) -> str:
     while hasattr(fn, "func"):  # partials
         fn = fn.func
@@ -296,7 +301,7 @@ def _quarantine(value: Any, refuse: Callable[[str], RegistrationError]) -> Quara
         limit, period = value
     except (TypeError, ValueError):
         limit = period = 0
-    if not isinstance(limit, int) or limit < 1 or not isinstance(period, (int, float)) or not 0 < period < math.inf:
+    if not isinstance(limit, int) or limit < 1 or not _is_number(period) or not 0 < period < math.inf:
         raise refuse(f"quarantine must be (failures, seconds), such as (5, 30), not {value!r}")
     return Quarantine(limit, period)
 

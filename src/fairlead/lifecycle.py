@@ -9,7 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, Union, get_args, get_type_hints, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_type_hints,
+    overload,
+)
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -39,7 +51,7 @@ Input = Union[str, list[Union[str, dict[str, Any]]]]
 """What a user gives: text, or a list of texts and content blocks."""
 
 
-class Agent(msgspec.Struct, frozen=True):
+class Agent(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which agent a step belongs to. A subagent names its parent's id."""
 
     id: str | None = None
@@ -47,10 +59,11 @@ class Agent(msgspec.Struct, frozen=True):
     parent: str | None = None
 
 
-class _StepType(type(msgspec.Struct)):  # type: ignore[misc]
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class _StepType(msgspec.StructMeta):
     """Building a step with a misspelt field says which one was meant."""
 
-    def __call__(cls, **fields: Any) -> Any:
+    def __call__(cls, **fields: Any) -> Any:  # noqa: N805 (a class is made by its metaclass)
         try:
             return _build(cls, **fields)
         except TypeError as error:
@@ -61,7 +74,7 @@ class _StepType(type(msgspec.Struct)):  # type: ignore[misc]
             raise UnknownName("field", min(unknown), cls.__struct_fields__, where) from None
 
 
-_build = type(msgspec.Struct).__call__  # super() would look this up on every step
+_build: Any = msgspec.StructMeta.__call__  # super() would look this up on every step
 
 
 def _event_name(class_name: str) -> str:
@@ -315,10 +328,7 @@ _EVERYWHERE: tuple[Control, ...] = ("proceed", "abort", "skip_rest")
 
 
 class Event(Generic[S]):
-    """One row of the lifecycle: a step class and what hooks may do about it.
-
-    As an attribute of `hooks.on` it is the typed decorator that registers for the event.
-    """
+    """One event of the lifecycle: its step class, and what hooks may do about it."""
 
     name: str
 
@@ -347,15 +357,19 @@ class Event(Generic[S]):
         )
         step.__setattr__ = _read_only  # type: ignore[method-assign,assignment]
 
-    @overload
-    def __get__(self, on: None, owner: type) -> Event[S]: ...
-    @overload
-    def __get__(self, on: Lifecycle, owner: type) -> Decorate[S]: ...
-    def __get__(self, on: Lifecycle | None, owner: type) -> Event[S] | Decorate[S]:
-        return self if on is None else on._decorate(self)
-
     def __repr__(self) -> str:
         return f"<event {self.name}>"
+
+
+class Row(Event[S]):
+    """An event as a row of the table. On `hooks.on` it reads as the decorator for its step."""
+
+    @overload
+    def __get__(self, on: None, owner: type) -> Row[S]: ...
+    @overload
+    def __get__(self, on: Lifecycle, owner: type) -> Decorate[S]: ...
+    def __get__(self, on: Lifecycle | None, owner: type) -> Row[S] | Decorate[S]:
+        return self if on is None else on._decorate(self)
 
 
 def _may_hold(hint: Any) -> bool:
@@ -364,46 +378,44 @@ def _may_hold(hint: Any) -> bool:
 
 
 def _read_only(step: Step, name: str, value: object) -> NoReturn:
-    raise ReadOnlyError(
-        f"steps are read-only: return change({name}=...) to change what the agent does at {step.event}"
-    )
+    raise ReadOnlyError(f"steps are read-only: return change({name}=...) to change what the agent does at {step.event}")
 
 
 class Lifecycle:
     """The table. `hooks.on` is one of these, so that an editor completes every event."""
 
-    session_start = Event(SessionStart, veto="abort")
-    session_end = Event(SessionEnd, context=False)
-    before_request = Event(BeforeRequest, change="state session_id checkpoint_id", veto="abort")
-    after_request = Event(AfterRequest, change="state checkpoint_id", veto="abort")
-    before_input = Event(BeforeInput, change="input prepend_input", controls="deny", veto="deny", stop=True)
-    after_input = Event(AfterInput, veto="stop", stop=True)
-    turn_start = Event(TurnStart, veto="stop", stop=True)
-    before_prompt = Event(BeforePrompt, change="system_prompt", veto="stop", stop=True)
-    before_compact = Event(BeforeCompact, controls="skip", veto="skip", stop=True)
-    after_compact = Event(AfterCompact, stop=True)
-    before_model = Event(BeforeModel, change="model messages assistant", controls="deny", veto="stop", stop=True)
-    after_model = Event(AfterModel, change="output", controls="deny", veto="deny", stop=True)
-    tool_requested = Event(ToolRequested, stop=True)
-    before_tool = Event(BeforeTool, change="args result is_error", controls="deny ask allow", veto="deny", stop=True)
-    before_permission = Event(BeforePermission, change="resolved", controls="deny ask allow", veto="deny", stop=True)
-    after_permission = Event(AfterPermission, stop=True)
-    after_tool = Event(AfterTool, change="output", controls="deny retry", veto="deny", stop=True)
-    after_tool_batch = Event(AfterToolBatch, veto="stop", stop=True)
-    before_turn_end = Event(BeforeTurnEnd, controls="extend", veto="extend", stop=True)
-    before_response = Event(BeforeResponse, change="response", controls="deny", veto="deny", context=False)
-    before_output = Event(BeforeOutput, change="content", controls="deny", veto="deny", context=False)
-    turn_end = Event(TurnEnd, context=False)
-    subagent_start = Event(SubagentStart, change="initial_message", controls="deny", veto="deny")
-    subagent_stop = Event(SubagentStop, controls="extend", veto="extend")
-    notification = Event(Notification, change="message", controls="skip", veto="skip", context=False)
-    error = Event(Error, context=False)
+    session_start = Row(SessionStart, veto="abort")
+    session_end = Row(SessionEnd, context=False)
+    before_request = Row(BeforeRequest, change="state session_id checkpoint_id", veto="abort")
+    after_request = Row(AfterRequest, change="state checkpoint_id", veto="abort")
+    before_input = Row(BeforeInput, change="input prepend_input", controls="deny", veto="deny", stop=True)
+    after_input = Row(AfterInput, veto="stop", stop=True)
+    turn_start = Row(TurnStart, veto="stop", stop=True)
+    before_prompt = Row(BeforePrompt, change="system_prompt", veto="stop", stop=True)
+    before_compact = Row(BeforeCompact, controls="skip", veto="skip", stop=True)
+    after_compact = Row(AfterCompact, stop=True)
+    before_model = Row(BeforeModel, change="model messages assistant", controls="deny", veto="stop", stop=True)
+    after_model = Row(AfterModel, change="output", controls="deny", veto="deny", stop=True)
+    tool_requested = Row(ToolRequested, stop=True)
+    before_tool = Row(BeforeTool, change="args result is_error", controls="deny ask allow", veto="deny", stop=True)
+    before_permission = Row(BeforePermission, change="resolved", controls="deny ask allow", veto="deny", stop=True)
+    after_permission = Row(AfterPermission, stop=True)
+    after_tool = Row(AfterTool, change="output", controls="deny retry", veto="deny", stop=True)
+    after_tool_batch = Row(AfterToolBatch, veto="stop", stop=True)
+    before_turn_end = Row(BeforeTurnEnd, controls="extend", veto="extend", stop=True)
+    before_response = Row(BeforeResponse, change="response", controls="deny", veto="deny", context=False)
+    before_output = Row(BeforeOutput, change="content", controls="deny", veto="deny", context=False)
+    turn_end = Row(TurnEnd, context=False)
+    subagent_start = Row(SubagentStart, change="initial_message", controls="deny", veto="deny")
+    subagent_stop = Row(SubagentStop, controls="extend", veto="extend")
+    notification = Row(Notification, change="message", controls="skip", veto="skip", context=False)
+    error = Row(Error, context=False)
 
     def _decorate(self, event: Event[S]) -> Decorate[S]:
         raise NotImplementedError
 
 
-EVENTS: dict[str, Event[Any]] = {name: event for name, event in vars(Lifecycle).items() if isinstance(event, Event)}
+EVENTS: dict[str, Event[Any]] = {name: event for name, event in vars(Lifecycle).items() if isinstance(event, Row)}
 CHANGEABLE: frozenset[str] = frozenset(field for event in EVENTS.values() for field in event.changes)
 
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import count
 from operator import attrgetter
-from typing import Any, Generic, Literal, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
 from msgspec.structs import replace as replace_fields
 
@@ -59,14 +59,14 @@ class Table:
         hooks = [hook for hook in self.registered if event.name in hook.events]
         own = bool(self.hooks.tools) and event.about_tool
         key = _key_for(hooks, event)
-        found = self._compile(event, hooks) if key is None else ({}, _Index(hooks))
+        found: Any = self._compile(event, hooks) if key is None else ({}, _Index(hooks))
         plan = self.plans[type(step)] = (own, key, found)
         return plan
 
     def chain_for(self, step: Step) -> Chain:
         """The chain that applies to this step."""
         _, key, found = self.plans.get(type(step)) or self.plan(step)
-        return found if key is None else self.keyed(step, key, found)  # type: ignore[no-any-return]
+        return found if key is None else self.keyed(step, key, found)
 
     def keyed(self, step: Step, key: Callable[[Step], Any], found: tuple[dict[Any, Chain], _Index]) -> Chain:
         chains, index = found
@@ -468,7 +468,7 @@ class Hooks:
         """Wait until the detached observers are done, `timeout` seconds at most."""
         await self._backlog.drain(timeout)
 
-    async def __aenter__(self) -> Hooks:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from contextvars import ContextVar
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec.structs import replace
 
@@ -70,7 +70,8 @@ class Store:
         """Add to a counter and give its new value."""
         with self._lock:
             self._room(self._values, key)
-            self._values[key] = value = self._values.get(key, 0) + by
+            value: int = self._values.get(key, 0) + by
+            self._values[key] = value
         return value
 
     def hit(self, key: str, within: float) -> int:
@@ -125,7 +126,7 @@ class Session:
         self.turn_id = turn_id
         self.checkpoint_id = checkpoint_id
         self.capabilities = capabilities
-        self.store = Store() if parent is None else parent.store
+        self.store: Store = Store() if parent is None else parent.store
         self.errors: list[BaseException] = []
         self._sequence = count(1)
         self._tasks: set[Any] = set()
@@ -173,7 +174,7 @@ class Session:
 
     def spawn(self, work: Coroutine[Any, Any, Any], *, name: str | None = None) -> None:
         """Run something in the background. `close` waits for it; its errors are reported."""
-        label = name or getattr(work, "__qualname__", "task")
+        label = name or str(getattr(work, "__qualname__", "task"))
         future: Any
         try:
             future = asyncio.get_running_loop().create_task(work, name=label)
@@ -202,7 +203,7 @@ class Session:
                 await asyncio.wait(late, timeout=1.0)
         return self.errors
 
-    async def __aenter__(self) -> Session:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -226,7 +227,7 @@ def carried_out(decision: Decision[S], capabilities: Capabilities) -> Decision[S
     that would be lost is an error.
     """
     can = capabilities.get(decision.event, ())
-    wanted = [decision.control] if decision.control != "proceed" else []
+    wanted: list[str] = [decision.control] if decision.control != "proceed" else []
     wanted += [field for field in decision.changed if field not in ("kind", "target", "safety")]
     wanted += ["context"] if decision.context else []
     missing = tuple(part for part in wanted if part not in can)

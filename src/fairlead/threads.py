@@ -11,6 +11,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -43,10 +44,8 @@ class _Job:
         except BaseException as raised:
             error = raised
         self.finished = True
-        try:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._deliver, result, error)
-        except RuntimeError:
-            pass  # the loop is closed: nobody waits any more
 
     def _deliver(self, result: Any, error: BaseException | None) -> None:
         if self.waiter.done():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -27,7 +27,7 @@ SAFETIES: tuple[str, ...] = get_args(Safety)
 _SAFETY_OF_KIND: dict[Kind, Safety] = {"read": "read_only", "search": "read_only", "fetch": "network"}
 
 
-class Target(msgspec.Struct, frozen=True):
+class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a tool call is aimed at. A shell tool always has a `command`, possibly empty."""
 
     command: str | None = None
@@ -224,7 +224,7 @@ def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
     return _NOWHERE
 
 
-def _texts(args: Mapping[str, Any], keys: Iterable[str]) -> Iterable[Any]:
+def _texts(args: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
     """The strings under these keys, lists of strings spread out."""
     for key in keys:
         value = args.get(key)
@@ -256,7 +256,7 @@ def _is_shell_call(argv: Sequence[str]) -> bool:
     return len(argv) == 3 and bool(_SHELL_FLAGS.fullmatch(argv[1]))
 
 
-def _patched(args: Mapping[str, Any], spec: ToolSpec) -> Iterable[str]:
+def _patched(args: Mapping[str, Any], spec: ToolSpec) -> Iterator[str]:
     if spec.patch:
         for text in _texts(args, _PATCH_ARGS):
             yield from dict.fromkeys(p.strip() for p in _PATCH_PATH.findall(text) if p.strip() != "/dev/null")
@@ -265,7 +265,7 @@ def _patched(args: Mapping[str, Any], spec: ToolSpec) -> Iterable[str]:
 def _rewritable(spec: ToolSpec, field: str, args: Mapping[str, Any]) -> str | None:
     """The argument to change: the one that holds the target now, or the tool's first choice for it."""
     keys: tuple[str, ...] = getattr(spec, field) if field in _REWRITE else ()
-    applies = field == "command" and spec.kind == "shell" or field == "url" and spec.kind == "fetch"
+    applies = (field == "command" and spec.kind == "shell") or (field == "url" and spec.kind == "fetch")
     applies = applies or (field == "paths" and spec.kind in ("read", "write", "search") and not spec.patch)
     if not applies and spec.kind != "mcp":
         return None

@@ -169,7 +169,7 @@ def _read_control(word: Any, event: Event[Any]) -> Control:
         if event.veto is None:
             raise MalformedVerdict("control", f"{event.name} has nothing to veto")
         return event.veto
-    if not isinstance(word, str) or word not in CONTROLS and word not in _SEED_WORDS:
+    if not isinstance(word, str) or (word not in CONTROLS and word not in _SEED_WORDS):
         raise MalformedVerdict("control", f"unknown control {word!r}{nearest(word, (*CONTROLS, 'veto'))}")
     return _SEED_WORDS.get(word, word)  # type: ignore[arg-type]
 
@@ -243,7 +243,7 @@ def _check_parts(verdict: Verdict) -> None:
 
 def _resolve(field: str, event: Event[Any]) -> str:
     """The step's own name for a changed field."""
-    if field in event.changes or field in _TARGETS and "args" in event.changes:
+    if field in event.changes or (field in _TARGETS and "args" in event.changes):
         return field
     if field == "answer" and event.answer:
         return event.answer

@@ -1,0 +1,77 @@
+"""The pages of the docs that are derived from the code: the events, and their JSON Schemas.
+
+`python -m fairlead.reference DIR` writes them to a folder.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from .lifecycle import CONTROLS, EVENTS, HEADER, Event
+from .wire import schemas
+
+
+def events_page() -> str:
+    """The lifecycle as a Markdown page."""
+    return "\n".join(_events_page()) + "\n"
+
+
+def _events_page() -> Iterator[str]:
+    yield "# The events"
+    yield ""
+    yield f"{len(EVENTS)} events, in the order of a run. Every step also carries the header: {_code(HEADER)}."
+    yield ""
+    yield "| event | carries | a hook may change | controls | veto | context |"
+    yield "|---|---|---|---|---|---|"
+    for name, event in EVENTS.items():
+        cells = [f"[`{name}`](#{name})", _code(event.fields), _code(event.changes), _code(_controls(event))]
+        cells += [_code([event.veto] if event.veto else []), "yes" if event.context else "no"]
+        yield f"| {' | '.join(cells)} |"
+    for name, event in EVENTS.items():
+        yield ""
+        yield f"## {name}"
+        yield ""
+        yield f"{(event.step.__doc__ or '').strip()} The step is `fairlead.lifecycle.{event.step.__name__}`."
+        yield ""
+        for field in event.fields:
+            change = " (may be changed)" if field in event.changes else ""
+            yield f"- `{field}`: `{_type_name(event, field)}`{change}"
+
+
+def _controls(event: Event[Any]) -> list[str]:
+    return [control for control in CONTROLS if control in event.controls and control != "proceed"]
+
+
+def _type_name(event: Event[Any], field: str) -> str:
+    hint = event.types[field]
+    text = hint.__name__ if isinstance(hint, type) and not hasattr(hint, "__args__") else str(hint)
+    for noise in ("typing.", "fairlead.tools.", "fairlead.lifecycle.", "NoneType"):
+        text = text.replace(noise, "None" if noise == "NoneType" else "")
+    return text
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def write(folder: Path) -> list[Path]:
+    """Write every derived page and schema below `folder` and say what was written."""
+    (folder / "schemas").mkdir(parents=True, exist_ok=True)
+    written = [folder / "events.md"]
+    written[0].write_text(events_page())
+    for name, pair in schemas().items():
+        for kind, schema in pair.items():
+            path = folder / "schemas" / f"{name}.{kind}.json"
+            path.write_text(json.dumps(schema, indent=2) + "\n")
+            written.append(path)
+    return written
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m fairlead.reference DIR")
+    print(f"{len(write(Path(sys.argv[1])))} files in {sys.argv[1]}")
