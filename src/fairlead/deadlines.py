@@ -63,9 +63,22 @@ class Deadline(msgspec.Struct, eq=False):
         self.cancels += 1
         self.at = now + TICK
 
-    def is_ours(self) -> bool:
-        """Whether a cancellation that has arrived is our doing alone."""
-        return self.cancels > 0 and (self.task is None or self.task.cancelling() <= self.before)
+    def interrupted(self) -> None:
+        """A cancellation has arrived, whoever asked for it."""
+        if self.task is None:
+            self.task = task = asyncio.current_task()
+            self.before = 0 if task is None else task.cancelling() - 1
+
+    def caller_cancelled(self, error: BaseException | None) -> bool:
+        """Whether, when all is over, the caller was cancelled and not just the hook.
+
+        The task counts the cancellations asked of it. One more than before is the caller's, even if
+        the hook swallowed it; and one that got through while we asked for none is the caller's too.
+        """
+        if self.task is None:
+            return False
+        through = isinstance(error, asyncio.CancelledError) and not self.cancels
+        return self.task.cancelling() > (0 if through else self.before)
 
     def release(self) -> None:
         self.released = True

@@ -202,7 +202,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
         return "\n".join(_story(self))
 
     def __repr__(self) -> str:
-        return f"<Decision on {_story_line(self)}>"
+        return f"<Decision on {_story_line(self)}>".replace("\n", " ")
 
 
 def _contexts(opinions: tuple[Opinion, ...]) -> Iterator[Context]:

@@ -77,7 +77,6 @@ class Run(msgspec.Struct):
     deadline: Deadline | None = None  # of the current hook, once it has suspended
     said: list[tuple[Hook, Said]] = []
     approval: Approval | None = None
-    cancelled: CancelledError | None = None  # by the caller
     barred: bool = False  # a transform denied or aborted, so the gates are not asked
     sync: bool = False
     decision: Decision[Any] | None = None
@@ -100,8 +99,8 @@ class Run(msgspec.Struct):
             deadline.release()
             took = monotonic() - deadline.started
             late = deadline.cancels > 0 or took > hook.limit
-            if self.cancelled is not None:
-                self._cancel(hook, took, self.cancelled)
+            if deadline.caller_cancelled(error):
+                self._cancel(hook, took, error)
         if late or isinstance(error, HookTimeout):
             return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took)
         if error is not None:
@@ -118,12 +117,12 @@ class Run(msgspec.Struct):
         except MalformedVerdict as problem:
             return self._fail(hook, "malformed", str(problem), took)
 
-    def _cancel(self, hook: Hook, took: float, cancelled: CancelledError) -> NoReturn:
+    def _cancel(self, hook: Hook, took: float, error: BaseException | None) -> NoReturn:
         """The caller was cancelled. That goes on, even where the hook swallowed it."""
         self._mark(hook, "cancelled", took)
         if hook.quarantine is not None:
             hook.quarantine.cancelled()
-        raise cancelled
+        raise error if isinstance(error, CancelledError) else CancelledError
 
     def _mark(self, hook: Hook, outcome: RunOutcome, took: float) -> None:
         if self.marks is not None:
@@ -358,8 +357,8 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
                 raise
             except BaseException as thrown:
                 error = thrown
-                if isinstance(thrown, CancelledError) and (deadline is None or not deadline.is_ours()):
-                    run.cancelled = thrown
+                if deadline is not None:
+                    deadline.interrupted()
             if error is None and deadline is not None and deadline.overdue():
                 error = CancelledError()
             if error is not None:
