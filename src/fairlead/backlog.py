@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import logging
 from collections import deque
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from .threads import portal
@@ -24,15 +23,11 @@ _Item = tuple["Hook", "Step", "Decision[Any]", contextvars.Context]
 
 
 class Backlog:
-    """Runs of detached observers that wait their turn, on the loop of whoever dispatched.
-
-    Each loop has its own queue and one task that works it off, which ends when nothing is left.
-    """
+    """Detached runs that wait their turn, on the loop of whoever dispatched (sync callers: ours)."""
 
     def __init__(self) -> None:
         self.dropped = 0
-        self._queues: dict[asyncio.AbstractEventLoop, deque[_Item]] = {}
-        self._tasks: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
+        self._lanes: dict[asyncio.AbstractEventLoop, _Lane] = {}
 
     def put(self, hook: Hook, step: Step, decision: Decision[Any]) -> RunOutcome:
         """Queue one run. When the queue is full the newest, this one, is dropped and counted."""
@@ -40,44 +35,61 @@ class Backlog:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             loop = portal.loop
-        queue = self._queues.setdefault(loop, deque())
-        if len(queue) >= LIMIT:
+        lane = self._lanes.get(loop)
+        if lane is None:
+            self._lanes = {known: lane for known, lane in self._lanes.items() if not known.is_closed()}
+            lane = self._lanes[loop] = _Lane(loop)
+        if len(lane.queue) >= LIMIT:
             self.dropped += 1
             return "dropped"
-        queue.append((hook, step, decision, contextvars.copy_context()))
-        if loop not in self._tasks:
-            loop.call_soon_threadsafe(self._start, loop)
+        lane.queue.append((hook, step, decision, contextvars.copy_context()))
+        loop.call_soon_threadsafe(lane.start)
         return "detached"
 
-    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
-        if loop not in self._tasks and self._queues.get(loop):
-            self._tasks[loop] = loop.create_task(self._work(loop))
-
-    async def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        queue = self._queues[loop]
-        try:
-            while queue:
-                hook, step, decision, context = queue.popleft()
-                await loop.create_task(_run(hook, step, decision), context=context)
-        finally:
-            del self._tasks[loop]
-            if not queue:
-                self._queues.pop(loop, None)
-
     async def drain(self, timeout: float) -> None:
-        until = monotonic() + timeout
-        for loop, task in list(self._tasks.items()):
-            left = max(0.0, until - monotonic())
-            if loop is asyncio.get_running_loop():
-                await asyncio.wait([task], timeout=left)
-            elif portal.owns(loop):
-                waiter = asyncio.run_coroutine_threadsafe(asyncio.wait_for(asyncio.shield(task), left), loop)
-                await asyncio.wait([asyncio.wrap_future(waiter)])
-        lost = sum(map(len, self._queues.values()))
+        """Let everything queued run; what is not done in time is dropped and counted."""
+        lanes = [lane for lane in self._lanes.values() if not lane.loop.is_closed()]
+        lost = sum(await asyncio.gather(*(lane.finish_from_anywhere(timeout) for lane in lanes)))
         if lost:
             self.dropped += lost
             logger.warning("%d runs of detached observers were dropped: not done within %g s", lost, timeout)
-            self._queues.clear()
+
+
+class _Lane:
+    """One loop's queue, and the task that works it off and ends when nothing is left."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.queue: deque[_Item] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self.queue and (self._task is None or self._task.done()):
+            self._task = self.loop.create_task(self._work())
+
+    async def _work(self) -> None:
+        while self.queue:
+            hook, step, decision, context = self.queue.popleft()
+            await self.loop.create_task(_run(hook, step, decision), context=context)
+
+    async def finish_from_anywhere(self, timeout: float) -> int:
+        if self.loop is asyncio.get_running_loop():
+            return await self._finish(timeout)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._finish(timeout), self.loop))
+
+    async def _finish(self, timeout: float) -> int:
+        """Wait for the queue to empty and say how many runs were lost."""
+        self.start()
+        if self._task is None or self._task.done():
+            return 0
+        done, _ = await asyncio.wait([self._task], timeout=timeout)
+        if done:
+            return 0
+        lost = len(self.queue) + 1
+        self.queue.clear()
+        self._task.cancel()
+        await asyncio.wait([self._task], timeout=1)
+        return lost
 
 
 async def _run(hook: Hook, step: Step, decision: Decision[Any]) -> None:

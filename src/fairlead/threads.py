@@ -127,9 +127,6 @@ class Portal:
                 loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
             raise
 
-    def owns(self, loop: asyncio.AbstractEventLoop) -> bool:
-        return loop is self._loop
-
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The private loop, started when it is first needed."""
