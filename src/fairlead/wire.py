@@ -92,7 +92,7 @@ def verdict_schema(event: str) -> dict[str, Any]:
         "title": f"Verdict on {row.name}",
         "type": "object",
         "properties": properties,
-        "additionalProperties": False,
+        "additionalProperties": {"type": "null"},  # null is absent, whatever the key
     }
 
 
