@@ -227,7 +227,7 @@ async def test_ever_new_tool_names_leave_memory_flat():
     steps = [BeforeTool(tool=f"tool-{i}") for i in range(10_000)]
     for step in steps:
         await hooks.dispatch(step)
-    (plan,) = [plan for plan in hooks._table.plans.values() if plan[1] is not None]
+    (plan,) = [plan for plan in hooks._table.values() if plan[1] is not None]
     assert len(plan[2][0]) <= 4096
 
 

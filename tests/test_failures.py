@@ -100,7 +100,9 @@ async def test_denied_by_policy_and_denied_because_a_hook_broke_are_told_apart()
     assert (decision.cause, decision.hook, decision.failures[0].hook) == ("policy", "policy", "raises")
 
 
-@pytest.mark.parametrize("said", [True, False, 0, 7, "deny", "", [], ["deny"], object(), {"controll": "deny"}, {"control": 1}])
+@pytest.mark.parametrize(
+    "said", [True, False, 0, 7, "deny", "", [], ["deny"], object(), {"controll": "deny"}, {"control": 1}]
+)
 async def test_a_malformed_verdict_never_slips_past_the_failure_policy(said):
     """Trap 4."""
     hooks = Hooks()

@@ -203,7 +203,13 @@ async def test_ten_gates_of_50_ms_finish_in_well_under_150_ms():
 
 async def test_the_most_severe_control_decides():
     hooks = Hooks()
-    for name, verdict in (("allows", allow()), ("asks", ask()), ("denies", deny()), ("stops", stop()), ("aborts", abort())):
+    for name, verdict in (
+        ("allows", allow()),
+        ("asks", ask()),
+        ("denies", deny()),
+        ("stops", stop()),
+        ("aborts", abort()),
+    ):
         hooks.add(lambda s, verdict=verdict: verdict, on="before_tool", phase="gate", name=name)
     assert (await hooks.dispatch(bash())).hook == "aborts"
 

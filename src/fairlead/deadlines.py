@@ -49,19 +49,19 @@ class Deadline(msgspec.Struct, eq=False):
     def overdue(self) -> bool:
         """Fire if the time has come and the wheel has not seen it yet."""
         at = self.at
-        if at is None or (now := monotonic()) < at:
+        if at is None or monotonic() < at:
             return False
-        self._fired(now)
+        self._fired()
         return True
 
     def fire(self) -> None:
-        self._fired(monotonic())
+        self._fired()
         if self.waiting is not None:
             self.waiting.cancel()
 
-    def _fired(self, now: float) -> None:
+    def _fired(self) -> None:
         self.cancels += 1
-        self.at = now + TICK
+        self.at = monotonic() + TICK
 
     def interrupted(self) -> None:
         """A cancellation has arrived, whoever asked for it."""
@@ -69,21 +69,19 @@ class Deadline(msgspec.Struct, eq=False):
             self.task = task = asyncio.current_task()
             self.before = 0 if task is None else task.cancelling() - 1
 
-    def caller_cancelled(self, error: BaseException | None) -> bool:
-        """Whether, when all is over, the caller was cancelled and not just the hook.
+    def release(self, error: BaseException | None) -> bool:
+        """The hook has ended, with this error. True if the caller was cancelled, not just the hook.
 
         The task counts the cancellations asked of it. One more than before is the caller's, even if
         the hook swallowed it; and one that got through while we asked for none is the caller's too.
         """
+        self.released = True
+        if self.bucket and self.wheel is not None and (waiting := self.wheel.buckets.get(self.bucket)):
+            waiting.discard(self)
         if self.task is None:
             return False
         through = isinstance(error, asyncio.CancelledError) and not self.cancels
         return self.task.cancelling() > (0 if through else self.before)
-
-    def release(self) -> None:
-        self.released = True
-        if self.bucket and self.wheel is not None and (waiting := self.wheel.buckets.get(self.bucket)):
-            waiting.discard(self)
 
 
 class Wheel:

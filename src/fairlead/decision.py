@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeV
 
 import msgspec
 
+from .approvals import Approval
 from .errors import HookAborted
 from .frozen import thaw
 from .lifecycle import Control, Step, StopReason
 from .verdict import Cause, Opinion, Verdict, clean, fold
 
 if TYPE_CHECKING:
-    from .approvals import Approval
     from .hook import FailurePolicy, Hook, Phase
 
 RunOutcome = Literal[
@@ -80,7 +80,13 @@ class HookRun(NamedTuple):
 Mark = tuple["Hook", RunOutcome, float]
 """What recording writes down in the engine's loop; `decision.runs` reads it as `HookRun`s."""
 
-Said = Opinion | Failure | Monitored
+class Unsupported(msgspec.Struct, frozen=True):
+    """A part of the decision that its host has said it cannot carry out."""
+
+    part: str
+
+
+Said = Opinion | Failure | Monitored | Approval | Unsupported
 S = TypeVar("S", bound=Step)
 
 
@@ -91,8 +97,6 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     original: S
     control: Control = "proceed"
     said: tuple[Said, ...] = ()
-    approval: Approval | None = None
-    unsupported: tuple[str, ...] = ()
     marks: tuple[Mark, ...] = ()
 
     # --- what it says -----------------------------------------------------------------------
@@ -111,9 +115,9 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
         """Why, for the model or the user to read."""
         if self._winner is None:
             return None
-        reason = self._winner.verdict.reason
-        if self.approval is not None:
-            reason = self.approval.explain(reason)
+        reason, approval = self._winner.verdict.reason, self.approval
+        if approval is not None:
+            reason = approval.explain(reason)
         return None if reason is None else clean(reason)
 
     @property
@@ -177,6 +181,16 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     def monitored(self) -> tuple[Monitored, ...]:
         """What hooks in monitor mode would have done."""
         return tuple(what for what in self.said if isinstance(what, Monitored))
+
+    @property
+    def approval(self) -> Approval | None:
+        """The human's answer, if one was asked."""
+        return next((what for what in self.said if isinstance(what, Approval)), None)
+
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """What the host cannot carry out of this."""
+        return tuple(what.part for what in self.said if isinstance(what, Unsupported))
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -60,8 +60,8 @@ class Chain(msgspec.Struct):
     record: bool = False
     journal: Callable[[Decision[Any]], None] | None = None
     patience: float = math.inf  # the shortest time-out; less than none if some hook must always be settled
-    calm: int = 0  # dispatches since a hook last suspended, where that matters
     always_timed: bool = False
+    calm: int = 0  # dispatches since a hook last suspended, up to CALM
 
 
 class Run(msgspec.Struct):
@@ -71,20 +71,14 @@ class Run(msgspec.Struct):
     original: Step
     step: Step
     entries: tuple[Entry, ...]
-    todo: Iterator[Entry] | None
+    todo: Iterator[Entry] | None  # over `entries`; what it has left tells which hook is running
     clock: list[float]  # when the current hook started; a list, because it is set for every hook
     marks: list[Mark] | None = None
     deadline: Deadline | None = None  # of the current hook, once it has suspended
     said: list[tuple[Hook, Said]] = []
-    approval: Approval | None = None
     barred: bool = False  # a transform denied or aborted, so the gates are not asked
     sync: bool = False
     decision: Decision[Any] | None = None
-
-    @property
-    def current(self) -> Hook:
-        """The hook that is running: the loop keeps no note of it, but its iterator knows."""
-        return self.entries[-1 - length_hint(self.todo or ())][1]
 
     # --- how a hook ended -------------------------------------------------------------------
 
@@ -96,10 +90,9 @@ class Run(msgspec.Struct):
             late = took > hook.limit
         else:
             self.deadline = None
-            deadline.release()
             took = monotonic() - deadline.started
             late = deadline.cancels > 0 or took > hook.limit
-            if deadline.caller_cancelled(error):
+            if deadline.task is not None and deadline.release(error):
                 self._cancel(hook, took, error)
         if late or isinstance(error, HookTimeout):
             return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took)
@@ -205,7 +198,10 @@ class Run(msgspec.Struct):
     def asks(self) -> bool:
         """True while a human must decide and has not yet."""
         winner = fold(self.verdicts) if self.said else None
-        return winner is not None and winner.verdict.control == "ask" and self.approval is None
+        return winner is not None and winner.verdict.control == "ask" and self._approval() is None
+
+    def _approval(self) -> Approval | None:
+        return next((what for _, what in self.said if isinstance(what, Approval)), None)
 
     @property
     def unfinished(self) -> bool:
@@ -226,24 +222,20 @@ class Run(msgspec.Struct):
         chain, decision = self.chain, self.decision
         marks = () if self.marks is None else tuple(self.marks)
         if decision is None:
-            decision = self._decide(marks) if self.said else Decision(self.step, self.original, marks=marks)
+            decision = self._decide(marks) if self.said else Decision(self.step, self.original, "proceed", (), marks)
         elif marks or len(self.said) != len(decision.said):
             # Observers saw the decision before they, in turn, were recorded or failed.
             decision = replace(decision, said=tuple(what for _, what in self.said), marks=marks)
-        if not chain.always_timed and chain.calm < CALM:
-            chain.calm += 1
         if chain.journal is not None:
             chain.journal(decision)
         return decision
 
     def _decide(self, marks: tuple[Mark, ...] = ()) -> Decision[Any]:
-        winner, approval = fold(self.verdicts), self.approval
+        winner, approval = fold(self.verdicts), self._approval()
         control: Control = "proceed" if winner is None else winner.verdict.control
         if approval is not None:
             control = approval.answer
-        return Decision(
-            self.step, self.original, control, tuple(what for _, what in self.said), approval, (), marks
-        )  # fmt: skip
+        return Decision(self.step, self.original, control, tuple(what for _, what in self.said), marks)
 
 
 def begin(chain: Chain, original: Step, step: Step, todo: Iterator[Entry], cell: list[Run]) -> Run:
@@ -304,8 +296,6 @@ def each(chain: Chain, original: Step, step: Step, todo: Iterator[Entry], cell: 
                 todo = run.todo
                 break
         else:
-            if cell:
-                cell[0].todo = None
             return
 
 
@@ -319,6 +309,7 @@ def phases(run: Run) -> Going:
     """All of a dispatch: transforms and gates, the gates that run at once, a human, the observers."""
     if run.decision is None:
         yield from rest(run)
+        run.todo = None  # no hook is running that could be late
         if run.chain.group and not run.barred:
             yield from _together(run)
         if run.asks:
@@ -341,12 +332,11 @@ async def drive(run: Run, work: Callable[[Run], Going]) -> None:
 @types.coroutine
 def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -> Going:
     """Go on from the first suspension, with a deadline for each hook that suspends."""
-    run.chain.calm = -1  # which concluding this dispatch makes 0
     try:
         while True:
             deadline = run.deadline
             if deadline is None and run.todo is not None:
-                deadline = _arm(run)
+                deadline = _arm(run, run.entries[-1 - length_hint(run.todo)][1].timeout)
             if deadline is not None and waiting is not None:
                 deadline.watch(waiting)
             error = None
@@ -359,7 +349,7 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
                 error = thrown
                 if deadline is not None:
                     deadline.interrupted()
-            if error is None and deadline is not None and deadline.overdue():
+            if waiting is None and error is None and deadline is not None and deadline.overdue():
                 error = CancelledError()
             if error is not None:
                 waiting = going.throw(error)
@@ -375,22 +365,21 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
         return
     finally:
         if run.deadline is not None:
-            run.deadline.release()
+            run.deadline.release(None)
 
 
-def _arm(run: Run) -> Deadline:
+def _arm(run: Run, timeout: float | None) -> Deadline:
     """The clock of a hook starts when the hook does, not when it first suspends."""
-    clock, timeout = run.clock, run.current.timeout
-    started = clock[0]
+    started = run.clock[0]
     deadline = Deadline(started, None if timeout is None else started + timeout)
     run.deadline = deadline
-    clock[0] = -math.inf  # no hook that has suspended takes the short way out of the loop
+    run.clock[0] = -math.inf  # no hook that has suspended takes the short way out of the loop
     return deadline
 
 
 def _abandon(run: Run, work: Callable[[Run], Going], going: Going) -> Going:
     """A hook that swallowed every cancellation is closed, and the run goes on after it."""
-    hook = run.current
+    hook = run.entries[-1 - length_hint(run.todo or ())][1]
     with suppress(RuntimeError):  # from a hook that swallows that as well: nothing waits for it any more
         going.close()
     run.settle(hook, None, None)
@@ -442,7 +431,7 @@ async def _ask(run: Run) -> None:
         return
     question = asked.verdict.reason
     request = ApprovalRequest(run.step, asked.hook.name, None if question is None else clean(question))
-    run.approval = await seek_approval(hooks.approver, request, hooks.approval_timeout)
+    run.said.append((asked.hook, await seek_approval(hooks.approver, request, hooks.approval_timeout)))
 
 
 def _elsewhere(awaitable: Any, hook: Hook) -> Any:

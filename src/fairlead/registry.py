@@ -11,6 +11,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import count
 from operator import attrgetter
+from time import monotonic
 from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
 from msgspec.structs import replace as replace_fields
@@ -36,36 +37,38 @@ CACHE_LIMIT = 4096
 UnknownTool = Literal["proceed", "ask", "deny"]
 
 
-class Table:
-    """The registered hooks at one moment, and the chains compiled from them so far."""
+Plan = tuple[bool, Any, Any]
+"""How to find the chain for a step: (own tools?, key, chain or chains by key).
 
-    __slots__ = ("_cached", "hooks", "plans", "registered")
+Where no hook of the event filters there is one chain and no key. Otherwise the key is made of just
+those parts of a step that some hook filters on.
+"""
+
+
+class Table(dict[type[Step], Plan]):
+    """The registered hooks at one moment, and a plan for each class of step that was dispatched."""
+
+    __slots__ = ("_cached", "hooks", "registered")
 
     def __init__(self, hooks: Hooks, registered: tuple[Hook, ...]) -> None:
         self.hooks = hooks
         self.registered = registered
-        self.plans: dict[type[Step], tuple[bool, Any, Any]] = {}
         self._cached = 0
 
-    def plan(self, step: Step) -> tuple[bool, Any, Any]:
-        """How to find the chain for a step of this class: (own tools?, key, chain or chains by key).
-
-        Where no hook of the event filters there is one chain and no key. Otherwise the key is made
-        of just those parts of a step that some hook filters on.
-        """
-        if not isinstance(step, Step) or type(step) not in _EVENT_OF_STEP:
-            raise TypeError(f"dispatch takes a step such as BeforeTool(...), not {step!r}")
-        event = _EVENT_OF_STEP[type(step)]
+    def __missing__(self, step: type[Step]) -> Plan:
+        event = _EVENT_OF_STEP.get(step)
+        if event is None:
+            raise TypeError(f"dispatch takes a step such as BeforeTool(...), not a {step.__name__}")
         hooks = [hook for hook in self.registered if event.name in hook.events]
         own = bool(self.hooks.tools) and event.about_tool
         key = _key_for(hooks, event)
         found: Any = self._compile(event, hooks) if key is None else ({}, _Index(hooks))
-        plan = self.plans[type(step)] = (own, key, found)
+        plan = self[step] = (own, key, found)
         return plan
 
     def chain_for(self, step: Step) -> Chain:
         """The chain that applies to this step."""
-        _, key, found = self.plans.get(type(step)) or self.plan(step)
+        _, key, found = self[step.__class__]
         return found if key is None else self.keyed(step, key, found)
 
     def keyed(self, step: Step, key: Callable[[Step], Any], found: tuple[dict[Any, Chain], _Index]) -> Chain:
@@ -81,7 +84,7 @@ class Table:
         return chain
 
     def _forget(self) -> None:
-        for _, key, found in list(self.plans.values()):
+        for _, key, found in list(self.values()):
             if key is not None:
                 found[0].clear()
         self._cached = 0
@@ -363,10 +366,7 @@ class Hooks:
     async def dispatch(self, step: S) -> Decision[S]:
         """Run the hooks that apply to a step and fold what they say into one decision."""
         table = self._table
-        try:
-            own, key, chain = table.plans[step.__class__]
-        except KeyError:
-            own, key, chain = table.plan(step)
+        own, key, chain = table[step.__class__]
         original = step
         if own:
             step = self._classified(step)
@@ -377,7 +377,7 @@ class Hooks:
         todo = iter(chain.entries)
         cell: list[Run] = []
         if chain.calm < CALM:
-            begin(chain, original, step, todo, cell)
+            cell.append(Run(chain, original, step, chain.entries, todo, [monotonic()], [] if chain.record else None))
         if chain.plain:
             work, going = rest, each(chain, original, step, todo, cell)
         else:
@@ -385,10 +385,15 @@ class Hooks:
         for waiting in going:
             run = cell[0] if cell else begin(chain, original, step, todo, cell)
             await parked(run, work, going, waiting)
+            if chain.calm:
+                chain.calm = 0
             break
-        if not cell:
-            return Decision(step, original)  # nobody had an opinion
-        run = cell[0]
+        else:
+            if not cell:
+                return Decision(step, original)  # nobody had an opinion
+            run = cell[0]
+            if not chain.always_timed and chain.calm < CALM:
+                chain.calm += 1
         if run.said and run.unfinished:
             await drive(run, phases)
         return run.conclude()
@@ -400,10 +405,7 @@ class Hooks:
         thread while the caller waits.
         """
         table = self._table
-        try:
-            own, key, chain = table.plans[step.__class__]
-        except KeyError:
-            own, key, chain = table.plan(step)
+        own, key, chain = table[step.__class__]
         original = step
         if own:
             step = self._classified(step)

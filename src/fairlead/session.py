@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec.structs import replace
 
-from .decision import Decision
+from .decision import Decision, Unsupported
 from .errors import FairleadError, Unenforceable
 from .lifecycle import Agent, Step
 from .threads import portal
@@ -236,4 +236,4 @@ def carried_out(decision: Decision[S], capabilities: Capabilities) -> Decision[S
         raise Unenforceable(
             f"hook {decision.hook!r} denies at {decision.event}, which {host} cannot carry out: {decision.reason}"
         )
-    return replace(decision, unsupported=missing) if missing else decision
+    return replace(decision, said=(*decision.said, *map(Unsupported, missing))) if missing else decision

@@ -89,7 +89,7 @@ def test_several_handlers_all_fire_in_registration_order(hooks, step):
 def test_error_in_an_observer_changes_nothing(hooks, step):
     hooks.add(broken, on=step.event, phase="observe")
     decision = hooks.dispatch_sync(step)
-    assert (decision.control, decision.step) == ("proceed", step)
+    assert (decision.control, decision.denied, decision.step) == ("proceed", False, step)
 
 
 @pytest.mark.parametrize("step", OBSERVED)

@@ -124,7 +124,7 @@ async def test_reject_stops_the_chain(hooks):
 
 
 async def test_modification_to_the_same_content_is_none(hooks):
-    hooks.add(lambda step: change(input="hello"), on="before_input", name="same")
+    hooks.add(lambda step: change(input="".join(step.input)), on="before_input", name="same")
     assert (await hooks.dispatch(HELLO)).changed == ()
 
 

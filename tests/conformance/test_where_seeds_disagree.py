@@ -126,7 +126,8 @@ async def test_failure_may_fail_the_operation(hooks, broken, phase):
 @FAILING
 async def test_failure_of_an_observer_is_isolated(hooks, broken):
     hooks.add(broken, on="before_tool", phase="observe", timeout=0.02)
-    assert (await hooks.dispatch(BASH)).control == "proceed"
+    decision = await hooks.dispatch(BASH)
+    assert (decision.control, decision.denied) == ("proceed", False)
 
 
 def test_observer_takes_no_failure_policy_that_could_block(hooks):
