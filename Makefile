@@ -23,7 +23,8 @@ format: $(VENV)/dev
 	$(BIN)/ruff format .
 
 bench: $(BENCH)/ready
-	$(BENCH)/bin/python -m bench.dispatch --json build/bench/dispatch.json --svg build/bench/dispatch.svg
+	$(BENCH)/bin/python -W ignore -m bench.dispatch --json build/bench/dispatch.json --svg build/bench/dispatch.svg
+	$(BENCH)/bin/python -m bench.scale
 
 docs: $(VENV)/core
 	$(BIN)/python -m fairlead.reference build/docs

@@ -211,14 +211,12 @@ def test_a_shell_without_a_command_has_an_empty_one(args: dict[str, Any]) -> Non
         (["bash", "-c", "ls", "zero"], "bash -c ls zero"),
         (["bash", "-l", "-c", "rm -rf /"], "bash -l -c 'rm -rf /'"),
         (["gcc", "-c", "main.c"], "gcc -c main.c"),
-        (["git", "-c", "alias.x=!sh"], "git -c alias.x=!sh"),
+        (["git", "-c", "alias.x=!sh"], "git -c 'alias.x=!sh'"),
     ],
-    ids=" ".join,
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_list_of_words_reads_as_its_command(argv: list[str], command: str) -> None:
-    target = BeforeTool(tool="shell", args={"command": argv}).target
-    assert target.command is not None
-    assert target.command.replace("'", "") == command.replace("'", "")
+    assert BeforeTool(tool="shell", args={"command": argv}).target == Target(command=command)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +265,7 @@ def test_an_mcp_tool_is_mutating_until_told_otherwise() -> None:
     assert BeforeTool(tool="mcp__github__get_issue").safety == "mutating"
 
 
-@pytest.mark.parametrize("tool", ["mcp", "mcp__", "mcp__x", "mcp__x__", "mcp____x", "___x", ""])
+@pytest.mark.parametrize("tool", ["mcp", "mcp__", "mcp__x", "mcp__x__", "___x", ""])
 def test_a_name_that_only_looks_like_mcp_is_unknown(tool: str) -> None:
     assert BeforeTool(tool=tool).kind == "unknown"
 

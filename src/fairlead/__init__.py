@@ -37,6 +37,7 @@ from .verdict import (
     stop,
     warn,
 )
+from .wire import decode_step, encode_step
 
 __version__ = "0.1.0"
 
@@ -74,7 +75,9 @@ __all__ = [
     "ask",
     "change",
     "current_session",
+    "decode_step",
     "deny",
+    "encode_step",
     "extend",
     "inject",
     "read_verdict",

@@ -80,6 +80,7 @@ class HookRun(NamedTuple):
 Mark = tuple["Hook", RunOutcome, float]
 """What recording writes down in the engine's loop; `decision.runs` reads it as `HookRun`s."""
 
+
 class Unsupported(msgspec.Struct, frozen=True):
     """A part of the decision that its host has said it cannot carry out."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class FairleadError(Exception):
@@ -56,6 +55,8 @@ class HookAborted(FairleadError):
 
 def nearest(name: object, valid: Iterable[str]) -> str:
     """What to say after "unknown ...": the closest valid name, or all of them if they are few."""
+    from difflib import get_close_matches  # only a mistake should pay for it
+
     names = sorted(set(valid))
     close = get_close_matches(str(name), names, n=1, cutoff=0.5)
     if close:

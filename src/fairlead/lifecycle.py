@@ -5,7 +5,8 @@ what a hook may do about it. Everything else (the `hooks.on.<event>` decorators,
 a verdict, the JSON Schemas, the events page of the docs) is derived from these two.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: the fields' types are read while importing, and
+# turning strings back into types would double the time that takes.
 
 import re
 from collections.abc import Iterator
@@ -19,7 +20,6 @@ from typing import (
     Union,
     dataclass_transform,
     get_args,
-    get_type_hints,
     overload,
 )
 
@@ -350,12 +350,14 @@ class Event(Generic[S]):
         self.context = context
         self.about_tool = issubclass(step, ToolStep)
         self.fields = tuple(name for name in step.__struct_fields__ if name not in HEADER)
-        self.types: dict[str, Any] = get_type_hints(step)
+        self.types: dict[str, Any] = {
+            name: kind for base in reversed(step.__mro__) for name, kind in vars(base).get("__annotations__", {}).items()
+        }
         self.answer = next((name for name in ("result", "assistant") if name in self.changes), None)
         step._containers = tuple(
             name for name in step.__struct_fields__ if name != "state" and _may_hold(self.types[name])
         )
-        step.__setattr__ = _read_only  # type: ignore[method-assign,assignment]
+        step.__setattr__ = step.__delattr__ = _read_only  # type: ignore[method-assign,assignment]
 
     def __repr__(self) -> str:
         return f"<event {self.name}>"
@@ -365,10 +367,10 @@ class Row(Event[S]):
     """An event as a row of the table. On `hooks.on` it reads as the decorator for its step."""
 
     @overload
-    def __get__(self, on: None, owner: type) -> Row[S]: ...
+    def __get__(self, on: None, owner: type) -> "Row[S]": ...
     @overload
-    def __get__(self, on: Lifecycle, owner: type) -> Decorate[S]: ...
-    def __get__(self, on: Lifecycle | None, owner: type) -> Row[S] | Decorate[S]:
+    def __get__(self, on: "Lifecycle", owner: type) -> "Decorate[S]": ...
+    def __get__(self, on: "Lifecycle | None", owner: type) -> "Row[S] | Decorate[S]":
         return self if on is None else on._decorate(self)
 
 
@@ -377,7 +379,7 @@ def _may_hold(hint: Any) -> bool:
     return hint is Any or getattr(hint, "__origin__", hint) in (dict, list) or any(map(_may_hold, get_args(hint)))
 
 
-def _read_only(step: Step, name: str, value: object) -> NoReturn:
+def _read_only(step: Step, name: str, value: object = None) -> "NoReturn":
     raise ReadOnlyError(f"steps are read-only: return change({name}=...) to change what the agent does at {step.event}")
 
 
@@ -411,7 +413,7 @@ class Lifecycle:
     notification = Row(Notification, change="message", controls="skip", veto="skip", context=False)
     error = Row(Error, context=False)
 
-    def _decorate(self, event: Event[S]) -> Decorate[S]:
+    def _decorate(self, event: Event[S]) -> "Decorate[S]":
         raise NotImplementedError
 
 

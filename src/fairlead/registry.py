@@ -268,6 +268,10 @@ class Hooks:
 
     # --- registering ------------------------------------------------------------------------
 
+    @overload
+    def add(self, fn: Callable[..., Any], on: OneOrMore, *, replace: bool = ..., **options: Any) -> Hook: ...
+    @overload
+    def add(self, fn: object, on: None = None, *, replace: bool = ..., **options: Any) -> tuple[Hook, ...]: ...
     def add(
         self, fn: Any, on: OneOrMore | None = None, *, replace: bool = False, **options: Any
     ) -> Hook | tuple[Hook, ...]:
@@ -507,10 +511,8 @@ def _saying(said: Any, hook: Hook) -> Entry:
 
 
 def _duplicate(hook: Hook) -> str:
-    return (
-        f"a hook named {hook.name!r} is already registered (on {hook.described_events}, from {hook.source}); "
-        "give this one another name= or pass replace=True"
-    )
+    where = f"(on {hook.described_events}, from {hook.source})"
+    return f"a hook named {hook.name!r} is already registered {where}; give this one a name= or pass replace=True"
 
 
 def _hooks_of(thing: Any, options: dict[str, Any]) -> Iterator[Hook]:

@@ -14,7 +14,18 @@ from msgspec.structs import replace
 
 from .errors import MalformedVerdict, UnknownName, nearest
 from .frozen import freeze
-from .lifecycle import CHANGEABLE, CONTROLS, EVENTS, STOP_REASONS, Control, Event, Step, StopReason, ToolStep
+from .lifecycle import (
+    CHANGEABLE,
+    CONTROLS,
+    EVENTS,
+    STOP_REASONS,
+    Control,
+    Event,
+    Step,
+    StopReason,
+    ToolStep,
+    event_named,
+)
 from .tools import TARGET_FIELDS, Tools
 
 if TYPE_CHECKING:
@@ -139,8 +150,14 @@ def warn(warning: str | None = None, /, **also: Any) -> Verdict:
 # --- reading --------------------------------------------------------------------------------
 
 
-def read_verdict(data: bytes | str | Mapping[str, Any], event: Event[Any]) -> Verdict:
-    """A verdict from its JSON object, with the words of the wire. Raises `MalformedVerdict`."""
+def read_verdict(data: bytes | str | Mapping[str, Any], event: Event[Any] | str) -> Verdict:
+    """A verdict from its JSON object, if the event takes it. Raises `MalformedVerdict`."""
+    event = event_named(event) if isinstance(event, str) else event
+    return check(_read(data, event), None, event)
+
+
+def _read(data: Any, event: Event[Any]) -> Verdict:
+    """A verdict in the words of the wire, not yet checked in full."""
     if isinstance(data, (bytes, str)):
         try:
             data = msgspec.json.decode(data)
@@ -190,9 +207,16 @@ def _kind(value: object) -> str:
 _LOOSENING = frozenset({"allow", "skip_rest"})
 
 
-def check(said: Any, step: Step, event: Event[Any], *, may_change: bool = True, may_loosen: bool = True) -> Verdict:
+def check(
+    said: Any, step: Step | None, event: Event[Any], *, may_change: bool = True, may_loosen: bool = True
+) -> Verdict:
     """What a hook returned, as a verdict that this event takes, in full. Raises `MalformedVerdict`."""
-    verdict = said if isinstance(said, Verdict) else _from_return(said, event)
+    if isinstance(said, Verdict):
+        verdict = said
+    elif isinstance(said, Mapping):
+        verdict = _read(said, event)
+    else:
+        raise MalformedVerdict("verdict", f"a hook returns a verdict or None, not {_kind(said)}")
     _check_parts(verdict)
     control, changes = verdict.control, verdict.changes
     if control not in event.controls:
@@ -217,12 +241,6 @@ def check(said: Any, step: Step, event: Event[Any], *, may_change: bool = True, 
     if control in _LOOSENING and not may_loosen:
         raise MalformedVerdict("control", f"{control}: a project's hook may not loosen what others hold")
     return verdict
-
-
-def _from_return(said: Any, event: Event[Any]) -> Verdict:
-    if isinstance(said, Mapping):
-        return read_verdict(said, event)
-    raise MalformedVerdict("verdict", f"a hook returns a verdict or None, not {_kind(said)}")
 
 
 def _check_parts(verdict: Verdict) -> None:

@@ -1,0 +1,76 @@
+"""Scale: many hooks that hang at once, a million dispatches, the cost of importing.
+
+Part of `make bench`. Prints figures; asserts nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import resource
+import subprocess
+import sys
+from time import monotonic, perf_counter
+
+from fairlead import Hooks
+from fairlead.lifecycle import BeforeTool
+
+
+async def hanging(n: int, limit: float) -> tuple[float, float]:
+    """n concurrent dispatches whose hooks all hang: how far from its deadline the first and last end."""
+    hooks, starts = Hooks(), []
+
+    @hooks.on.before_tool(timeout=limit, on_failure="open")
+    async def hangs(step: BeforeTool) -> None:
+        starts.append(monotonic())
+        await asyncio.Event().wait()
+
+    step = BeforeTool(tool="bash")
+
+    async def one() -> float:
+        position = len(starts)
+        await hooks.dispatch(step)
+        return monotonic() - starts[position] - limit
+
+    late = await asyncio.gather(*(one() for _ in range(n)))
+    return min(late), max(late)
+
+
+async def million(n: int, *, new_tools: bool) -> tuple[float, int]:
+    """n dispatches: seconds, and the growth of the process in KiB."""
+    hooks = Hooks()
+
+    async def quiet(step: BeforeTool) -> None: ...
+
+    hooks.add(quiet, on="before_tool", tool="tool-*")
+    steps = [BeforeTool(tool=f"tool-{i}" if new_tools else "tool-1") for i in range(20_000)]
+    for step in steps:
+        await hooks.dispatch(step)
+    gc.collect()
+    before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, perf_counter()
+    for _ in range(n // len(steps)):
+        for step in steps:
+            await hooks.dispatch(step)
+    return perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+
+
+def importing(*modules: str, runs: int = 15) -> float:
+    """The best time, in ms, that a fresh interpreter takes to import these."""
+    code = f"from time import perf_counter as t; a = t(); import {', '.join(modules)}; print(t() - a)"
+    command = [sys.executable, "-I", "-c", code]
+    return min(float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(runs)) * 1000
+
+
+async def main() -> None:
+    early, last = await hanging(10_000, 1.0)
+    print(f"10,000 hanging dispatches: first {early * 1000:+.1f} ms, last {last * 1000:+.1f} ms after the deadline")
+    for new_tools in (False, True):
+        seconds, grown = await million(1_000_000, new_tools=new_tools)
+        what = "ever-new tool names" if new_tools else "one tool"
+        print(f"1,000,000 dispatches, {what}: {seconds:.2f} s, memory grew by {grown} KiB")
+    base, ours = importing("asyncio", "msgspec"), importing("asyncio", "msgspec", "fairlead")
+    print(f"importing asyncio and msgspec: {base:.1f} ms; with fairlead: {ours:.1f} ms ({ours - base:+.1f} ms)")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
