@@ -247,3 +247,51 @@ def test_only_one_caller_gets_the_trial():
             continue
     with pytest.raises(Exception, match="not started"):
         quarantine.admit("x")
+
+
+# --- odd things hooks do -------------------------------------------------------------------------------
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+async def test_an_error_that_cannot_be_shown_is_a_failure_like_any_other():
+    hooks = Hooks()
+
+    @hooks.on.before_tool
+    def raises(s):
+        raise Unspeakable
+
+    assert (await hooks.dispatch(BeforeTool(tool="bash"))).cause == "failure"
+
+
+class Bomb(dict):
+    def items(self):
+        raise RuntimeError("boom")
+
+
+def deep(n: int) -> dict:
+    nested: dict = {}
+    for _ in range(n):
+        nested = {"a": nested}
+    return nested
+
+
+@pytest.mark.parametrize(
+    "said",
+    [Bomb(control="deny"), {"args": deep(50_000)}, {1: 2}, {"args": {1: 2}}],
+    ids=["a mapping that raises", "too deep", "a key that is no string", "an argument that is none"],
+)
+async def test_a_verdict_that_explodes_when_it_is_read_is_malformed(said):
+    hooks = Hooks()
+    hooks.add(lambda s: said, on="before_tool", name="odd")
+    decision = await hooks.dispatch(BeforeTool(tool="bash", args={"command": "ls"}))
+    assert (decision.cause, decision.failures[0].kind) == ("failure", "malformed")
+    assert decision.step.args == {"command": "ls"}
+
+
+def test_arguments_that_are_no_dict_are_refused_when_the_step_is_built():
+    with pytest.raises(TypeError, match="args of a BeforeTool must be a dict"):
+        BeforeTool(tool="bash", args="ls")

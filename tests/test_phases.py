@@ -471,3 +471,57 @@ async def test_a_projects_hook_may_deny():
     hooks = Hooks()
     hooks.add(lambda s: deny("no"), on="before_tool", name="project", layer="project")
     assert (await hooks.dispatch(bash())).cause == "policy"
+
+
+# --- gates of the kind a call turned into ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("control", ["proceed", "stop", "skip_rest"])
+async def test_a_change_of_kind_is_judged_by_that_kinds_gates_however_the_transform_ends(control: str):
+    hooks = Hooks()
+    hooks.add(
+        lambda s: {"control": control, "args": {"command": "create", "path": "x"}}, on="before_tool", name="turns"
+    )
+    hooks.add(lambda s: deny("no writes"), on="before_tool", kind="write", phase="gate", name="gate")
+    view = BeforeTool(tool="str_replace_based_edit_tool", args={"command": "view", "path": "x"})
+    assert (await hooks.dispatch(view)).denied
+    assert hooks.dispatch_sync(view).denied
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_async_gates_and_observers_of_the_new_kind_run_in_a_sync_dispatch(count: int):
+    hooks, seen = Hooks(), []
+
+    async def no_writes(s):
+        await asyncio.sleep(0)
+        return deny("no writes")
+
+    async def watch(s, d):
+        await asyncio.sleep(0)
+        seen.append(d.control)
+
+    hooks.add(lambda s: change(args={"command": "create", "path": "x"}), on="before_tool", name="turns")
+    hooks.add(lambda s: None, on="before_tool", phase="observe", name="makes it not plain")
+    for i in range(count):
+        hooks.add(no_writes, on="before_tool", kind="write", phase="gate", name=f"gate{i}")
+    hooks.add(watch, on="before_tool", kind="write", phase="observe")
+    view = BeforeTool(tool="str_replace_based_edit_tool", args={"command": "view", "path": "x"})
+    decision = hooks.dispatch_sync(view)
+    assert (decision.reason, seen, decision.failures) == ("no writes", ["deny"], ())
+
+
+async def test_a_cancelled_dispatch_is_journaled_with_its_cancelled_hook():
+    written: list = []
+    hooks, entered = Hooks(journal=written.append), asyncio.Event()
+
+    @hooks.on.before_tool
+    async def waits(s):
+        entered.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(hooks.dispatch(bash()))
+    await entered.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    (decision,) = written
+    assert (decision.control, [r.outcome for r in decision.runs]) == ("abort", ["cancelled"])

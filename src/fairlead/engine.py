@@ -13,7 +13,7 @@ import inspect
 import math
 import types
 from asyncio import CancelledError
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import suppress
 from operator import length_hint
 from time import monotonic
@@ -94,7 +94,7 @@ class Run(msgspec.Struct):
             late = deadline.cancels > 0 or took > hook.limit
             if deadline.task is not None and deadline.release(error):
                 self._cancel(hook, took, error)
-        if late or isinstance(error, HookTimeout):
+        if (late or isinstance(error, HookTimeout)) and hook.timeout is not None:
             return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took)
         if error is not None:
             kind: FailureKind = "quarantined" if isinstance(error, Quarantined) else "error"
@@ -109,6 +109,8 @@ class Run(msgspec.Struct):
             return self._take(hook, said, took)
         except MalformedVerdict as problem:
             return self._fail(hook, "malformed", str(problem), took)
+        except Exception as problem:  # from a mapping, a value or a field of somebody else's making
+            return self._fail(hook, "malformed", _describe(problem), took)
 
     def _cancel(self, hook: Hook, took: float, error: BaseException | None) -> NoReturn:
         """The caller was cancelled. That goes on, even where the hook swallowed it."""
@@ -138,9 +140,10 @@ class Run(msgspec.Struct):
         if not transforms:
             return False
         changed, self.step = step is not self.step, step
+        moved = changed and self._follow()
         if verdict.control in ENDING or verdict.control == "skip_rest":
             return self._end_transforms(verdict.control)
-        return changed and self._follow()
+        return moved
 
     def _fail(self, hook: Hook, kind: FailureKind, error: str, took: float) -> bool:
         """A failure: what comes of it is the hook's policy, never an accident."""
@@ -170,6 +173,8 @@ class Run(msgspec.Struct):
     # --- what runs next ---------------------------------------------------------------------
 
     def _next(self, entries: tuple[Entry, ...]) -> None:
+        if self.sync:  # without a loop here, what is to be awaited is awaited elsewhere
+            entries = tuple((call, hook, False) for call, hook, _ in entries)
         self.entries = entries
         self.todo = iter(entries)
 
@@ -230,6 +235,12 @@ class Run(msgspec.Struct):
             chain.journal(decision)
         return decision
 
+    def give_up(self) -> None:
+        """The caller was cancelled: there is no decision, but there is something to write down."""
+        if self.chain.journal is not None:
+            said, marks = tuple(what for _, what in self.said), tuple(self.marks or ())
+            self.chain.journal(Decision(self.step, self.original, "abort", said, marks))
+
     def _decide(self, marks: tuple[Mark, ...] = ()) -> Decision[Any]:
         winner, approval = fold(self.verdicts), self._approval()
         control: Control = "proceed" if winner is None else winner.verdict.control
@@ -251,7 +262,10 @@ def _watching(entry: Entry, decision: Decision[Any]) -> Entry:
 
 
 def _describe(error: BaseException) -> str:
-    text = str(error)
+    try:
+        text = str(error)
+    except Exception:
+        text = "(an error that cannot be shown)"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -311,14 +325,20 @@ def phases(run: Run) -> Going:
         yield from rest(run)
         run.todo = None  # no hook is running that could be late
         if run.chain.group and not run.barred:
-            yield from _together(run)
+            yield from _here(run, _together)
         if run.asks:
-            if run.sync:
-                portal.run(lambda: _ask(run))
-            else:
-                yield from _ask(run)
+            yield from _here(run, _ask)
         run.watch()
     yield from rest(run)
+
+
+@types.coroutine
+def _here(run: Run, work: Callable[[Run], Coroutine[Any, Any, None]]) -> Going:
+    """Await something on the caller's loop, or on the private one if the caller has none."""
+    if run.sync:
+        portal.run(lambda: work(run))
+    else:
+        yield from work(run)
 
 
 async def drive(run: Run, work: Callable[[Run], Going]) -> None:

@@ -124,6 +124,8 @@ class ToolStep(Step):
     origin: str = "chat"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.args, dict):
+            raise TypeError(f"args of a {type(self).__name__} must be a dict, not {self.args!r}")
         Step.__post_init__(self)
         if self.kind is None or self.target is None or self.safety is None:
             kind, target, safety = DEFAULT_TOOLS.classify(self.tool, self.args, kind=self.kind)
@@ -351,7 +353,9 @@ class Event(Generic[S]):
         self.about_tool = issubclass(step, ToolStep)
         self.fields = tuple(name for name in step.__struct_fields__ if name not in HEADER)
         self.types: dict[str, Any] = {
-            name: kind for base in reversed(step.__mro__) for name, kind in vars(base).get("__annotations__", {}).items()
+            name: kind
+            for base in reversed(step.__mro__)
+            for name, kind in vars(base).get("__annotations__", {}).items()
         }
         self.answer = next((name for name in ("result", "assistant") if name in self.changes), None)
         step._containers = tuple(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import count
 from operator import attrgetter
@@ -23,7 +24,7 @@ from .engine import CALM, Chain, Entry, Run, begin, drive, each, parked, phases,
 from .errors import RegistrationError, UnknownName
 from .hook import Hook, OneOrMore, Options
 from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named
-from .session import Session
+from .session import About, Session
 from .threads import portal
 from .tools import Tools
 from .verdict import Verdict, ask, deny, warn
@@ -112,7 +113,7 @@ def _chain(
     group: list[Entry],
     observers: list[Entry],
 ) -> Chain:
-    record = table.hooks.record or table.hooks.journal is not None
+    record, journal = table.hooks._record, table.hooks._journal
     guarded = any(hook.quarantine is not None for hook in hooks)
     patience = min((hook.limit for hook in hooks), default=math.inf)
     has_async = any(hook.is_async and not hook.detached for hook in hooks)
@@ -125,12 +126,12 @@ def _chain(
         group=tuple(group),
         observers=tuple(observers),
         detached=tuple(hook for hook in hooks if hook.detached),
-        empty=not hooks and table.hooks.journal is None,
+        empty=not hooks and journal is None,
         plain=plain,
         inline=plain and not has_async and not record and not guarded,
         has_async=has_async,
         record=record,
-        journal=table.hooks.journal,
+        journal=journal,
         patience=-1.0 if guarded else patience,
         always_timed=record or guarded or not plain,
     )
@@ -253,9 +254,9 @@ class Hooks:
     ) -> None:
         self.approver = approver
         self.approval_timeout = approval_timeout
-        self.record = record
         self.enforce = enforce
-        self.journal = journal
+        self._record = record or journal is not None
+        self._journal = journal
         self.tools = _OwnTools(self)
         self.on = On(self)
         self._lock = threading.RLock()
@@ -388,7 +389,11 @@ class Hooks:
             work, going = phases, phases(cell[0])
         for waiting in going:
             run = cell[0] if cell else begin(chain, original, step, todo, cell)
-            await parked(run, work, going, waiting)
+            try:
+                await parked(run, work, going, waiting)
+            except CancelledError:
+                run.give_up()
+                raise
             if chain.calm:
                 chain.calm = 0
             break
@@ -441,11 +446,8 @@ class Hooks:
         for _ in (rest if run.chain.plain else phases)(run):
             raise AssertionError("a sync dispatch suspended")
         if run.unfinished:
-            if run.chain.has_async:  # a change led to gates that are
-                portal.run(lambda: drive(run, phases))
-            else:
-                for _ in phases(run):
-                    raise AssertionError("a sync dispatch suspended")
+            for _ in phases(run):
+                raise AssertionError("a sync dispatch suspended")
         return run.conclude()
 
     def _classified(self, step: S) -> S:
@@ -458,7 +460,7 @@ class Hooks:
 
     # --- around a dispatch ------------------------------------------------------------------
 
-    def session(self, session_id: str | None = None, **about: Any) -> Session:
+    def session(self, session_id: str | None = None, **about: Unpack[About]) -> Session:
         """A session: ids, shared state, a store, background tasks."""
         return Session(self, session_id, **about)
 

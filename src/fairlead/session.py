@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from contextvars import ContextVar
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar
 
 from msgspec.structs import replace
 
@@ -89,6 +89,23 @@ class Store:
         if key not in kept and len(kept) >= self.KEYS:
             # Forgetting a key would quietly lift somebody's limit.
             raise FairleadError(f"the session's store holds {self.KEYS} keys already; use fewer, or longer-lived ones")
+
+
+class About(TypedDict, total=False):
+    """The keyword arguments of `hooks.session(...)`."""
+
+    state: Any
+    agent: Agent | str | None
+    parent: Session | None
+    host: str | None
+    cwd: str | None
+    user_id: str | None
+    channel: str | None
+    thread_id: str | None
+    request_id: str | None
+    turn_id: str | None
+    checkpoint_id: str | None
+    capabilities: Capabilities | None
 
 
 class Session:
