@@ -248,6 +248,15 @@ def test_a_glob_matches_what_is_made_from_it(pattern: str, data: Any) -> None:
     assert compile_glob(pattern).fullmatch(text)
 
 
+@thorough
+@given(globs, st.data())
+def test_a_glob_matches_near_misses_as_the_oracle_does(pattern: str, data: Any) -> None:
+    text = list(pattern)
+    text[data.draw(st.integers(0, len(text) - 1))] = data.draw(letters)
+    near = "".join(text).replace("*", "a").replace("?", "b")
+    assert bool(compile_glob(pattern).fullmatch(near)) == matches(pattern, near)
+
+
 @quick
 @given(st.text(st.characters(exclude_characters="*?{}"), min_size=1))
 def test_a_plain_name_matches_itself(name: str) -> None:

@@ -715,7 +715,11 @@ READ = BeforeTool(tool="Read", args={"file_path": "a"})
         (["Read", "B*"], True),
         (["Read", "Write"], False),
         ("[B]ash", False),
+        ("[B]as?", False),
         ("B.sh", False),
+        ("B.s*", False),
+        ("^B*", False),
+        ("B*|Read", False),
     ],
 )
 def test_a_hook_is_matched_by_its_tool(tool: Any, wanted: bool) -> None:

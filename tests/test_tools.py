@@ -684,6 +684,19 @@ def test_a_users_entry_may_be_for_one_host(host: str | None, kind: str) -> None:
     assert decide(own("mine", "read", host="acme"), "mine", host=host).step.kind == kind
 
 
+@pytest.mark.parametrize(("host", "kind"), [("acme", "write"), ("other", "read"), (None, "read")])
+def test_one_hosts_entry_does_not_hide_the_entry_for_all(host: str | None, kind: str) -> None:
+    hooks = own("mine", "read")
+    hooks.tools.add("mine", "write", host="acme")
+    assert decide(hooks, "mine", host=host).step.kind == kind
+
+
+def test_one_hosts_entry_is_not_used_when_arguments_change_at_another() -> None:
+    hooks = own("Bash", "shell", command="line", host="acme")
+    hooks.add(lambda step: change(args={"command": "pwd", "line": "x"}), on="before_tool", name="h")
+    assert decide(hooks, "Bash", {"command": "ls"}, host="other").step.target == Target(command="pwd")
+
+
 def test_the_target_of_a_hosts_own_tool_follows_its_arguments() -> None:
     hooks, seen = own("mine", "shell", command="line", host="acme"), []
     hooks.add(lambda step: change(args={"line": "pwd"}), on="before_tool", name="first")

@@ -77,10 +77,6 @@ class HookRun(NamedTuple):
     duration: float
 
 
-Mark = tuple["Hook", RunOutcome, float]
-"""What recording writes down in the engine's loop; `decision.runs` reads it as `HookRun`s."""
-
-
 class Unsupported(msgspec.Struct, frozen=True):
     """A part of the decision that its host has said it cannot carry out."""
 
@@ -98,7 +94,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     original: S
     control: Control = "proceed"
     said: tuple[Said, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[Any, ...] = ()  # hook, end, hook, end, ...: cheap to write, read by `runs`
 
     # --- what it says -----------------------------------------------------------------------
 
@@ -203,7 +199,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     @property
     def runs(self) -> tuple[HookRun, ...]:
         """One per started hook. Empty unless recording is on."""
-        return tuple(HookRun(hook.name, hook.phase, outcome, took) for hook, outcome, took in self.marks)
+        return tuple(_run(hook, end) for hook, end in zip(self.marks[::2], self.marks[1::2], strict=True))
 
     @property
     def _winner(self) -> Opinion | None:
@@ -218,6 +214,12 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
 
     def __repr__(self) -> str:
         return f"<Decision on {_story_line(self)}>".replace("\n", " ")
+
+
+def _run(hook: Hook, end: float | tuple[RunOutcome, float]) -> HookRun:
+    """A hook that had no opinion, the usual case, is recorded by its duration alone."""
+    outcome, took = end if isinstance(end, tuple) else ("none", end)
+    return HookRun(hook.name, hook.phase, outcome, took)
 
 
 def _contexts(opinions: tuple[Opinion, ...]) -> Iterator[Context]:

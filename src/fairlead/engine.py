@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from .approvals import Approval, ApprovalRequest, seek_approval
 from .deadlines import CANCELS, TICK, Deadline
-from .decision import Decision, Failure, FailureKind, Mark, Monitored, RunOutcome, Said
+from .decision import Decision, Failure, FailureKind, Monitored, RunOutcome, Said
 from .errors import HookTimeout, MalformedVerdict, Quarantined
 from .lifecycle import Control, Event, Step
 from .threads import portal
@@ -73,7 +73,7 @@ class Run(msgspec.Struct):
     entries: tuple[Entry, ...]
     todo: Iterator[Entry] | None  # over `entries`; what it has left tells which hook is running
     clock: list[float]  # when the current hook started; a list, because it is set for every hook
-    marks: list[Mark] | None = None
+    marks: list[Any] | None = None  # what is recorded: see `Decision.runs`
     deadline: Deadline | None = None  # of the current hook, once it has suspended
     said: list[tuple[Hook, Said]] = []
     barred: bool = False  # a transform denied or aborted, so the gates are not asked
@@ -102,8 +102,7 @@ class Run(msgspec.Struct):
         if said is None:
             if hook.quarantine is not None:
                 hook.quarantine.reset()
-            if self.marks is not None:
-                self.marks.append((hook, "none", took))
+            self._mark(hook, "none", took)
             return False
         try:
             return self._take(hook, said, took)
@@ -121,7 +120,7 @@ class Run(msgspec.Struct):
 
     def _mark(self, hook: Hook, outcome: RunOutcome, took: float) -> None:
         if self.marks is not None:
-            self.marks.append((hook, outcome, took))
+            self.marks += (hook, (outcome, took))
 
     def _take(self, hook: Hook, said: Any, took: float) -> bool:
         """A verdict: check it, apply it whole or not at all, remember it."""
@@ -241,7 +240,7 @@ class Run(msgspec.Struct):
             said, marks = tuple(what for _, what in self.said), tuple(self.marks or ())
             self.chain.journal(Decision(self.step, self.original, "abort", said, marks))
 
-    def _decide(self, marks: tuple[Mark, ...] = ()) -> Decision[Any]:
+    def _decide(self, marks: tuple[Any, ...] = ()) -> Decision[Any]:
         winner, approval = fold(self.verdicts), self._approval()
         control: Control = "proceed" if winner is None else winner.verdict.control
         if approval is not None:
@@ -278,7 +277,7 @@ def each(chain: Chain, original: Step, step: Step, todo: Iterator[Entry], cell: 
 
     `cell` holds the run, once there is one: a hook had something to say, or is timed.
     """
-    patience = chain.patience
+    patience, clock, marks = chain.patience, None, None
     while True:
         for call, hook, is_async in todo:
             try:
@@ -286,14 +285,15 @@ def each(chain: Chain, original: Step, step: Step, todo: Iterator[Entry], cell: 
                 if said is None:
                     if not cell:
                         continue  # no opinion costs nothing
-                    run = cell[0]
-                    clock, marks = run.clock, run.marks
+                    if clock is None:
+                        clock, marks = cell[0].clock, cell[0].marks
                     now = monotonic()
                     took = now - clock[0]
                     if took <= patience:
                         clock[0] = now
                         if marks is not None:
-                            marks.append((hook, "none", took))
+                            marks.append(hook)
+                            marks.append(took)
                         continue
                 elif not is_async and inspect.isawaitable(said):
                     sync = bool(cell) and cell[0].sync

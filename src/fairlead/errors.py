@@ -55,10 +55,14 @@ class HookAborted(FairleadError):
 
 def nearest(name: object, valid: Iterable[str]) -> str:
     """What to say after "unknown ...": the closest valid name, or all of them if they are few."""
+    names = sorted(set(valid))
+    if meant := closest(str(name), names):
+        return f"; did you mean {meant!r}?"
+    return f"; use one of {', '.join(names)}" if names else ""
+
+
+def closest(name: str, valid: Iterable[str], cutoff: float = 0.5) -> str | None:
+    """The valid name that is most like this one, if any is at all."""
     from difflib import get_close_matches  # only a mistake should pay for it
 
-    names = sorted(set(valid))
-    close = get_close_matches(str(name), names, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; use one of {', '.join(names)}" if names else ""
+    return next(iter(get_close_matches(name, list(valid), n=1, cutoff=cutoff)), None)

@@ -134,16 +134,16 @@ class Hook:
         self.name = name if name is not None else _name_of(fn)
         self.everywhere = on == "*"
         self.events = frozenset(event.name for event in iter_events(on))  # type: ignore[arg-type]
-        self.tool = _names(tool)
-        self.kind = _names(kind)
-        self.safety = _names(safety)
-        self.outcome = _names(outcome)
-        self.agent = _names(agent)
-        self.host = _names(host)
+        self.tool = self._names("tool", tool)
+        self.kind = self._names("kind", kind)
+        self.safety = self._names("safety", safety)
+        self.outcome = self._names("outcome", outcome)
+        self.agent = self._names("agent", agent)
+        self.host = self._names("host", host)
         self.phase: Phase = phase
         self.priority = priority
         self.timeout = DEFAULT_TIMEOUT if isinstance(timeout, Default) else timeout
-        self.on_failure: FailurePolicy = on_failure or "closed"
+        self.on_failure: FailurePolicy = "closed" if on_failure is None else on_failure
         self.blocking = blocking
         self.detached = detached
         self.enforce = enforce
@@ -169,6 +169,15 @@ class Hook:
 
     def _refuse(self, problem: str) -> RegistrationError:
         return RegistrationError(f"hook {self.name!r}: {problem}")
+
+    def _names(self, option: str, value: OneOrMore | None) -> tuple[str, ...] | None:
+        if value is None:
+            return None
+        names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Collection) else ()
+        if not names or not all(isinstance(name, str) for name in names):
+            what = "a glob" if option == "tool" else "a name"
+            raise self._refuse(f"{option}= is {what} or a list of them, not {value!r}")
+        return names
 
     def _check(self, on_failure: str | None) -> None:
         choices: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
@@ -247,7 +256,8 @@ class Hook:
         ]
         takes_any = any(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL) for p in parameters)
         limit = 2 if self.phase == "observe" else 1
-        if len(required) > limit or not takes_any:
+        unmet = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
+        if len(required) > limit or not takes_any or unmet:
             shape = "(step) or (step, decision)" if limit == 2 else "(step)"
             raise self._refuse(f"a hook in phase {self.phase!r} is called with {shape}")
         return len(required) == 2
@@ -288,12 +298,6 @@ def _name_of(fn: Any) -> str:
         fn = fn.func
     name: str = getattr(fn, "__name__", None) or type(fn).__name__
     return name
-
-
-def _names(value: OneOrMore | None) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _quarantine(value: Any, refuse: Callable[[str], RegistrationError]) -> Quarantine:

@@ -21,7 +21,7 @@ from .approvals import ApproveFn, Approver
 from .backlog import Backlog
 from .decision import Decision, RunOutcome
 from .engine import CALM, Chain, Entry, Run, begin, drive, each, parked, phases, rest
-from .errors import RegistrationError, UnknownName
+from .errors import RegistrationError, UnknownName, closest
 from .hook import Hook, OneOrMore, Options
 from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named
 from .session import About, Session
@@ -69,7 +69,7 @@ class Table(dict[type[Step], Plan]):
 
     def chain_for(self, step: Step) -> Chain:
         """The chain that applies to this step."""
-        _, key, found = self[step.__class__]
+        _, key, found = self[type(step)]
         return found if key is None else self.keyed(step, key, found)
 
     def keyed(self, step: Step, key: Callable[[Step], Any], found: tuple[dict[Any, Chain], _Index]) -> Chain:
@@ -371,7 +371,7 @@ class Hooks:
     async def dispatch(self, step: S) -> Decision[S]:
         """Run the hooks that apply to a step and fold what they say into one decision."""
         table = self._table
-        own, key, chain = table[step.__class__]
+        own, key, chain = table[type(step)]
         original = step
         if own:
             step = self._classified(step)
@@ -414,7 +414,7 @@ class Hooks:
         thread while the caller waits.
         """
         table = self._table
-        own, key, chain = table[step.__class__]
+        own, key, chain = table[type(step)]
         original = step
         if own:
             step = self._classified(step)
@@ -523,8 +523,8 @@ def _hooks_of(thing: Any, options: dict[str, Any]) -> Iterator[Hook]:
     names = [name for name in dir(thing) if not name.startswith("_") and callable(getattr(thing, name))]
     methods = [name for name in names if name in EVENTS]
     for name in names:
-        if name not in EVENTS and name.startswith(("before_", "after_")):
-            raise UnknownName("event", name, EVENTS, f", a method of {prefix}")
+        if name not in EVENTS and (name.startswith(("before_", "after_")) or closest(name, EVENTS, 0.9)):
+            raise UnknownName("event", name, EVENTS, f", a public method of {prefix}")
     if not methods:
         raise RegistrationError(
             f"{thing!r} has no method named after an event; pass on= for a function, or name methods like before_tool"

@@ -43,10 +43,10 @@ _NOWHERE = Target()
 _COMMAND_ARGS = ("command", "cmd", "commands", "script", "code")
 _PATH_ARGS = (
     "file_path", "filePath", "absolute_path", "notebook_path", "target_file", "TargetFile",
-    "AbsolutePath", "path", "paths", "file_paths", "filename", "file", "dir_path", "directory",
+    "AbsolutePath", "path", "paths", "file_paths", "filename", "file", "files", "dir_path", "directory",
     "DirectoryPath", "directory_path", "folder",
 )  # fmt: skip
-_PATCH_ARGS = ("input", "patch", "patchText", "patch_text", "diff")
+_PATCH_ARGS = ("input", "patch", "patchText", "patch_text", "diff", "command")
 _URL_ARGS = ("url", "urls", "Url", "uri")
 _SERVER_ARGS = ("server", "server_name", "mcp_server")
 
@@ -72,7 +72,7 @@ class Classified(NamedTuple):
 # The names are compared without case and separators: ReadFile, read_file and read-file are one.
 _NAMES: dict[Kind, str] = {
     "shell": """Bash shell local_shell shell_command exec exec_command execute execute_command execute_bash
-        run_command run_commands run_in_terminal run_shell run_shell_command run_terminal_cmd terminal
+        container.exec run_command run_commands run_in_terminal run_shell run_shell_command run_terminal_cmd terminal
         developer__shell ShellTool unified_exec container_exec powershell code_execution execute_code python
         code_interpreter write_stdin BashTool bash_tool sh zsh""",
     "read": """Read read_file read_files read_many_files read_text_file view view_file view_image cat open_file
@@ -80,7 +80,7 @@ _NAMES: dict[Kind, str] = {
         get_file_contents read_media_file list_allowed_directories directory_tree get_file_info""",
     "write": """Write Edit MultiEdit NotebookEdit write_file write_to_file replace replace_in_file edit
         edit_file edit_notebook create create_file str_replace insert insert_edit_into_file insert_content
-        multi_edit delete_file remove_file move_file rename_file fs_write search_replace search_and_replace
+        multi_edit delete delete_file remove_file move_file rename_file fs_write search_replace search_and_replace
         apply_diff write_to_file_tool editor text_editor file_write save_file create_directory""",
     "search": """Grep Glob grep_search glob_search search search_file_content search_files search_code find
         find_files file_search codebase_search list_code_definition_names ripgrep rg tool_search ToolSearch
@@ -91,6 +91,7 @@ _NAMES: dict[Kind, str] = {
     "agent": """Task Agent subagent run_subagent runSubagent spawn_agent delegate_to_agent delegate_work
         delegate_work_to_coworker new_task use_subagents dispatch_agent launch_agent SendMessage
         codebase_investigator""",
+    "mcp": "use_mcp_tool access_mcp_resource read_mcp_resource list_mcp_resources",
 }
 _PATCH_TOOLS = ("apply_patch", "ApplyPatch", "patch")
 _EDITORS = ("str_replace_editor", "str_replace_based_edit_tool", "text_editor_20250728")
@@ -98,11 +99,15 @@ _MCP_NAME = re.compile(r"mcp__(?P<a>.+?)__.|mcp_(?P<b>[^_]+)_.|(?P<c>[^_].*?)___
 _PATCH_PATH = re.compile(
     r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ (?:b/)?|--- (?:a/)?)([^\t\r\n]+)", re.MULTILINE
 )
+_SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|k|a|fi)?sh")
 _SHELL_FLAGS = re.compile(r"-[a-z]*c")
 
 
+_SEPARATORS = str.maketrans("", "", "_-.")
+
+
 def _normal(name: str) -> str:
-    return name.replace("_", "").replace("-", "").casefold()
+    return name.translate(_SEPARATORS).casefold()
 
 
 def _spec(kind: Kind, safety: Safety | None = None, **where: Any) -> ToolSpec:
@@ -121,11 +126,10 @@ _DEFAULTS |= {_normal(name): _EDITOR_EDIT for name in _EDITORS}
 
 @lru_cache(maxsize=4096)
 def _default_spec(tool: str) -> ToolSpec:
-    name = _normal(tool)
-    if found := _DEFAULTS.get(name):
-        return found
     if match := _MCP_NAME.match(tool):
         return _spec("mcp", server=match["a"] or match["b"] or match["c"])
+    if found := _DEFAULTS.get(_normal(tool)):
+        return found
     if tool.startswith("transfer_to_"):
         return _spec("agent")
     return _SPEC_OF_KIND["unknown"]
@@ -167,7 +171,12 @@ class Tools:
                 where[field] = (given,) if isinstance(given, str) else tuple(given)
         self._own = ((compile_glob(pattern), host, _spec(kind, safety, **where)), *self._own)
 
-    def spec(self, tool: str, args: Mapping[str, Any], host: str | None = None) -> ToolSpec:
+    def spec(self, tool: str, args: Mapping[str, Any], host: str | None = None, kind: Kind | None = None) -> ToolSpec:
+        """How to read a call; as one of `kind`, where that is known better."""
+        spec = self._spec(tool, args, host)
+        return spec if kind is None or kind == spec.kind else _SPEC_OF_KIND[kind]
+
+    def _spec(self, tool: str, args: Mapping[str, Any], host: str | None) -> ToolSpec:
         if self._own:
             for pattern, only_host, spec in self._own:
                 if (only_host is None or only_host == host) and pattern.fullmatch(tool):
@@ -183,22 +192,25 @@ class Tools:
         self, tool: str, args: Mapping[str, Any], host: str | None = None, kind: Kind | None = None
     ) -> Classified:
         """Kind, target and safety of one call; a kind the host is sure of is taken as it is."""
-        spec = self.spec(tool, args, host)
-        if kind is not None and kind != spec.kind:
-            spec = _SPEC_OF_KIND[kind]
+        spec = self.spec(tool, args, host, kind)
         return Classified(spec.kind, target_of(spec, args), spec.safety)
 
     def rewrite(
-        self, tool: str, args: Mapping[str, Any], changes: Mapping[str, Any], host: str | None = None
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        host: str | None = None,
+        kind: Kind | None = None,
     ) -> dict[str, Any]:
         """The arguments that aim this tool at a new target. Raises if the tool has no such argument."""
-        spec = self.spec(tool, args, host)
+        spec = self.spec(tool, args, host, kind)
         new = dict(args)
         for field, value in changes.items():
             key = _rewritable(spec, field, args)
             if key is None:
                 raise ValueError(f"tool {tool!r} has no argument that holds its {field}; use args=")
-            new[key] = _REWRITE[field](args.get(key), value)
+            new[key] = _REWRITE[field](args.get(key), value, key)
         return new
 
 
@@ -244,16 +256,15 @@ def _command_text(args: Mapping[str, Any], keys: Iterable[str]) -> str:
         if isinstance(value, str):
             return value
         if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
-            if _is_shell_call(value):
-                return str(value[2])
-            # `commands` is a list of command lines, `command` a list of words.
-            return "\n".join(value) if key == "commands" else shlex.join(value)
+            if key == "commands":  # a list of command lines; any other is a list of words
+                return "\n".join(value)
+            return str(value[2]) if _is_shell_call(value) else shlex.join(value)
     return ""
 
 
 def _is_shell_call(argv: Sequence[str]) -> bool:
     """["bash", "-lc", "ls | wc"]: the command is the script, not the words around it."""
-    return len(argv) == 3 and bool(_SHELL_FLAGS.fullmatch(argv[1]))
+    return len(argv) == 3 and bool(_SHELL.fullmatch(argv[0]) and _SHELL_FLAGS.fullmatch(argv[1]))
 
 
 def _patched(args: Mapping[str, Any], spec: ToolSpec) -> Iterator[str]:
@@ -272,15 +283,15 @@ def _rewritable(spec: ToolSpec, field: str, args: Mapping[str, Any]) -> str | No
     return next((key for key in keys if key in args), keys[0] if keys and applies else None)
 
 
-def _rewrite_command(old: Any, new: str) -> Any:
+def _rewrite_command(old: Any, new: str, key: str) -> Any:
+    if key == "commands":
+        return [new]
     if not isinstance(old, (list, tuple)):
         return new
-    if _is_shell_call(old):
-        return [old[0], old[1], new]
-    return [new] if len(old) == 1 else shlex.split(new)
+    return [old[0], old[1], new] if _is_shell_call(old) else shlex.split(new)
 
 
-def _rewrite_paths(old: Any, new: str | Sequence[str]) -> Any:
+def _rewrite_paths(old: Any, new: str | Sequence[str], key: str) -> Any:
     paths = [new] if isinstance(new, str) else list(new)
     if isinstance(old, (list, tuple)):
         return paths
@@ -289,7 +300,7 @@ def _rewrite_paths(old: Any, new: str | Sequence[str]) -> Any:
     return paths[0]
 
 
-def _rewrite_url(old: Any, new: str) -> Any:
+def _rewrite_url(old: Any, new: str, key: str) -> Any:
     return [new] if isinstance(old, (list, tuple)) else new
 
 

@@ -40,6 +40,7 @@ TEXT_LIMIT = 4096
 _SEED_WORDS: dict[str, Control] = {"break": "stop", "continue": "extend"}
 _TARGETS = frozenset(TARGET_FIELDS) - {"server"}
 _FIELDS = CHANGEABLE | _TARGETS
+_OPTIONS = frozenset({"context", "warnings", "metadata", "name", "stop_reason"})
 _WIRE_KEYS = ("control", "reason", "name", "stop_reason", "additional_context", "warnings", "metadata")
 
 
@@ -75,7 +76,7 @@ def _verdict(
     **changes: Any,
 ) -> Verdict:
     if unknown := changes.keys() - _FIELDS - {"answer"}:
-        raise UnknownName("field", min(unknown), _FIELDS, " in a verdict")
+        raise UnknownName("field", min(unknown), _FIELDS | _OPTIONS, " in a verdict")
     if stop_reason is not None and stop_reason not in STOP_REASONS:
         raise UnknownName("stop_reason", stop_reason, STOP_REASONS)
     given = {field: value for field, value in changes.items() if value is not None}
@@ -161,7 +162,7 @@ def _read(data: Any, event: Event[Any]) -> Verdict:
     if isinstance(data, (bytes, str)):
         try:
             data = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise MalformedVerdict("verdict", f"not JSON: {error}") from None
         if data is None:
             return Verdict()
@@ -322,14 +323,14 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _aimed(step: ToolStep, args: Any, aim: dict[str, Any], tools: Tools) -> dict[str, Any]:
-    if aim:
-        try:
-            args = tools.rewrite(step.tool, args, aim, step.host)
-        except ValueError as error:
-            raise MalformedVerdict(min(aim), str(error)) from None
     # A host that was sure of the kind stays right about it; only what the table said is said anew.
     before = tools.classify(step.tool, step.args, step.host)
     sure = None if step.kind == before.kind else step.kind
+    if aim:
+        try:
+            args = tools.rewrite(step.tool, args, aim, step.host, sure)
+        except ValueError as error:
+            raise MalformedVerdict(min(aim), str(error)) from None
     kind, target, safety = tools.classify(step.tool, args, step.host, sure)
     new = {"args": freeze(args), "kind": kind, "target": target}
     return new if step.safety != before.safety else new | {"safety": safety}

@@ -35,7 +35,7 @@ def decode_step(data: bytes | str) -> Step:
             raise FairleadError(f"envelope version {version!r} is not {VERSION}; update fairlead")
         event = event_named(envelope.pop("event", None))
         return event.step(**{name: _convert(event, name, value) for name, value in envelope.items()})  # type: ignore[no-any-return]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
         raise FairleadError(f"not an envelope: {error}") from None
 
 
