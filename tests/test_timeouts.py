@@ -126,7 +126,7 @@ async def test_a_cancellation_that_a_hook_swallows_propagates_all_the_same():
         try:
             await forever()
         except asyncio.CancelledError:
-            return None
+            return
 
     hooks.add(lambda s: ran.append("next"), on="before_tool", name="next")
     task = asyncio.create_task(hooks.dispatch(STEP))

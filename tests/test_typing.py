@@ -54,7 +54,8 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for i, (title, (code, _)) in enumerate(MISTAKES.items()):
         files[title] = folder / f"mistake_{i}.py"
         files[title].write_text(
-            f"from fairlead import Hooks\nfrom fairlead.lifecycle import AfterTool, BeforeTool\nhooks = Hooks()\n{code}\n"
+            "from fairlead import Hooks\nfrom fairlead.lifecycle import AfterTool, BeforeTool\n"
+            f"hooks = Hooks()\n{code}\n"
         )
     lines = mypy(*files.values()).stdout.splitlines()
     return {title: "\n".join(line for line in lines if path.name in line) for title, path in files.items()}
