@@ -227,8 +227,7 @@ async def test_ever_new_tool_names_leave_memory_flat():
     steps = [BeforeTool(tool=f"tool-{i}") for i in range(10_000)]
     for step in steps:
         await hooks.dispatch(step)
-    (plan,) = [plan for plan in hooks._table.values() if plan[1] is not None]
-    assert len(plan[2][0]) <= 4096
+    assert 0 < sum(map(len, hooks._table._cached)) <= 4096
 
 
 async def test_suspending_dispatches_leave_no_deadlines_behind():

@@ -691,6 +691,10 @@ def test_one_hosts_entry_does_not_hide_the_entry_for_all(host: str | None, kind:
     assert decide(hooks, "mine", host=host).step.kind == kind
 
 
+def test_one_hosts_entry_does_not_overrule_another_hosts_explicit_kind() -> None:
+    assert decide(own("mine", "shell", host="acme"), "mine", host="other", kind="read").step.kind == "read"
+
+
 def test_one_hosts_entry_is_not_used_when_arguments_change_at_another() -> None:
     hooks = own("Bash", "shell", command="line", host="acme")
     hooks.add(lambda step: change(args={"command": "pwd", "line": "x"}), on="before_tool", name="h")

@@ -53,7 +53,6 @@ class Chain(msgspec.Struct):
     group: tuple[Entry, ...] = ()  # async gates, when there are several: they run at once
     observers: tuple[Entry, ...] = ()
     detached: tuple[Hook, ...] = ()
-    empty: bool = False  # nothing to run and nothing to record
     plain: bool = False  # `entries` is all there is
     inline: bool = False  # ... and none of it is async, guarded or recorded
     has_async: bool = False
@@ -185,7 +184,7 @@ class Run(msgspec.Struct):
     def _follow(self) -> bool:
         """A change may turn a call into one of another kind: then that kind's gates judge it."""
         chain = self.chain.table.chain_for(self.step)
-        if chain is self.chain or self.todo is None:
+        if chain is self.chain or chain is None or self.todo is None:
             return False
         rest = tuple(entry for entry in self.todo if entry[1].phase == "transform")
         self.chain = chain

@@ -38,59 +38,69 @@ CACHE_LIMIT = 4096
 UnknownTool = Literal["proceed", "ask", "deny"]
 
 
-Plan = tuple[bool, Any, Any]
-"""How to find the chain for a step: (own tools?, key, chain or chains by key).
-
-Where no hook of the event filters there is one chain and no key. Otherwise the key is made of just
-those parts of a step that some hook filters on.
-"""
+Find = Callable[[Any], tuple[Any, Chain | None]]
+Plan = tuple[Find | None, Chain | None]
+"""How to find the chain for a step: it is the same for all steps of the class, or a function tells."""
 
 
-class Table(dict[type[Step], Plan]):
+class Table:
     """The registered hooks at one moment, and a plan for each class of step that was dispatched."""
 
-    __slots__ = ("_cached", "hooks", "registered")
+    __slots__ = ("_cached", "hooks", "plans", "registered")
 
     def __init__(self, hooks: Hooks, registered: tuple[Hook, ...]) -> None:
         self.hooks = hooks
         self.registered = registered
-        self._cached = 0
+        self.plans: dict[type[Step], Plan] = {}
+        self._cached: list[dict[Any, Chain | None]] = []
 
-    def __missing__(self, step: type[Step]) -> Plan:
-        event = _EVENT_OF_STEP.get(step)
+    def plan(self, kind: type[Step]) -> Plan:
+        """Where no hook of the event filters there is one chain; otherwise one per key is compiled.
+
+        The key is made of just those parts of a step that some hook filters on.
+        """
+        event = _EVENT_OF_STEP.get(kind)
         if event is None:
-            raise TypeError(f"dispatch takes a step such as BeforeTool(...), not a {step.__name__}")
+            raise TypeError(f"dispatch takes a step such as BeforeTool(...), not a {kind.__name__}")
         hooks = [hook for hook in self.registered if event.name in hook.events]
         own = bool(self.hooks.tools) and event.about_tool
         key = _key_for(hooks, event)
-        found: Any = self._compile(event, hooks) if key is None else ({}, _Index(hooks))
-        plan = self[step] = (own, key, found)
+        plan: Plan = (None, self._compile(event, hooks))
+        if own or key is not None:
+            plan = (self._finder(event, _Index(hooks), key or _no_key, own), None)
+        self.plans[kind] = plan
         return plan
 
-    def chain_for(self, step: Step) -> Chain:
-        """The chain that applies to this step."""
-        _, key, found = self[type(step)]
-        return found if key is None else self.keyed(step, key, found)
+    def chain_for(self, step: Step) -> Chain | None:
+        """The chain that applies to this step, if any hook does."""
+        find, chain = self.plans.get(type(step)) or self.plan(type(step))
+        return chain if find is None else find(step)[1]
 
-    def keyed(self, step: Step, key: Callable[[Step], Any], found: tuple[dict[Any, Chain], _Index]) -> Chain:
-        chains, index = found
-        at = key(step)
-        chain = chains.get(at)
-        if chain is None:
-            if self._cached >= CACHE_LIMIT:
-                self._forget()
-            matching = [hook for hook in index.candidates(step) if hook.matches(step)]
-            chain = chains[at] = self._compile(_EVENT_OF_STEP[type(step)], matching)
-            self._cached += 1
-        return chain
+    def _finder(self, event: Event[Any], index: _Index, key: Callable[[Any], Any], own: bool) -> Find:
+        chains: dict[Any, Chain | None] = {}
+        self._cached.append(chains)
+
+        def find(step: Any) -> tuple[Any, Chain | None]:
+            if own:
+                step = self.hooks.classified(step)
+            at = key(step)
+            try:
+                return step, chains[at]
+            except KeyError:
+                if sum(map(len, self._cached)) >= CACHE_LIMIT:
+                    self._forget()
+                matching = [hook for hook in index.candidates(step) if hook.matches(step)]
+                chain = chains[at] = self._compile(event, matching)
+                return step, chain
+
+        return find
 
     def _forget(self) -> None:
-        for _, key, found in list(self.values()):
-            if key is not None:
-                found[0].clear()
-        self._cached = 0
+        for chains in self._cached:
+            chains.clear()
 
-    def _compile(self, event: Event[Any], hooks: Iterable[Hook]) -> Chain:
+    def _compile(self, event: Event[Any], hooks: Iterable[Hook]) -> Chain | None:
+        """The chain of these hooks; None if there is nothing to run and nothing to record."""
         ordered = sorted(hooks, key=attrgetter("order"))
         entries: dict[str, list[Entry]] = {"transform": [], "gate": [], "observe": []}
         for hook in ordered:
@@ -101,6 +111,8 @@ class Table(dict[type[Step], Plan]):
             gates = [entry for entry in gates if not entry[2]]
         else:
             group = []
+        if not ordered and self.hooks.journal is None:
+            return None
         return _chain(self, event, ordered, entries["transform"], gates, group, entries["observe"])
 
 
@@ -113,7 +125,7 @@ def _chain(
     group: list[Entry],
     observers: list[Entry],
 ) -> Chain:
-    record, journal = table.hooks._record, table.hooks._journal
+    record, journal = table.hooks.record, table.hooks.journal
     guarded = any(hook.quarantine is not None for hook in hooks)
     patience = min((hook.limit for hook in hooks), default=math.inf)
     has_async = any(hook.is_async and not hook.detached for hook in hooks)
@@ -126,7 +138,6 @@ def _chain(
         group=tuple(group),
         observers=tuple(observers),
         detached=tuple(hook for hook in hooks if hook.detached),
-        empty=not hooks and journal is None,
         plain=plain,
         inline=plain and not has_async and not record and not guarded,
         has_async=has_async,
@@ -370,14 +381,14 @@ class Hooks:
 
     async def dispatch(self, step: S) -> Decision[S]:
         """Run the hooks that apply to a step and fold what they say into one decision."""
-        table = self._table
-        own, key, chain = table[type(step)]
+        try:
+            find, chain = self._table.plans[type(step)]
+        except KeyError:
+            find, chain = self._table.plan(type(step))
         original = step
-        if own:
-            step = self._classified(step)
-        if key is not None:
-            chain = table.keyed(step, key, chain)
-        if chain.empty:
+        if find is not None:
+            step, chain = find(step)
+        if chain is None:
             return Decision(step, original)
         todo = iter(chain.entries)
         cell: list[Run] = []
@@ -413,14 +424,14 @@ class Hooks:
         Hooks that are not async run right here; otherwise everything runs on a private loop's
         thread while the caller waits.
         """
-        table = self._table
-        own, key, chain = table[type(step)]
+        try:
+            find, chain = self._table.plans[type(step)]
+        except KeyError:
+            find, chain = self._table.plan(type(step))
         original = step
-        if own:
-            step = self._classified(step)
-        if key is not None:
-            chain = table.keyed(step, key, chain)
-        if chain.empty:
+        if find is not None:
+            step, chain = find(step)
+        if chain is None:
             return Decision(step, original)
         entries = chain.entries
         if chain.inline:
@@ -450,7 +461,7 @@ class Hooks:
                 raise AssertionError("a sync dispatch suspended")
         return run.conclude()
 
-    def _classified(self, step: S) -> S:
+    def classified(self, step: S) -> S:
         """The step with what the user's own table says about its tool."""
         tool, args, host = step.tool, step.args, step.host  # type: ignore[attr-defined]
         if not self.tools.knows(tool, host):
@@ -459,6 +470,16 @@ class Hooks:
         return replace_fields(step, kind=kind, target=target, safety=safety)
 
     # --- around a dispatch ------------------------------------------------------------------
+
+    @property
+    def record(self) -> bool:
+        """Whether each decision keeps one run per started hook. Fixed when the table is made."""
+        return self._record
+
+    @property
+    def journal(self) -> Callable[[Decision[Any]], None] | None:
+        """What is called with every finished decision. Fixed when the table is made."""
+        return self._journal
 
     def session(self, session_id: str | None = None, **about: Unpack[About]) -> Session:
         """A session: ids, shared state, a store, background tasks."""
