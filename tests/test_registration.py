@@ -869,3 +869,38 @@ def test_a_hook_without_filters_matches_every_step_of_its_event(step: Step) -> N
 def test_what_is_not_a_step_cannot_be_dispatched(step: Any) -> None:
     with pytest.raises(TypeError, match="step"):
         Hooks().dispatch_sync(step)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"enforce": "no"}, "enforce must be True or False"),
+        ({"detached": "no", "phase": "observe"}, "detached must be True or False"),
+        ({"blocking": 1}, "blocking must be True or False"),
+        ({"quarantine": (True, 30)}, "quarantine must be"),
+    ],
+    ids=["enforce", "detached", "blocking", "quarantine"],
+)
+def test_a_switch_is_true_or_false(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(RegistrationError, match=message):
+        Hooks().add(lambda step: None, on="before_tool", **options)
+
+
+def test_an_event_that_is_no_text_is_unknown() -> None:
+    with pytest.raises(UnknownName, match="unknown event 5"):
+        Hooks().add(lambda step: None, on=5)  # type: ignore[call-overload]
+
+
+def test_a_class_in_place_of_an_object_is_refused() -> None:
+    class Policy:
+        def before_tool(self, step: BeforeTool) -> None: ...
+
+    with pytest.raises(RegistrationError, match=r"hooks\.add\(Policy\(\)\)"):
+        Hooks().add(Policy)
+
+
+def test_an_observer_may_make_its_decision_optional() -> None:
+    hooks, seen = Hooks(), []
+    hooks.add(lambda step, decision=None: seen.append(decision), on="before_tool", phase="observe", name="watch")
+    decision = hooks.dispatch_sync(BeforeTool(tool="bash"))
+    assert seen == [decision]

@@ -110,7 +110,7 @@ KNOWN = [
     search("gemini", "search_file_content", {"pattern": "x", "dir_path": "/src"}, "/src"),
     search("gemini", "grep_search", {"pattern": "x", "dir_path": "/src"}, "/src"),
     fetch("gemini", "google_web_search", {"query": "x"}),
-    fetch("gemini", "web_fetch", {"prompt": "sum up https://a.example/"}),
+    fetch("gemini", "web_fetch", {"prompt": "sum up https://a.example/ please"}, "https://a.example/"),
     Call("gemini", "codebase_investigator", {"objective": "x"}, "agent"),
     write("qwen", "edit", {"file_path": "/a.py", "old_string": "x", "new_string": "y"}, "/a.py"),
     fetch("qwen", "web_fetch", {"url": "https://a.example/", "prompt": "x"}, "https://a.example/"),
@@ -233,6 +233,47 @@ def test_no_command_of_a_list_is_hidden(commands: list[str]) -> None:
 def test_all_paths_of_a_call_are_its_target(tool: str) -> None:
     step = BeforeTool(tool=tool, args={"path": "a", "file_path": "b", "paths": ["c", "d"]})
     assert sorted(step.target.paths) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "target"),
+    [
+        ("exec_command", {"cmd": "rm -rf /", "command": "ls"}, Target(command="ls\nrm -rf /")),
+        ("write_stdin", {"session_id": 1, "chars": "rm -rf /\n"}, Target(command="rm -rf /\n")),
+        ("run_commands", {"commands": [{"command": "rm", "args": ["-rf", "/"]}, "ls"]}, Target(command="rm -rf /\nls")),
+        ("move_file", {"source": "a", "destination": "b"}, Target(paths=("a", "b"))),
+        ("read_many_files", {"include": ["a", "b"]}, Target(paths=("a", "b"))),
+        (
+            "fetch",
+            {"urls": ["https://a.example", "https://b.example"]},
+            Target(url="https://a.example\nhttps://b.example"),
+        ),
+        ("house_tool", {"command": "rm", "path": "a", "url": "u"}, Target("rm", ("a",), "u")),
+    ],
+    ids=["a decoy", "a running shell", "objects", "two ends", "include", "two urls", "an unknown tool"],
+)
+def test_nothing_hides_behind_another_argument(tool: str, args: dict[str, Any], target: Target) -> None:
+    assert BeforeTool(tool=tool, args=args).target == target
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "command"),
+    [
+        ("exec_command", {"cmd": "rm", "command": "ls"}, "pwd"),
+        ("shell", {"command": ["ls", "-la"]}, "ls | wc -l"),
+        ("shell", {"command": ["ls", "-la"]}, "ls 'unclosed"),
+    ],
+    ids=["which of two", "a pipe without a shell", "an open quote"],
+)
+def test_a_command_that_would_not_arrive_as_meant_is_malformed(tool: str, args: dict[str, Any], command: str) -> None:
+    hooks = Hooks()
+    hooks.add(lambda step: change(command=command), on="before_tool", name="h")
+    decision = decide(hooks, tool, args)
+    assert (decision.failures[0].kind, decision.step.args) == ("malformed", args)
+
+
+def test_a_tool_that_no_table_knows_is_warned_of_by_default() -> None:
+    assert "'house_tool' is of unknown kind" in decide(Hooks(), "house_tool").warnings[0]
 
 
 # --- MCP --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ want to know (the reason, the context for the model, who failed) is read off tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from .approvals import Approval
 from .errors import HookAborted
 from .frozen import thaw
-from .lifecycle import Control, Step, StopReason
+from .lifecycle import BeforeTool, Control, Step, StopReason
 from .verdict import Cause, Opinion, Verdict, clean, fold
 
 if TYPE_CHECKING:
@@ -77,6 +77,12 @@ class HookRun(NamedTuple):
     duration: float
 
 
+Entry = tuple[Callable[..., Any], "Hook", bool]
+"""A hook as the engine's loop needs it: what to call, whose it is, whether the call must be awaited."""
+
+Mark = float | tuple[RunOutcome, float] | tuple[Entry, ...]
+
+
 class Unsupported(msgspec.Struct, frozen=True):
     """A part of the decision that its host has said it cannot carry out."""
 
@@ -94,7 +100,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     original: S
     control: Control = "proceed"
     said: tuple[Said, ...] = ()
-    marks: tuple[Any, ...] = ()  # hook, end, hook, end, ...: cheap to write, read by `runs`
+    marks: tuple[Mark, ...] = ()  # cheap to write, and read by `runs`
 
     # --- what it says -----------------------------------------------------------------------
 
@@ -168,6 +174,8 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     def warnings(self) -> tuple[str, ...]:
         """What hooks warn of, and the failures that changed nothing."""
         given = [clean(text) for opinion in self.opinions for text in opinion.verdict.warnings]
+        if isinstance(self.step, BeforeTool) and self.step.kind == "unknown":
+            given.append(unknown_kind(self.step.tool))
         return (*given, *(str(failure) for failure in self.failures if failure.control is None))
 
     @property
@@ -199,7 +207,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     @property
     def runs(self) -> tuple[HookRun, ...]:
         """One per started hook. Empty unless recording is on."""
-        return tuple(_run(hook, end) for hook, end in zip(self.marks[::2], self.marks[1::2], strict=True))
+        return tuple(_runs(self.marks))
 
     @property
     def _winner(self) -> Opinion | None:
@@ -216,10 +224,25 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
         return f"<Decision on {_story_line(self)}>".replace("\n", " ")
 
 
-def _run(hook: Hook, end: float | tuple[RunOutcome, float]) -> HookRun:
-    """A hook that had no opinion, the usual case, is recorded by its duration alone."""
-    outcome, took = end if isinstance(end, tuple) else ("none", end)
-    return HookRun(hook.name, hook.phase, outcome, took)
+def unknown_kind(tool: str) -> str:
+    """What to say of a tool that no table knows."""
+    return clean(f"tool {tool!r} is of unknown kind; classify it with hooks.tools.add(...)")
+
+
+def _runs(marks: tuple[Mark, ...]) -> Iterator[HookRun]:
+    """Read the marks: which hooks were to run, then how each of them ended, as far as they got."""
+    hooks: Iterator[Entry] = iter(())
+    for mark in marks:
+        if isinstance(mark, float):  # a hook that had no opinion, the usual case, by its duration alone
+            outcome: RunOutcome = "none"
+            took = mark
+        elif mark and isinstance(mark[0], str):
+            outcome, took = mark
+        else:
+            hooks = iter(mark)
+            continue
+        hook = next(hooks)[1]
+        yield HookRun(hook.name, hook.phase, outcome, took)
 
 
 def _contexts(opinions: tuple[Opinion, ...]) -> Iterator[Context]:

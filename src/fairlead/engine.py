@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from .approvals import Approval, ApprovalRequest, seek_approval
 from .deadlines import CANCELS, TICK, Deadline
-from .decision import Decision, Failure, FailureKind, Monitored, RunOutcome, Said
+from .decision import Decision, Entry, Failure, FailureKind, Mark, Monitored, RunOutcome, Said
 from .errors import HookTimeout, MalformedVerdict, Quarantined
 from .lifecycle import Control, Event, Step
 from .threads import portal
@@ -33,9 +33,6 @@ from .verdict import ENDING, Opinion, Verdict, apply, check, clean, fold
 if TYPE_CHECKING:
     from .hook import Hook
     from .registry import Table
-
-Entry = tuple[Callable[..., Any], "Hook", bool]
-"""A hook as the loop needs it: what to call, whose it is, whether the call must be awaited."""
 
 Going = Generator[Any, Any, None]
 
@@ -72,7 +69,7 @@ class Run(msgspec.Struct):
     entries: tuple[Entry, ...]
     todo: Iterator[Entry] | None  # over `entries`; what it has left tells which hook is running
     clock: list[float]  # when the current hook started; a list, because it is set for every hook
-    marks: list[Any] | None = None  # what is recorded: see `Decision.runs`
+    marks: list[Mark] | None = None  # what is recorded: see `Decision.runs`
     deadline: Deadline | None = None  # of the current hook, once it has suspended
     said: list[tuple[Hook, Said]] = []
     barred: bool = False  # a transform denied or aborted, so the gates are not asked
@@ -101,7 +98,7 @@ class Run(msgspec.Struct):
         if said is None:
             if hook.quarantine is not None:
                 hook.quarantine.reset()
-            self._mark(hook, "none", took)
+            self._mark("none", took)
             return False
         try:
             return self._take(hook, said, took)
@@ -112,14 +109,14 @@ class Run(msgspec.Struct):
 
     def _cancel(self, hook: Hook, took: float, error: BaseException | None) -> NoReturn:
         """The caller was cancelled. That goes on, even where the hook swallowed it."""
-        self._mark(hook, "cancelled", took)
+        self._mark("cancelled", took)
         if hook.quarantine is not None:
             hook.quarantine.cancelled()
         raise error if isinstance(error, CancelledError) else CancelledError
 
-    def _mark(self, hook: Hook, outcome: RunOutcome, took: float) -> None:
+    def _mark(self, outcome: RunOutcome, took: float) -> None:
         if self.marks is not None:
-            self.marks += (hook, (outcome, took))
+            self.marks.append((outcome, took))
 
     def _take(self, hook: Hook, said: Any, took: float) -> bool:
         """A verdict: check it, apply it whole or not at all, remember it."""
@@ -128,7 +125,7 @@ class Run(msgspec.Struct):
         chain, transforms = self.chain, hook.phase == "transform"
         verdict = check(said, self.step, chain.event, may_change=transforms, may_loosen=hook.layer != "project")
         step = apply(self.step, verdict.changes, chain.table.hooks.tools)
-        self._mark(hook, "verdict", took)
+        self._mark("verdict", took)
         if hook.quarantine is not None:
             hook.quarantine.reset()
         if not self._enforced(hook):
@@ -145,7 +142,7 @@ class Run(msgspec.Struct):
 
     def _fail(self, hook: Hook, kind: FailureKind, error: str, took: float) -> bool:
         """A failure: what comes of it is the hook's policy, never an accident."""
-        self._mark(hook, kind, took)
+        self._mark(kind, took)
         if hook.quarantine is not None and kind != "quarantined":
             hook.quarantine.failed()
         policy = None if hook.phase == "observe" else hook.on_failure
@@ -175,6 +172,8 @@ class Run(msgspec.Struct):
             entries = tuple((call, hook, False) for call, hook, _ in entries)
         self.entries = entries
         self.todo = iter(entries)
+        if self.marks is not None:
+            self.marks.append(entries)
 
     def _end_transforms(self, control: Control) -> bool:
         self.barred = control in ("deny", "abort")
@@ -216,7 +215,8 @@ class Run(msgspec.Struct):
         chain, decision = self.chain, self._decide()
         self.decision = decision
         for hook in chain.detached:
-            self._mark(hook, chain.table.hooks.detach(hook, self.step, decision), 0.0)
+            self._next(((hook.call, hook, False),))
+            self._mark(chain.table.hooks.detach(hook, self.step, decision), 0.0)
         self._next(tuple(_watching(entry, decision) for entry in chain.observers))
         self.clock[0] = monotonic()
 
@@ -239,7 +239,7 @@ class Run(msgspec.Struct):
             said, marks = tuple(what for _, what in self.said), tuple(self.marks or ())
             self.chain.journal(Decision(self.step, self.original, "abort", said, marks))
 
-    def _decide(self, marks: tuple[Any, ...] = ()) -> Decision[Any]:
+    def _decide(self, marks: tuple[Mark, ...] = ()) -> Decision[Any]:
         winner, approval = fold(self.verdicts), self._approval()
         control: Control = "proceed" if winner is None else winner.verdict.control
         if approval is not None:
@@ -249,7 +249,8 @@ class Run(msgspec.Struct):
 
 def begin(chain: Chain, original: Step, step: Step, todo: Iterator[Entry], cell: list[Run]) -> Run:
     """Start keeping track of a dispatch that is at `todo` in its chain."""
-    run = Run(chain, original, step, chain.entries, todo, [monotonic()], [] if chain.record else None)
+    marks: list[Mark] | None = [chain.entries] if chain.record else None
+    run = Run(chain, original, step, chain.entries, todo, [monotonic()], marks)
     cell.append(run)
     return run
 
@@ -291,7 +292,6 @@ def each(chain: Chain, original: Step, step: Step, todo: Iterator[Entry], cell: 
                     if took <= patience:
                         clock[0] = now
                         if marks is not None:
-                            marks.append(hook)
                             marks.append(took)
                         continue
                 elif not is_async and inspect.isawaitable(said):
@@ -440,7 +440,7 @@ async def _together(run: Run) -> None:
 
 def _part(run: Run, entry: Entry) -> Run:
     """A run of one gate, to be joined with the others' later."""
-    return Run(run.chain, run.step, run.step, (entry,), iter((entry,)), [0.0], [] if run.chain.record else None)
+    return Run(run.chain, run.step, run.step, (entry,), iter((entry,)), [0.0], [(entry,)] if run.chain.record else None)
 
 
 async def _ask(run: Run) -> None:

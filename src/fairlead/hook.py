@@ -133,7 +133,7 @@ class Hook:
         self.fn = fn
         self.name = name if name is not None else _name_of(fn)
         self.everywhere = on == "*"
-        self.events = frozenset(event.name for event in iter_events(on))  # type: ignore[arg-type]
+        self.events = frozenset(event.name for event in iter_events(on))
         self.tool = self._names("tool", tool)
         self.kind = self._names("kind", kind)
         self.safety = self._names("safety", safety)
@@ -202,6 +202,9 @@ class Hook:
             raise self._refuse(f"{self.fn!r} cannot be called")
         if isinstance(self.priority, bool) or not isinstance(self.priority, int):
             raise self._refuse(f"priority must be a whole number, not {self.priority!r}")
+        for option in ("blocking", "detached", "enforce"):
+            if not isinstance(getattr(self, option), bool):
+                raise self._refuse(f"{option} must be True or False, not {getattr(self, option)!r}")
         self._check_timing()
         self._check_filters()
         if self.phase == "observe":
@@ -251,16 +254,16 @@ class Hook:
             parameters = inspect.signature(self.fn).parameters.values()
         except (TypeError, ValueError):
             return False
-        required = [
-            p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-        takes_any = any(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL) for p in parameters)
+        positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        required = [p for p in positional if p.default is p.empty]
+        takes_any = bool(positional) or any(p.kind is p.VAR_POSITIONAL for p in parameters)
         limit = 2 if self.phase == "observe" else 1
         unmet = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
         if len(required) > limit or not takes_any or unmet:
             shape = "(step) or (step, decision)" if limit == 2 else "(step)"
             raise self._refuse(f"a hook in phase {self.phase!r} is called with {shape}")
-        return len(required) == 2
+        named = limit == 2 and len(positional) == 2 and positional[1].name == "decision"
+        return len(required) == 2 or named
 
     # --- matching ---------------------------------------------------------------------------
 
@@ -305,7 +308,8 @@ def _quarantine(value: Any, refuse: Callable[[str], RegistrationError]) -> Quara
         limit, period = value
     except (TypeError, ValueError):
         limit = period = 0
-    if not isinstance(limit, int) or limit < 1 or not _is_number(period) or not 0 < period < math.inf:
+    whole = isinstance(limit, int) and not isinstance(limit, bool)
+    if not whole or limit < 1 or not _is_number(period) or not 0 < period < math.inf:
         raise refuse(f"quarantine must be (failures, seconds), such as (5, 30), not {value!r}")
     return Quarantine(limit, period)
 

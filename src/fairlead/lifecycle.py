@@ -9,7 +9,7 @@ a verdict, the JSON Schemas, the events page of the docs) is derived from these 
 # turning strings back into types would double the time that takes.
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -433,11 +433,11 @@ def event_named(name: object) -> Event[Any]:
         raise UnknownName("event", name, EVENTS) from None
 
 
-def iter_events(on: str | list[str] | tuple[str, ...] | set[str] | frozenset[str]) -> Iterator[Event[Any]]:
+def iter_events(on: str | Iterable[str]) -> Iterator[Event[Any]]:
     """The events that `on=` names; `"*"` is all of them."""
     if on == "*":
         yield from EVENTS.values()
-    elif isinstance(on, str):
+    elif isinstance(on, str) or not isinstance(on, Iterable):
         yield event_named(on)
     else:
         for name in on:

@@ -19,15 +19,15 @@ from msgspec.structs import replace as replace_fields
 
 from .approvals import ApproveFn, Approver
 from .backlog import Backlog
-from .decision import Decision, RunOutcome
-from .engine import CALM, Chain, Entry, Run, begin, drive, each, parked, phases, rest
+from .decision import Decision, Entry, Mark, RunOutcome, unknown_kind
+from .engine import CALM, Chain, Run, begin, drive, each, parked, phases, rest
 from .errors import RegistrationError, UnknownName, closest
 from .hook import Hook, OneOrMore, Options
 from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named
 from .session import About, Session
 from .threads import portal
 from .tools import Tools
-from .verdict import Verdict, ask, deny, warn
+from .verdict import Verdict, ask, deny
 
 S = TypeVar("S", bound=Step)
 Says = Verdict | Mapping[str, Any] | None
@@ -369,10 +369,11 @@ class Hooks:
     def _watch_unknown_tools(self, policy: UnknownTool) -> None:
         if policy not in ("proceed", "ask", "deny"):
             raise UnknownName("unknown_tool", policy, ("proceed", "ask", "deny"))
-        say = {"proceed": warn, "ask": ask, "deny": deny}[policy]
+        if policy == "proceed":
+            return  # every decision on such a tool carries a warning as it is
 
         def unknown_tool(step: Any) -> Verdict:
-            return say(f"tool {step.tool!r} is of unknown kind; classify it with hooks.tools.add(...)")
+            return {"ask": ask, "deny": deny}[policy](unknown_kind(step.tool))
 
         name = "fairlead.unknown_tool"
         self.add(unknown_tool, on="before_tool", kind="unknown", phase="gate", name=name, layer="builtin")
@@ -393,7 +394,8 @@ class Hooks:
         todo = iter(chain.entries)
         cell: list[Run] = []
         if chain.calm < CALM:
-            cell.append(Run(chain, original, step, chain.entries, todo, [monotonic()], [] if chain.record else None))
+            marks: list[Mark] | None = [chain.entries] if chain.record else None
+            cell.append(Run(chain, original, step, chain.entries, todo, [monotonic()], marks))
         if chain.plain:
             work, going = rest, each(chain, original, step, todo, cell)
         else:
@@ -540,6 +542,8 @@ def _duplicate(hook: Hook) -> str:
 
 def _hooks_of(thing: Any, options: dict[str, Any]) -> Iterator[Hook]:
     """An object's methods, each for the event it is named after."""
+    if isinstance(thing, type):
+        raise RegistrationError(f"{thing.__name__} is a class; register an object of it: hooks.add({thing.__name__}())")
     prefix = options.pop("name", None) or type(thing).__name__
     names = [name for name in dir(thing) if not name.startswith("_") and callable(getattr(thing, name))]
     methods = [name for name in names if name in EVENTS]

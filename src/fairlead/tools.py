@@ -40,11 +40,12 @@ TARGET_FIELDS: tuple[str, ...] = Target.__struct_fields__
 _NOWHERE = Target()
 
 # Arguments that carry a target, by the names that agents give them, most specific first.
-_COMMAND_ARGS = ("command", "cmd", "commands", "script", "code")
+_COMMAND_ARGS = ("command", "cmd", "commands", "script", "code", "chars")
 _PATH_ARGS = (
     "file_path", "filePath", "absolute_path", "notebook_path", "target_file", "TargetFile",
     "AbsolutePath", "path", "paths", "file_paths", "filename", "file", "files", "dir_path", "directory",
-    "DirectoryPath", "directory_path", "folder",
+    "DirectoryPath", "directory_path", "folder", "source", "destination", "old_path", "new_path",
+    "include",
 )  # fmt: skip
 _PATCH_ARGS = ("input", "patch", "patchText", "patch_text", "diff", "command")
 _URL_ARGS = ("url", "urls", "Url", "uri")
@@ -74,19 +75,19 @@ _NAMES: dict[Kind, str] = {
     "shell": """Bash shell local_shell shell_command exec exec_command execute execute_command execute_bash
         container.exec run_command run_commands run_in_terminal run_shell run_shell_command run_terminal_cmd terminal
         developer__shell ShellTool unified_exec container_exec powershell code_execution execute_code python
-        code_interpreter write_stdin BashTool bash_tool sh zsh""",
+        code_interpreter write_stdin write_bash BashTool bash_tool sh zsh""",
     "read": """Read read_file read_files read_many_files read_text_file view view_file view_image cat open_file
         fs_read NotebookRead LS list list_dir list_directory list_files read_notebook ReadFileTool file_read
         get_file_contents read_media_file list_allowed_directories directory_tree get_file_info""",
     "write": """Write Edit MultiEdit NotebookEdit write_file write_to_file replace replace_in_file edit
         edit_file edit_notebook create create_file str_replace insert insert_edit_into_file insert_content
         multi_edit delete delete_file remove_file move_file rename_file fs_write search_replace search_and_replace
-        apply_diff write_to_file_tool editor text_editor file_write save_file create_directory""",
-    "search": """Grep Glob grep_search glob_search search search_file_content search_files search_code find
-        find_files file_search codebase_search list_code_definition_names ripgrep rg tool_search ToolSearch
+        apply_diff write_to_file_tool file_write save_file create_directory""",
+    "search": """Grep Glob grep_search glob_search search search_file_content search_files search_code find find_files
+        search_codebase file_search codebase_search list_code_definition_names ripgrep rg tool_search ToolSearch
         semantic_search""",
     "fetch": """WebFetch WebSearch web_fetch web_search web_search_call google_web_search fetch fetch_url
-        fetch_webpage FetchUrl http_request read_url_content open_url browser_action browser_navigate
+        fetch_webpage fetch_web_content FetchUrl http_request read_url_content open_url browser_action browser_navigate
         http_get url_context google_search duckduckgo_search tavily_search""",
     "agent": """Task Agent subagent run_subagent runSubagent spawn_agent delegate_to_agent delegate_work
         delegate_work_to_coworker new_task use_subagents dispatch_agent launch_agent SendMessage
@@ -94,11 +95,13 @@ _NAMES: dict[Kind, str] = {
     "mcp": "use_mcp_tool access_mcp_resource read_mcp_resource list_mcp_resources",
 }
 _PATCH_TOOLS = ("apply_patch", "ApplyPatch", "patch")
-_EDITORS = ("str_replace_editor", "str_replace_based_edit_tool", "text_editor_20250728")
-_MCP_NAME = re.compile(r"mcp__(?P<a>.+?)__.|mcp_(?P<b>[^_]+)_.|(?P<c>[^_].*?)___.", re.DOTALL)
+_EDITORS = ("str_replace_editor", "str_replace_based_edit_tool", "text_editor", "text_editor_20250728", "editor",
+            "developer__text_editor")  # fmt: skip
+_MCP_NAME = re.compile(r"mcp__(?P<a>.+?)__.|mcp_(?P<b>[^_]+)_.|(?P<c>[^_].*?)___.|MCP:.", re.DOTALL)
 _PATCH_PATH = re.compile(
     r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ (?:b/)?|--- (?:a/)?)([^\t\r\n]+)", re.MULTILINE
 )
+_URL = re.compile(r"https?://[^\s\"'<>]+")
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|k|a|fi)?sh")
 _SHELL_FLAGS = re.compile(r"-[a-z]*c")
 
@@ -223,17 +226,17 @@ def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
     if kind == "shell":
         return Target(_command_text(args, spec.command))
     if kind == "read" or kind == "write" or kind == "search":
-        return Target(paths=tuple(_texts(args, spec.paths)) + tuple(_patched(args, spec)))
+        return Target(paths=(*_texts(args, spec.paths), *_patched(args, spec)))
     if kind == "fetch":
-        return Target(url=next(_texts(args, spec.url), None))
-    if kind == "mcp":
-        return Target(
-            command=next(_texts(args, _COMMAND_ARGS[:2]), None),
-            paths=tuple(_texts(args, spec.paths)),
-            url=next(_texts(args, spec.url), None),
-            server=spec.server or next(_texts(args, _SERVER_ARGS), None),
-        )
-    return _NOWHERE
+        return Target(url=_url_text(args, spec.url))
+    if kind == "agent":
+        return _NOWHERE
+    return Target(  # an MCP tool, or one that no table knows: whatever its arguments give away
+        command=_command_text(args, _COMMAND_ARGS[:2]) or None,
+        paths=tuple(_texts(args, spec.paths)),
+        url=_url_text(args, spec.url),
+        server=spec.server or next(_texts(args, _SERVER_ARGS), None),
+    )
 
 
 def _texts(args: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
@@ -250,16 +253,29 @@ def _texts(args: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
                     yield from _texts(item, keys)
 
 
+def _url_text(args: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+    """The URL; several are joined by newlines, so that none hides behind another."""
+    found = list(_texts(args, keys)) or _URL.findall(next(_texts(args, ("prompt",)), ""))
+    return "\n".join(found) or None
+
+
 def _command_text(args: Mapping[str, Any], keys: Iterable[str]) -> str:
-    for key in keys:
-        value = args.get(key)
-        if isinstance(value, str):
-            return value
-        if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
-            if key == "commands":  # a list of command lines; any other is a list of words
-                return "\n".join(value)
-            return str(value[2]) if _is_shell_call(value) else shlex.join(value)
-    return ""
+    """The command; several arguments that could be it are all shown, so that none is a decoy."""
+    return "\n".join(text for key in keys if (text := _one_command(key, args.get(key))))
+
+
+def _one_command(key: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):  # run_commands(commands=[{command: rm, args: [-rf, /]}])
+        words = [value.get("command"), *(value.get("args") or ())]
+        return shlex.join(word for word in words if isinstance(word, str))
+    if not isinstance(value, (list, tuple)):
+        return ""
+    if key == "commands":  # a list of command lines; any other is a list of words
+        return "\n".join(_one_command("", line) for line in value)
+    words = [word for word in value if isinstance(word, str)]
+    return words[2] if _is_shell_call(words) else shlex.join(words)
 
 
 def _is_shell_call(argv: Sequence[str]) -> bool:
@@ -276,6 +292,8 @@ def _patched(args: Mapping[str, Any], spec: ToolSpec) -> Iterator[str]:
 def _rewritable(spec: ToolSpec, field: str, args: Mapping[str, Any]) -> str | None:
     """The argument to change: the one that holds the target now, or the tool's first choice for it."""
     keys: tuple[str, ...] = getattr(spec, field) if field in _REWRITE else ()
+    if field == "command" and sum(bool(_one_command(key, args.get(key))) for key in keys) > 1:
+        return None  # nobody knows which of them the host will run
     applies = (field == "command" and spec.kind == "shell") or (field == "url" and spec.kind == "fetch")
     applies = applies or (field == "paths" and spec.kind in ("read", "write", "search") and not spec.patch)
     if not applies and spec.kind != "mcp":
@@ -288,7 +306,15 @@ def _rewrite_command(old: Any, new: str, key: str) -> Any:
         return [new]
     if not isinstance(old, (list, tuple)):
         return new
-    return [old[0], old[1], new] if _is_shell_call(old) else shlex.split(new)
+    return [old[0], old[1], new] if _is_shell_call(old) else _words(new)
+
+
+def _words(command: str) -> list[str]:
+    """A command line as words, for a tool that has no shell to understand anything else."""
+    tokens = shlex.shlex(command, posix=True, punctuation_chars=True)
+    if operators := [token for token in tokens if token and set(token) <= set("();<>|&")]:
+        raise ValueError(f"this tool takes a list of words, and no shell would see {operators[0]!r}; use args=")
+    return shlex.split(command)
 
 
 def _rewrite_paths(old: Any, new: str | Sequence[str], key: str) -> Any:

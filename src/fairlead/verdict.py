@@ -233,6 +233,8 @@ def check(
     if changes:
         if not may_change:
             raise MalformedVerdict(min(changes), "a gate only judges; register the hook as a transform to change")
+        if "answer" in changes and event.answer in changes:
+            raise MalformedVerdict("answer", f"given twice, as answer(...) and as {event.answer}=")
         changes = {
             name: _check_change(name, value, event)
             for name, value in ((_resolve(field, event), value) for field, value in changes.items())
