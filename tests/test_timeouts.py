@@ -321,7 +321,7 @@ async def test_a_hook_that_swallows_and_suspends_again_is_cancelled_again_and_ab
 async def test_a_hook_that_swallows_everything_is_abandoned_too():
     hooks = Hooks()
 
-    @hooks.on.before_tool(timeout=0.02)
+    @hooks.on.before_tool(timeout=0.02, on_failure="open")
     async def stubborn(s):
         while True:
             try:
@@ -329,8 +329,10 @@ async def test_a_hook_that_swallows_everything_is_abandoned_too():
             except BaseException:
                 pass
 
+    hooks.add(lambda s: deny("reached"), on="before_tool", name="next")
     decision = await asyncio.wait_for(hooks.dispatch(STEP), 1)
-    assert decision.cause == "failure"
+    assert [failure.kind for failure in decision.failures] == ["timeout"]
+    assert decision.reason == "reached"
     gc.collect()
 
 

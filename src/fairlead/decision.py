@@ -77,10 +77,19 @@ class HookRun(NamedTuple):
     duration: float
 
 
-Entry = tuple[Callable[..., Any], "Hook", bool]
-"""A hook as the engine's loop needs it: what to call, whose it is, whether the call must be awaited."""
+Call = tuple[Callable[..., Any], bool]
+"""A hook as the engine's loop needs it: what to call, and whether the call must be awaited."""
 
-Mark = float | tuple[RunOutcome, float] | tuple[Entry, ...]
+
+class Stretch(msgspec.Struct, frozen=True):
+    """Hooks that run one after another. They stand apart from their calls, which the loop works on."""
+
+    calls: tuple[Call, ...] = ()
+    hooks: tuple[Hook, ...] = ()
+
+
+Mark = float | tuple[RunOutcome, float] | Stretch
+"""What recording writes down: which hooks are to run, then how each of them ended, as far as they got."""
 
 
 class Unsupported(msgspec.Struct, frozen=True):
@@ -230,19 +239,16 @@ def unknown_kind(tool: str) -> str:
 
 
 def _runs(marks: tuple[Mark, ...]) -> Iterator[HookRun]:
-    """Read the marks: which hooks were to run, then how each of them ended, as far as they got."""
-    hooks: Iterator[Entry] = iter(())
+    hooks: Iterator[Hook] = iter(())
     for mark in marks:
-        if isinstance(mark, float):  # a hook that had no opinion, the usual case, by its duration alone
-            outcome: RunOutcome = "none"
-            took = mark
-        elif mark and isinstance(mark[0], str):
-            outcome, took = mark
-        else:
-            hooks = iter(mark)
+        if isinstance(mark, Stretch):
+            hooks = iter(mark.hooks)
             continue
-        hook = next(hooks)[1]
-        yield HookRun(hook.name, hook.phase, outcome, took)
+        hook = next(hooks)
+        if isinstance(mark, float):  # it had no opinion, the usual case
+            yield HookRun(hook.name, hook.phase, "none", mark)
+        else:
+            yield HookRun(hook.name, hook.phase, *mark)
 
 
 def _contexts(opinions: tuple[Opinion, ...]) -> Iterator[Context]:

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from .approvals import Approval, ApprovalRequest, seek_approval
 from .deadlines import CANCELS, TICK, Deadline
-from .decision import Decision, Entry, Failure, FailureKind, Mark, Monitored, RunOutcome, Said
+from .decision import Call, Decision, Failure, FailureKind, Mark, Monitored, RunOutcome, Said, Stretch
 from .errors import HookTimeout, MalformedVerdict, Quarantined
 from .lifecycle import Control, Event, Step
 from .threads import portal
@@ -45,12 +45,12 @@ class Chain(msgspec.Struct):
 
     table: Table
     event: Event[Any]
-    entries: tuple[Entry, ...] = ()  # the transforms, then the gates that run one after another
-    gates: tuple[Entry, ...] = ()  # those gates alone
-    group: tuple[Entry, ...] = ()  # async gates, when there are several: they run at once
-    observers: tuple[Entry, ...] = ()
+    stretch: Stretch  # the transforms, then the gates that run one after another
+    gates: Stretch  # those gates alone
+    group: Stretch  # async gates, when there are several: they run at once
+    observers: Stretch
     detached: tuple[Hook, ...] = ()
-    plain: bool = False  # `entries` is all there is
+    plain: bool = False  # `stretch` is all there is
     inline: bool = False  # ... and none of it is async, guarded or recorded
     has_async: bool = False
     record: bool = False
@@ -66,21 +66,27 @@ class Run(msgspec.Struct):
     chain: Chain
     original: Step
     step: Step
-    entries: tuple[Entry, ...]
-    todo: Iterator[Entry] | None  # over `entries`; what it has left tells which hook is running
+    stretch: Stretch
+    todo: Iterator[Call] | None  # its calls; what is left of them tells which hook is running
     clock: list[float]  # when the current hook started; a list, because it is set for every hook
     marks: list[Mark] | None = None  # what is recorded: see `Decision.runs`
     deadline: Deadline | None = None  # of the current hook, once it has suspended
     said: list[tuple[Hook, Said]] = []
     barred: bool = False  # a transform denied or aborted, so the gates are not asked
     sync: bool = False
+    closing: bool = False  # the current hook is being abandoned
     decision: Decision[Any] | None = None
 
     # --- how a hook ended -------------------------------------------------------------------
 
-    def settle(self, hook: Hook, said: Any, error: BaseException | None) -> bool:
-        """Take in how a hook ended. True if `todo` was replaced and the loop must start on it."""
-        deadline = self.deadline
+    @property
+    def current(self) -> Hook:
+        """The hook that is running."""
+        return self.stretch.hooks[-1 - length_hint(self.todo or ())]
+
+    def settle(self, said: Any, error: BaseException | None) -> bool:
+        """Take in how the current hook ended. True if the loop must go on with a new `todo`."""
+        hook, deadline = self.current, self.deadline
         if deadline is None:
             took = monotonic() - self.clock[0]
             late = took > hook.limit
@@ -152,14 +158,13 @@ class Run(msgspec.Struct):
         elif policy == "closed" and self.chain.event.veto in ("abort", "deny", "stop"):
             control = self.chain.event.veto
         failure = Failure(hook.name, self.chain.event.name, kind, clean(error), policy, control)
-        verdict = Verdict(control or "proceed", str(failure))
         if not self._enforced(hook):
-            self.said.append((hook, Monitored(hook.name, verdict, "failure")))
+            self.said.append((hook, Monitored(hook.name, Verdict(control or "proceed", str(failure)), "failure")))
             return False
         self.said.append((hook, failure))
         if control is None:
             return False
-        self.said.append((hook, Opinion(hook, verdict, "failure")))
+        self.said.append((hook, Opinion(hook, Verdict(control, str(failure)), "failure")))
         return hook.phase == "transform" and self._end_transforms(control)
 
     def _enforced(self, hook: Hook) -> bool:
@@ -167,17 +172,17 @@ class Run(msgspec.Struct):
 
     # --- what runs next ---------------------------------------------------------------------
 
-    def _next(self, entries: tuple[Entry, ...]) -> None:
+    def _next(self, stretch: Stretch) -> None:
         if self.sync:  # without a loop here, what is to be awaited is awaited elsewhere
-            entries = tuple((call, hook, False) for call, hook, _ in entries)
-        self.entries = entries
-        self.todo = iter(entries)
+            stretch = Stretch(tuple((call, False) for call, _ in stretch.calls), stretch.hooks)
+        self.stretch = stretch
+        self.todo = iter(stretch.calls)
         if self.marks is not None:
-            self.marks.append(entries)
+            self.marks.append(stretch)
 
     def _end_transforms(self, control: Control) -> bool:
         self.barred = control in ("deny", "abort")
-        self._next(() if self.barred else self.chain.gates)
+        self._next(_NOTHING if self.barred else self.chain.gates)
         return True
 
     def _follow(self) -> bool:
@@ -185,9 +190,11 @@ class Run(msgspec.Struct):
         chain = self.chain.table.chain_for(self.step)
         if chain is self.chain or chain is None or self.todo is None:
             return False
-        rest = tuple(entry for entry in self.todo if entry[1].phase == "transform")
+        calls = tuple(self.todo)
+        hooks = self.stretch.hooks[len(self.stretch.hooks) - len(calls) :]
+        left = sum(hook.phase == "transform" for hook in hooks)
         self.chain = chain
-        self._next((*rest, *chain.gates))
+        self._next(Stretch((*calls[:left], *chain.gates.calls), (*hooks[:left], *chain.gates.hooks)))
         return True
 
     # --- the decision -----------------------------------------------------------------------
@@ -215,9 +222,9 @@ class Run(msgspec.Struct):
         chain, decision = self.chain, self._decide()
         self.decision = decision
         for hook in chain.detached:
-            self._next(((hook.call, hook, False),))
+            self._next(Stretch((), (hook,)))
             self._mark(chain.table.hooks.detach(hook, self.step, decision), 0.0)
-        self._next(tuple(_watching(entry, decision) for entry in chain.observers))
+        self._next(_watching(chain.observers, decision))
         self.clock[0] = monotonic()
 
     def conclude(self) -> Decision[Any]:
@@ -247,17 +254,28 @@ class Run(msgspec.Struct):
         return Decision(self.step, self.original, control, tuple(what for _, what in self.said), marks)
 
 
-def begin(chain: Chain, original: Step, step: Step, todo: Iterator[Entry], cell: list[Run]) -> Run:
+_NOTHING = Stretch()
+
+
+def begin(chain: Chain, original: Step, step: Step, todo: Iterator[Call], cell: list[Run]) -> Run:
     """Start keeping track of a dispatch that is at `todo` in its chain."""
-    marks: list[Mark] | None = [chain.entries] if chain.record else None
-    run = Run(chain, original, step, chain.entries, todo, [monotonic()], marks)
+    marks: list[Mark] | None = [chain.stretch] if chain.record else None
+    run = Run(chain, original, step, chain.stretch, todo, [monotonic()], marks)
     cell.append(run)
     return run
 
 
-def _watching(entry: Entry, decision: Decision[Any]) -> Entry:
-    call, hook, is_async = entry
-    return (lambda step: call(step, decision), hook, is_async) if hook.wants_decision else entry
+def _watching(observers: Stretch, decision: Decision[Any]) -> Stretch:
+    """The observers, with the decision in the hands of those who want it."""
+
+    def showing(call: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda step: call(step, decision)
+
+    calls = tuple(
+        (showing(call) if hook.wants_decision else call, is_async)
+        for (call, is_async), hook in zip(observers.calls, observers.hooks, strict=True)
+    )
+    return Stretch(calls, observers.hooks)
 
 
 def _describe(error: BaseException) -> str:
@@ -272,14 +290,14 @@ def _describe(error: BaseException) -> str:
 
 
 @types.coroutine
-def each(chain: Chain, original: Step, step: Step, todo: Iterator[Entry], cell: list[Run]) -> Going:
+def each(chain: Chain, original: Step, step: Step, todo: Iterator[Call], cell: list[Run]) -> Going:
     """Run hook after hook. This is the loop that everything else serves.
 
     `cell` holds the run, once there is one: a hook had something to say, or is timed.
     """
     patience, clock, marks = chain.patience, None, None
     while True:
-        for call, hook, is_async in todo:
+        for call, is_async in todo:
             try:
                 said = (yield from call(step)) if is_async else call(step)
                 if said is None:
@@ -296,13 +314,15 @@ def each(chain: Chain, original: Step, step: Step, todo: Iterator[Entry], cell: 
                         continue
                 elif not is_async and inspect.isawaitable(said):
                     sync = bool(cell) and cell[0].sync
-                    said = _elsewhere(said, hook) if sync else (yield from said.__await__())
+                    said = _elsewhere(said, cell[0].current) if sync else (yield from said.__await__())
             except (Exception, CancelledError) as error:
+                if cell and cell[0].closing:
+                    return
                 run = cell[0] if cell else begin(chain, original, step, todo, cell)
-                moved = run.settle(hook, None, error)
+                moved = run.settle(None, error)
             else:
                 run = cell[0] if cell else begin(chain, original, step, todo, cell)
-                moved = run.settle(hook, said, None)
+                moved = run.settle(said, None)
             step = run.step
             run.clock[0] = monotonic()  # what it takes to settle is nobody's time
             if moved and run.todo is not None:
@@ -323,7 +343,7 @@ def phases(run: Run) -> Going:
     if run.decision is None:
         yield from rest(run)
         run.todo = None  # no hook is running that could be late
-        if run.chain.group and not run.barred:
+        if run.chain.group.calls and not run.barred:
             yield from _here(run, _together)
         if run.asks:
             yield from _here(run, _ask)
@@ -355,7 +375,7 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
         while True:
             deadline = run.deadline
             if deadline is None and run.todo is not None:
-                deadline = _arm(run, run.entries[-1 - length_hint(run.todo)][1].timeout)
+                deadline = _arm(run, run.current.timeout)
             if deadline is not None and waiting is not None:
                 deadline.watch(waiting)
             error = None
@@ -398,10 +418,11 @@ def _arm(run: Run, timeout: float | None) -> Deadline:
 
 def _abandon(run: Run, work: Callable[[Run], Going], going: Going) -> Going:
     """A hook that swallowed every cancellation is closed, and the run goes on after it."""
-    hook = run.entries[-1 - length_hint(run.todo or ())][1]
+    run.closing = True
     with suppress(RuntimeError):  # from a hook that swallows that as well: nothing waits for it any more
         going.close()
-    run.settle(hook, None, None)
+    run.closing = False
+    run.settle(None, None)
     run.clock[0] = monotonic()
     return work(run)
 
@@ -410,7 +431,8 @@ async def _together(run: Run) -> None:
     """Run several async gates at once, each in its own task, each to its end."""
     loop = asyncio.get_running_loop()
     finished: asyncio.Future[None] = loop.create_future()
-    parts = [_part(run, entry) for entry in run.chain.group]
+    group = run.chain.group
+    parts = [_part(run, Stretch((call,), (hook,))) for call, hook in zip(group.calls, group.hooks, strict=True)]
     left = len(parts)
 
     async def judge(part: Run) -> None:
@@ -438,9 +460,10 @@ async def _together(run: Run) -> None:
     run.said.sort(key=lambda pair: pair[0].order)  # in chain order, whoever finished first
 
 
-def _part(run: Run, entry: Entry) -> Run:
+def _part(run: Run, gate: Stretch) -> Run:
     """A run of one gate, to be joined with the others' later."""
-    return Run(run.chain, run.step, run.step, (entry,), iter((entry,)), [0.0], [(entry,)] if run.chain.record else None)
+    marks: list[Mark] | None = [gate] if run.chain.record else None
+    return Run(run.chain, run.step, run.step, gate, iter(gate.calls), [0.0], marks)
 
 
 async def _ask(run: Run) -> None:

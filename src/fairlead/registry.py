@@ -19,10 +19,10 @@ from msgspec.structs import replace as replace_fields
 
 from .approvals import ApproveFn, Approver
 from .backlog import Backlog
-from .decision import Decision, Entry, Mark, RunOutcome, unknown_kind
+from .decision import Call, Decision, Mark, RunOutcome, Stretch, unknown_kind
 from .engine import CALM, Chain, Run, begin, drive, each, parked, phases, rest
 from .errors import RegistrationError, UnknownName, closest
-from .hook import Hook, OneOrMore, Options
+from .hook import PHASES, Hook, OneOrMore, Options
 from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named
 from .session import About, Session
 from .threads import portal
@@ -102,50 +102,39 @@ class Table:
     def _compile(self, event: Event[Any], hooks: Iterable[Hook]) -> Chain | None:
         """The chain of these hooks; None if there is nothing to run and nothing to record."""
         ordered = sorted(hooks, key=attrgetter("order"))
-        entries: dict[str, list[Entry]] = {"transform": [], "gate": [], "observe": []}
-        for hook in ordered:
-            if not hook.detached:
-                entries[hook.phase].append((hook.call, hook, hook.is_async))
-        gates, group = entries["gate"], [entry for entry in entries["gate"] if entry[2]]
-        if len(group) > 1:
-            gates = [entry for entry in gates if not entry[2]]
-        else:
-            group = []
         if not ordered and self.hooks.journal is None:
             return None
-        return _chain(self, event, ordered, entries["transform"], gates, group, entries["observe"])
+        waiting = [hook for hook in ordered if not hook.detached]
+        transforms, gates, observers = ([h for h in waiting if h.phase == phase] for phase in PHASES)
+        group = [hook for hook in gates if hook.is_async]
+        if len(group) > 1:
+            gates = [hook for hook in gates if not hook.is_async]
+        else:
+            group = []  # a lone one runs like any other
+        plain = len(transforms) + len(gates) == len(ordered)
+        guarded = any(hook.quarantine is not None for hook in waiting)
+        has_async = any(hook.is_async for hook in waiting)
+        record = self.hooks.record
+        return Chain(
+            table=self,
+            event=event,
+            stretch=_stretch([*transforms, *gates]),
+            gates=_stretch(gates),
+            group=_stretch(group),
+            observers=_stretch(observers),
+            detached=tuple(hook for hook in ordered if hook.detached),
+            plain=plain,
+            inline=plain and not has_async and not record and not guarded,
+            has_async=has_async,
+            record=record,
+            journal=self.hooks.journal,
+            patience=-1.0 if guarded else min((hook.limit for hook in waiting), default=math.inf),
+            always_timed=record or guarded or not plain,
+        )
 
 
-def _chain(
-    table: Table,
-    event: Event[Any],
-    hooks: list[Hook],
-    transforms: list[Entry],
-    gates: list[Entry],
-    group: list[Entry],
-    observers: list[Entry],
-) -> Chain:
-    record, journal = table.hooks.record, table.hooks.journal
-    guarded = any(hook.quarantine is not None for hook in hooks)
-    patience = min((hook.limit for hook in hooks), default=math.inf)
-    has_async = any(hook.is_async and not hook.detached for hook in hooks)
-    plain = len(transforms) + len(gates) == len(hooks)
-    return Chain(
-        table=table,
-        event=event,
-        entries=(*transforms, *gates),
-        gates=tuple(gates),
-        group=tuple(group),
-        observers=tuple(observers),
-        detached=tuple(hook for hook in hooks if hook.detached),
-        plain=plain,
-        inline=plain and not has_async and not record and not guarded,
-        has_async=has_async,
-        record=record,
-        journal=journal,
-        patience=-1.0 if guarded else patience,
-        always_timed=record or guarded or not plain,
-    )
+def _stretch(hooks: list[Hook]) -> Stretch:
+    return Stretch(tuple((hook.call, hook.is_async) for hook in hooks), tuple(hooks))
 
 
 class _Index:
@@ -391,11 +380,11 @@ class Hooks:
             step, chain = find(step)
         if chain is None:
             return Decision(step, original)
-        todo = iter(chain.entries)
+        todo = iter(chain.stretch.calls)
         cell: list[Run] = []
         if chain.calm < CALM:
-            marks: list[Mark] | None = [chain.entries] if chain.record else None
-            cell.append(Run(chain, original, step, chain.entries, todo, [monotonic()], marks))
+            marks: list[Mark] | None = [chain.stretch] if chain.record else None
+            cell.append(Run(chain, original, step, chain.stretch, todo, [monotonic()], marks))
         if chain.plain:
             work, going = rest, each(chain, original, step, todo, cell)
         else:
@@ -435,27 +424,30 @@ class Hooks:
             step, chain = find(step)
         if chain is None:
             return Decision(step, original)
-        entries = chain.entries
+        stretch = chain.stretch
         if chain.inline:
-            todo = iter(entries)
-            for call, hook, _ in todo:
+            todo = iter(stretch.calls)
+            for call, _ in todo:
                 try:
                     said = call(step)
                 except Exception as error:
-                    entries = (_raising(error, hook), *todo)
+                    stretch = _again(stretch, todo, error=error)
                     break
                 if said is not None:
-                    entries = (_saying(said, hook), *todo)
+                    stretch = _again(stretch, todo, said=said)
                     break
             else:
                 return Decision(step, original)  # nobody had an opinion
         elif chain.has_async:
-            return portal.run(lambda: self.dispatch(original))
-        run = begin(chain, original, step, iter(entries), [])
-        run.entries, run.sync = entries, True
-        return self._finish_sync(run)
+            return self._dispatch_elsewhere(original)
+        return self._finish_sync(chain, original, step, stretch)
 
-    def _finish_sync(self, run: Run) -> Decision[Any]:
+    def _dispatch_elsewhere(self, step: S) -> Decision[S]:
+        return portal.run(lambda: self.dispatch(step))
+
+    def _finish_sync(self, chain: Chain, original: Step, step: Step, stretch: Stretch) -> Decision[Any]:
+        run = begin(chain, original, step, iter(stretch.calls), [])
+        run.stretch, run.sync = stretch, True
         for _ in (rest if run.chain.plain else phases)(run):
             raise AssertionError("a sync dispatch suspended")
         if run.unfinished:
@@ -522,17 +514,16 @@ class _OwnTools(Tools):
             self._hooks._swap(self._hooks._by_name)
 
 
-def _raising(error: Exception, hook: Hook) -> Entry:
-    """An entry that ends as the hook just did, so that one loop deals with all endings."""
+def _again(stretch: Stretch, todo: Iterator[Call], *, said: Any = None, error: Exception | None = None) -> Stretch:
+    """What is left of a stretch, from a hook that ended this way: one loop deals with all endings."""
 
     def call(_: Step) -> Any:
-        raise error
+        if error is not None:
+            raise error
+        return said
 
-    return call, hook, False
-
-
-def _saying(said: Any, hook: Hook) -> Entry:
-    return (lambda _: said), hook, False
+    left = tuple(todo)
+    return Stretch(((call, False), *left), stretch.hooks[len(stretch.hooks) - len(left) - 1 :])
 
 
 def _duplicate(hook: Hook) -> str:

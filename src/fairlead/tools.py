@@ -97,13 +97,12 @@ _NAMES: dict[Kind, str] = {
 _PATCH_TOOLS = ("apply_patch", "ApplyPatch", "patch")
 _EDITORS = ("str_replace_editor", "str_replace_based_edit_tool", "text_editor", "text_editor_20250728", "editor",
             "developer__text_editor")  # fmt: skip
-_MCP_NAME = re.compile(r"mcp__(?P<a>.+?)__.|mcp_(?P<b>[^_]+)_.|(?P<c>[^_].*?)___.|MCP:.", re.DOTALL)
-_PATCH_PATH = re.compile(
-    r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ (?:b/)?|--- (?:a/)?)([^\t\r\n]+)", re.MULTILINE
-)
-_URL = re.compile(r"https?://[^\s\"'<>]+")
-_SHELL = re.compile(r"(?:.*/)?(?:ba|z|da|k|a|fi)?sh")
-_SHELL_FLAGS = re.compile(r"-[a-z]*c")
+# Patterns are compiled when they are first used, which most imports never do.
+_MCP_NAME = r"(?s)mcp__(?P<a>.+?)__.|mcp_(?P<b>[^_]+)_.|(?P<c>[^_].*?)___.|MCP:."
+_PATCH_PATH = r"(?m)^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ (?:b/)?|--- (?:a/)?)([^\t\r\n]+)"
+_URL = r"https?://[^\s\"'<>]+"
+_SHELL = r"(?:.*/)?(?:ba|z|da|k|a|fi)?sh"
+_SHELL_FLAGS = r"-[a-z]*c"
 
 
 _SEPARATORS = str.maketrans("", "", "_-.")
@@ -129,7 +128,7 @@ _DEFAULTS |= {_normal(name): _EDITOR_EDIT for name in _EDITORS}
 
 @lru_cache(maxsize=4096)
 def _default_spec(tool: str) -> ToolSpec:
-    if match := _MCP_NAME.match(tool):
+    if match := re.match(_MCP_NAME, tool):
         return _spec("mcp", server=match["a"] or match["b"] or match["c"])
     if found := _DEFAULTS.get(_normal(tool)):
         return found
@@ -255,7 +254,7 @@ def _texts(args: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
 
 def _url_text(args: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     """The URL; several are joined by newlines, so that none hides behind another."""
-    found = list(_texts(args, keys)) or _URL.findall(next(_texts(args, ("prompt",)), ""))
+    found = list(_texts(args, keys)) or re.findall(_URL, next(_texts(args, ("prompt",)), ""))
     return "\n".join(found) or None
 
 
@@ -280,13 +279,13 @@ def _one_command(key: str, value: Any) -> str:
 
 def _is_shell_call(argv: Sequence[str]) -> bool:
     """["bash", "-lc", "ls | wc"]: the command is the script, not the words around it."""
-    return len(argv) == 3 and bool(_SHELL.fullmatch(argv[0]) and _SHELL_FLAGS.fullmatch(argv[1]))
+    return len(argv) == 3 and bool(re.fullmatch(_SHELL, argv[0]) and re.fullmatch(_SHELL_FLAGS, argv[1]))
 
 
 def _patched(args: Mapping[str, Any], spec: ToolSpec) -> Iterator[str]:
     if spec.patch:
         for text in _texts(args, _PATCH_ARGS):
-            yield from dict.fromkeys(p.strip() for p in _PATCH_PATH.findall(text) if p.strip() != "/dev/null")
+            yield from dict.fromkeys(p.strip() for p in re.findall(_PATCH_PATH, text) if p.strip() != "/dev/null")
 
 
 def _rewritable(spec: ToolSpec, field: str, args: Mapping[str, Any]) -> str | None:

@@ -366,14 +366,14 @@ def _severity(opinion: Opinion) -> int:
     return SEVERITY[opinion.verdict.control]
 
 
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 _CUT = " [cut]"
 
 
 def clean(text: str) -> str:
     """A hook's text, safe to show: no control or bidi characters, at most 4 KiB."""
     if not text.isprintable():
-        text = _UNSAFE.sub("", text)
+        text = re.sub(_UNSAFE, "", text)
     data = text.encode()
     if len(data) <= TEXT_LIMIT:
         return text
