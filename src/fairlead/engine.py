@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Going = Generator[Any, Any, None]
 
+_SUSPENDED = -math.inf  # what a hook's clock shows once its deadline keeps the time: it is never in patience
+
 CALM = 16
 """Dispatches a chain must finish without suspending before its hooks are no longer timed one by one."""
 
@@ -79,14 +81,9 @@ class Run(msgspec.Struct):
 
     # --- how a hook ended -------------------------------------------------------------------
 
-    @property
-    def current(self) -> Hook:
-        """The hook that is running."""
-        return self.stretch.hooks[-1 - length_hint(self.todo or ())]
-
     def settle(self, said: Any, error: BaseException | None) -> bool:
         """Take in how the current hook ended. True if the loop must go on with a new `todo`."""
-        hook, deadline = self.current, self.deadline
+        hook, deadline = self.stretch.hooks[-1 - length_hint(self.todo or ())], self.deadline
         if deadline is None:
             took = monotonic() - self.clock[0]
             late = took > hook.limit
@@ -96,16 +93,16 @@ class Run(msgspec.Struct):
             late = deadline.cancels > 0 or took > hook.limit
             if deadline.task is not None and deadline.release(error):
                 self._cancel(hook, took, error)
+        if said is None and error is None and not late:
+            if hook.quarantine is not None:
+                hook.quarantine.reset()
+            self._mark("none", took)
+            return False
         if (late or isinstance(error, HookTimeout)) and hook.timeout is not None:
             return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took)
         if error is not None:
             kind: FailureKind = "quarantined" if isinstance(error, Quarantined) else "error"
             return self._fail(hook, kind, _describe(error), took)
-        if said is None:
-            if hook.quarantine is not None:
-                hook.quarantine.reset()
-            self._mark("none", took)
-            return False
         try:
             return self._take(hook, said, took)
         except MalformedVerdict as problem:
@@ -314,7 +311,7 @@ def each(chain: Chain, original: Step, step: Step, todo: Iterator[Call], cell: l
                         continue
                 elif not is_async and inspect.isawaitable(said):
                     sync = bool(cell) and cell[0].sync
-                    said = _elsewhere(said, cell[0].current) if sync else (yield from said.__await__())
+                    said = _elsewhere(said, cell[0]) if sync else (yield from said.__await__())
             except (Exception, CancelledError) as error:
                 if cell and cell[0].closing:
                     return
@@ -370,50 +367,49 @@ async def drive(run: Run, work: Callable[[Run], Going]) -> None:
 
 @types.coroutine
 def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -> Going:
-    """Go on from the first suspension, with a deadline for each hook that suspends."""
+    """Go on from the first suspension, with a deadline for each hook that suspends.
+
+    The clock of a hook starts when the hook does, not here. What the hook waits for is passed on to
+    its task; what the task sends or throws comes back here first.
+    """
+    clock = run.clock
     try:
         while True:
             deadline = run.deadline
-            if deadline is None and run.todo is not None:
-                deadline = _arm(run, run.current.timeout)
-            if deadline is not None and waiting is not None:
-                deadline.watch(waiting)
-            error = None
-            try:
-                yield waiting
-            except GeneratorExit:
-                going.close()
-                raise
-            except BaseException as thrown:
-                error = thrown
-                if deadline is not None:
-                    deadline.interrupted()
-            if waiting is None and error is None and deadline is not None and deadline.overdue():
+            error: BaseException | None = None
+            if deadline is None and run.todo is not None:  # a hook has just suspended
+                started, timeout = clock[0], run.stretch.hooks[-1 - length_hint(run.todo)].timeout
+                run.deadline = deadline = Deadline(started, None if timeout is None else started + timeout)
+                clock[0] = _SUSPENDED
+            elif waiting is None and deadline is not None and deadline.overdue():
                 error = CancelledError()
-            if error is not None:
+            if error is None:
+                if waiting is not None and deadline is not None:
+                    deadline.watch(waiting)
+                try:
+                    yield waiting
+                except GeneratorExit:
+                    going.close()
+                    raise
+                except BaseException as thrown:
+                    error = thrown
+                    if deadline is not None:
+                        deadline.interrupted()
+            if error is None:
+                for waiting in going:  # a `for`, because it ends without an exception
+                    break
+                else:
+                    return
+            else:
                 waiting = going.throw(error)
                 if deadline is not None and deadline is run.deadline and deadline.cancels >= CANCELS:
                     going = _abandon(run, work, going)
                     waiting = next(going)
-                continue
-            for waiting in going:  # a `for`, because it ends without an exception
-                break
-            else:
-                return
     except StopIteration:
         return
     finally:
         if run.deadline is not None:
             run.deadline.release(None)
-
-
-def _arm(run: Run, timeout: float | None) -> Deadline:
-    """The clock of a hook starts when the hook does, not when it first suspends."""
-    started = run.clock[0]
-    deadline = Deadline(started, None if timeout is None else started + timeout)
-    run.deadline = deadline
-    run.clock[0] = -math.inf  # no hook that has suspended takes the short way out of the loop
-    return deadline
 
 
 def _abandon(run: Run, work: Callable[[Run], Going], going: Going) -> Going:
@@ -476,12 +472,13 @@ async def _ask(run: Run) -> None:
     run.said.append((asked.hook, await seek_approval(hooks.approver, request, hooks.approval_timeout)))
 
 
-def _elsewhere(awaitable: Any, hook: Hook) -> Any:
+def _elsewhere(awaitable: Any, run: Run) -> Any:
     """A sync caller's hook returned something to await: it is awaited on the private loop."""
+    timeout = run.stretch.hooks[-1 - length_hint(run.todo or ())].timeout
 
     async def wait() -> Any:
         try:
-            async with asyncio.timeout(hook.timeout) as clock:
+            async with asyncio.timeout(timeout) as clock:
                 return await awaitable
         except TimeoutError:
             if clock.expired():

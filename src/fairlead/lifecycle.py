@@ -358,9 +358,8 @@ class Event(Generic[S]):
             for name, kind in vars(base).get("__annotations__", {}).items()
         }
         self.answer = next((name for name in ("result", "assistant") if name in self.changes), None)
-        step._containers = tuple(
-            name for name in step.__struct_fields__ if name != "state" and _may_hold(self.types[name])
-        )
+        own = (name for name in self.fields if name != "state" and _may_hold(self.types[name]))
+        step._containers = (*own, "metadata")
         step.__setattr__ = step.__delattr__ = _read_only  # type: ignore[method-assign,assignment]
 
     def __repr__(self) -> str:

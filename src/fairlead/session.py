@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 import os
 import threading
@@ -180,6 +179,8 @@ class Session:
 
     def fork(self) -> Session:
         """A copy with the same ids and a copy of the state, but none of the background tasks."""
+        import copy  # few sessions are forked
+
         twin = copy.copy(self)
         twin.state = copy.deepcopy(self.state)
         twin.errors = []

@@ -12,8 +12,10 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 T = TypeVar("T")
 
@@ -87,6 +89,8 @@ class Threads:
         try:
             inbox = self._idle.pop()
         except IndexError:
+            from queue import SimpleQueue  # few programs have blocking hooks
+
             inbox = SimpleQueue()
             threading.Thread(target=self._work, args=(inbox,), name="fairlead-hook", daemon=True).start()
         inbox.put(job)

@@ -248,7 +248,7 @@ def _texts(args: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
             for item in value:
                 if isinstance(item, str):
                     yield item
-                elif isinstance(item, Mapping):  # read_file(files=[{path: ...}])
+                elif isinstance(item, dict):  # read_file(files=[{path: ...}])
                     yield from _texts(item, keys)
 
 
@@ -260,13 +260,14 @@ def _url_text(args: Mapping[str, Any], keys: Iterable[str]) -> str | None:
 
 def _command_text(args: Mapping[str, Any], keys: Iterable[str]) -> str:
     """The command; several arguments that could be it are all shown, so that none is a decoy."""
-    return "\n".join(text for key in keys if (text := _one_command(key, args.get(key))))
+    texts = [text for key in keys if key in args and (text := _one_command(key, args[key]))]
+    return texts[0] if len(texts) == 1 else "\n".join(texts)
 
 
 def _one_command(key: str, value: Any) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, Mapping):  # run_commands(commands=[{command: rm, args: [-rf, /]}])
+    if isinstance(value, dict):  # run_commands(commands=[{command: rm, args: [-rf, /]}])
         words = [value.get("command"), *(value.get("args") or ())]
         return shlex.join(word for word in words if isinstance(word, str))
     if not isinstance(value, (list, tuple)):
