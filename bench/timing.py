@@ -67,6 +67,7 @@ async def _sample(c: Contestant, n: int) -> float:
 
 async def _calibrate(c: Contestant, budget_ms: float) -> int:
     n = 16
+    await _sample(c, 4 * n)  # what is compiled on first use is not what is measured
     while True:
         per_run = await _sample(c, n)
         if per_run * n > 1e6 or n > 200_000:  # a millisecond is enough to judge by

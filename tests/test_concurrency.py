@@ -245,6 +245,28 @@ async def test_suspending_dispatches_leave_no_deadlines_behind():
     assert sum(isinstance(thing, Deadline) for thing in gc.get_objects()) == 0
 
 
+async def test_time_outs_and_errors_leave_no_garbage_to_the_collector():
+    hooks = Hooks()
+
+    @hooks.on.before_tool(timeout=0.01, on_failure="open")
+    async def hangs(s):
+        await asyncio.Event().wait()
+
+    @hooks.on.before_tool(on_failure="open")
+    def raises(s):
+        raise RuntimeError("boom")
+
+    await hooks.dispatch(STEP)
+    gc.collect()
+    gc.disable()
+    try:
+        await hooks.dispatch(STEP)
+        await asyncio.sleep(0)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
 def test_steps_and_decisions_hold_no_reference_cycles():
     hooks = Hooks()
     hooks.add(lambda s: deny("x"), on="before_tool", name="denies")

@@ -64,10 +64,9 @@ class Deadline(msgspec.Struct, eq=False):
         self.at = monotonic() + TICK
 
     def interrupted(self) -> None:
-        """A cancellation has arrived, whoever asked for it."""
-        if self.task is None:
-            self.task = task = asyncio.current_task()
-            self.before = 0 if task is None else task.cancelling() - 1
+        """A cancellation has arrived, whoever asked for it, at a hook that had not waited for anything."""
+        self.task = task = asyncio.current_task()
+        self.before = 0 if task is None else task.cancelling() - 1
 
     def release(self, error: BaseException | None) -> bool:
         """The hook has ended, with this error. True if the caller was cancelled, not just the hook.
@@ -87,12 +86,13 @@ class Deadline(msgspec.Struct, eq=False):
 class Wheel:
     """The deadlines of one event loop: those noted since the last tick, and buckets of one tick."""
 
-    __slots__ = ("_noted", "_timer", "_when", "buckets", "loop")
+    __slots__ = ("_fired", "_noted", "_timer", "_when", "buckets", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.buckets: dict[int, set[Deadline]] = {}
         self._noted: list[Deadline] = []
+        self._fired: list[Deadline] = []  # at the last tick; who is still there is cancelled again
         self._timer: asyncio.TimerHandle | None = None
         self._when = 0.0
 
@@ -113,23 +113,29 @@ class Wheel:
     def _tick(self) -> None:
         self._timer = None
         noted, self._noted = self._noted, []
+        fired, self._fired = self._fired, []
+        for deadline in fired:
+            if not deadline.released:
+                self._fire(deadline)
         for deadline in noted:
-            self._sort(deadline)
+            if not deadline.released and deadline.at is not None:
+                bucket = deadline.bucket = int(deadline.at / TICK) + 1  # the first tick that lies wholly after it
+                self.buckets.setdefault(bucket, set()).add(deadline)
         due = int(monotonic() / TICK)  # read anew: a blocking hook may have held the loop up
         for bucket in sorted(b for b in self.buckets if b <= due):
             for deadline in self.buckets.pop(bucket):
-                deadline.fire()
-                if deadline.cancels < CANCELS:
-                    self._sort(deadline)
+                self._fire(deadline)
         for bucket in [b for b, waiting in self.buckets.items() if not waiting]:
             del self.buckets[bucket]  # all of its hooks answered in time
-        if self.buckets:
+        if self._fired:
+            self._tick_at(monotonic() + TICK)
+        elif self.buckets:
             self._tick_at(min(self.buckets) * TICK)
 
-    def _sort(self, deadline: Deadline) -> None:
-        if not deadline.released and deadline.at is not None:
-            bucket = deadline.bucket = int(deadline.at / TICK) + 1  # the first tick that lies wholly after it
-            self.buckets.setdefault(bucket, set()).add(deadline)
+    def _fire(self, deadline: Deadline) -> None:
+        deadline.fire()
+        if deadline.cancels < CANCELS:
+            self._fired.append(deadline)
 
 
 class _Local(threading.local):

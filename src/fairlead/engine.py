@@ -74,6 +74,7 @@ class Run(msgspec.Struct):
     marks: list[Mark] | None = None  # what is recorded: see `Decision.runs`
     deadline: Deadline | None = None  # of the current hook, once it has suspended
     said: list[tuple[Hook, Said]] = []
+    asked: bool = False  # somebody wants a human to decide
     barred: bool = False  # a transform denied or aborted, so the gates are not asked
     sync: bool = False
     closing: bool = False  # the current hook is being abandoned
@@ -135,6 +136,7 @@ class Run(msgspec.Struct):
             self.said.append((hook, Monitored(hook.name, verdict)))
             return False
         self.said.append((hook, Opinion(hook, verdict)))
+        self.asked = self.asked or verdict.control == "ask"
         if not transforms:
             return False
         changed, self.step = step is not self.step, step
@@ -203,7 +205,7 @@ class Run(msgspec.Struct):
     @property
     def asks(self) -> bool:
         """True while a human must decide and has not yet."""
-        winner = fold(self.verdicts) if self.said else None
+        winner = fold(self.verdicts) if self.asked else None
         return winner is not None and winner.verdict.control == "ask" and self._approval() is None
 
     def _approval(self) -> Approval | None:
@@ -373,10 +375,10 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
     its task; what the task sends or throws comes back here first.
     """
     clock = run.clock
+    error: BaseException | None = None
     try:
         while True:
-            deadline = run.deadline
-            error: BaseException | None = None
+            deadline, error = run.deadline, None
             if deadline is None and run.todo is not None:  # a hook has just suspended
                 started, timeout = clock[0], run.stretch.hooks[-1 - length_hint(run.todo)].timeout
                 run.deadline = deadline = Deadline(started, None if timeout is None else started + timeout)
@@ -393,7 +395,7 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
                     raise
                 except BaseException as thrown:
                     error = thrown
-                    if deadline is not None:
+                    if deadline is not None and deadline.task is None:
                         deadline.interrupted()
             if error is None:
                 for waiting in going:  # a `for`, because it ends without an exception
@@ -408,6 +410,7 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
     except StopIteration:
         return
     finally:
+        error = None  # its traceback holds this frame: without this they would keep each other alive
         if run.deadline is not None:
             run.deadline.release(None)
 
@@ -451,6 +454,7 @@ async def _together(run: Run) -> None:
         raise
     for part in parts:
         run.said += part.said
+        run.asked = run.asked or part.asked
         if run.marks is not None:
             run.marks += part.marks or ()
     run.said.sort(key=lambda pair: pair[0].order)  # in chain order, whoever finished first
