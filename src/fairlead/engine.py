@@ -32,7 +32,7 @@ from .verdict import ENDING, Opinion, Verdict, apply, check, clean, fold
 
 if TYPE_CHECKING:
     from .hook import Hook
-    from .registry import Table
+    from .table import Table
 
 Going = Generator[Any, Any, None]
 

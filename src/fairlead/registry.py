@@ -1,4 +1,4 @@
-"""Hooks: registering, compiling chains, swapping tables, dispatching.
+"""Hooks: registering, swapping tables, dispatching.
 
 A table is never changed. Registering builds the next one and swaps it in with one assignment, so a
 dispatch in flight, in whatever thread, finishes with the table it started with.
@@ -6,12 +6,10 @@ dispatch in flight, in whatever thread, finishes with the table it started with.
 
 from __future__ import annotations
 
-import math
 import threading
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import count
-from operator import attrgetter
 from time import monotonic
 from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
@@ -22,9 +20,10 @@ from .backlog import Backlog
 from .decision import Call, Decision, Mark, RunOutcome, Stretch, unknown_kind
 from .engine import CALM, Chain, Run, begin, drive, each, parked, phases, rest
 from .errors import RegistrationError, UnknownName, closest
-from .hook import PHASES, Hook, OneOrMore, Options
+from .hook import Hook, OneOrMore, Options
 from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named
 from .session import About, Session
+from .table import Table
 from .threads import portal
 from .tools import Tools
 from .verdict import Verdict, ask, deny
@@ -34,149 +33,7 @@ Says = Verdict | Mapping[str, Any] | None
 R = TypeVar("R", bound=Says | Awaitable[Says])
 F = TypeVar("F", bound=Callable[..., Any])
 
-CACHE_LIMIT = 4096
 UnknownTool = Literal["proceed", "ask", "deny"]
-
-
-Find = Callable[[Any], tuple[Any, Chain | None]]
-Plan = tuple[Find | None, Chain | None]
-"""How to find the chain for a step: it is the same for all steps of the class, or a function tells."""
-
-
-class Table:
-    """The registered hooks at one moment, and a plan for each class of step that was dispatched."""
-
-    __slots__ = ("_cached", "hooks", "plans", "registered")
-
-    def __init__(self, hooks: Hooks, registered: tuple[Hook, ...]) -> None:
-        self.hooks = hooks
-        self.registered = registered
-        self.plans: dict[type[Step], Plan] = {}
-        self._cached: list[dict[Any, Chain | None]] = []
-
-    def plan(self, kind: type[Step]) -> Plan:
-        """Where no hook of the event filters there is one chain; otherwise one per key is compiled.
-
-        The key is made of just those parts of a step that some hook filters on.
-        """
-        event = _EVENT_OF_STEP.get(kind)
-        if event is None:
-            raise TypeError(f"dispatch takes a step such as BeforeTool(...), not a {kind.__name__}")
-        hooks = [hook for hook in self.registered if event.name in hook.events]
-        own = bool(self.hooks.tools) and event.about_tool
-        key = _key_for(hooks, event)
-        plan: Plan = (None, self._compile(event, hooks))
-        if own or key is not None:
-            plan = (self._finder(event, _Index(hooks), key or _no_key, own), None)
-        self.plans[kind] = plan
-        return plan
-
-    def chain_for(self, step: Step) -> Chain | None:
-        """The chain that applies to this step, if any hook does."""
-        find, chain = self.plans.get(type(step)) or self.plan(type(step))
-        return chain if find is None else find(step)[1]
-
-    def _finder(self, event: Event[Any], index: _Index, key: Callable[[Any], Any], own: bool) -> Find:
-        chains: dict[Any, Chain | None] = {}
-        self._cached.append(chains)
-
-        def find(step: Any) -> tuple[Any, Chain | None]:
-            if own:
-                step = self.hooks.classified(step)
-            at = key(step)
-            try:
-                return step, chains[at]
-            except KeyError:
-                if sum(map(len, self._cached)) >= CACHE_LIMIT:
-                    self._forget()
-                matching = [hook for hook in index.candidates(step) if hook.matches(step)]
-                chain = chains[at] = self._compile(event, matching)
-                return step, chain
-
-        return find
-
-    def _forget(self) -> None:
-        for chains in self._cached:
-            chains.clear()
-
-    def _compile(self, event: Event[Any], hooks: Iterable[Hook]) -> Chain | None:
-        """The chain of these hooks; None if there is nothing to run and nothing to record."""
-        ordered = sorted(hooks, key=attrgetter("order"))
-        if not ordered and self.hooks.journal is None:
-            return None
-        waiting = [hook for hook in ordered if not hook.detached]
-        transforms, gates, observers = ([h for h in waiting if h.phase == phase] for phase in PHASES)
-        group = [hook for hook in gates if hook.is_async]
-        if len(group) > 1:
-            gates = [hook for hook in gates if not hook.is_async]
-        else:
-            group = []  # a lone one runs like any other
-        plain = len(transforms) + len(gates) == len(ordered)
-        guarded = any(hook.quarantine is not None for hook in waiting)
-        has_async = any(hook.is_async for hook in waiting)
-        record = self.hooks.record
-        return Chain(
-            table=self,
-            event=event,
-            stretch=_stretch([*transforms, *gates]),
-            gates=_stretch(gates),
-            group=_stretch(group),
-            observers=_stretch(observers),
-            detached=tuple(hook for hook in ordered if hook.detached),
-            plain=plain,
-            inline=plain and not has_async and not record and not guarded,
-            has_async=has_async,
-            record=record,
-            journal=self.hooks.journal,
-            patience=-1.0 if guarded else min((hook.limit for hook in waiting), default=math.inf),
-            always_timed=record or guarded or not plain,
-        )
-
-
-def _stretch(hooks: list[Hook]) -> Stretch:
-    return Stretch(tuple((hook.call, hook.is_async) for hook in hooks), tuple(hooks))
-
-
-class _Index:
-    """An event's hooks, those for exact tools by tool, so that nothing is scanned in vain."""
-
-    def __init__(self, hooks: list[Hook]) -> None:
-        self._by_tool: dict[str, list[Hook]] = {}
-        self._others: list[Hook] = []
-        for hook in hooks:
-            exact = hook.exact_tools
-            for tool in dict.fromkeys(exact or ()):
-                self._by_tool.setdefault(tool, []).append(hook)
-            if exact is None:
-                self._others.append(hook)
-
-    def candidates(self, step: Step) -> list[Hook]:
-        return [*self._by_tool.get(getattr(step, "tool", ""), ()), *self._others]
-
-
-def _key_for(hooks: list[Hook], event: Event[Any]) -> Callable[[Step], Any] | None:
-    parts = [part for part in ("tool", "kind", "safety", "outcome", "host", "agent") if _filters(hooks, part)]
-    if not parts:
-        return None
-    if not event.about_tool:
-        parts = [part for part in parts if part in ("host", "agent")]
-    if "outcome" in parts and "outcome" not in event.fields:
-        parts.remove("outcome")
-    if "agent" not in parts:
-        return attrgetter(*parts) if parts else _no_key
-    others = attrgetter("host", *(part for part in parts if part not in ("agent", "host")))
-    return lambda step: (step.agent and step.agent.name, others(step))
-
-
-def _filters(hooks: list[Hook], part: str) -> bool:
-    return any(getattr(hook, part) is not None for hook in hooks)
-
-
-def _no_key(step: Step) -> None:
-    """All filters are on parts that this event's steps do not have: one chain for all of them."""
-
-
-_EVENT_OF_STEP: dict[type[Step], Event[Any]] = {event.step: event for event in EVENTS.values()}
 
 
 class Decorate(Generic[S]):
