@@ -69,12 +69,16 @@ class Monitored(msgspec.Struct, frozen=True):
 
 
 class HookRun(NamedTuple):
-    """One start of one hook, and its one end. `duration` is in seconds."""
+    """One start of one hook, and its one end. `duration` is in seconds.
+
+    `details` is what its runner saw: the exit code and the stderr of a command, say.
+    """
 
     hook: str
     phase: Phase
     outcome: RunOutcome
     duration: float
+    details: dict[str, Any] | None = None
 
 
 Call = tuple[Callable[..., Any], bool]
@@ -88,7 +92,7 @@ class Stretch(msgspec.Struct, frozen=True):
     hooks: tuple[Hook, ...] = ()
 
 
-Mark = float | tuple[RunOutcome, float] | Stretch
+Mark = float | tuple[RunOutcome, float, dict[str, Any] | None] | Stretch
 """What recording writes down: which hooks are to run, then how each of them ended, as far as they got."""
 
 

@@ -25,16 +25,17 @@ from msgspec.structs import replace
 from .approvals import Approval, ApprovalRequest, seek_approval
 from .deadlines import CANCELS, TICK, Deadline
 from .decision import Call, Decision, Failure, FailureKind, Mark, Monitored, RunOutcome, Said, Stretch
-from .errors import HookTimeout, MalformedVerdict, Quarantined
+from .errors import FairleadError, HookTimeout, MalformedVerdict, Quarantined
+from .hook import Hook, Ran
 from .lifecycle import Control, Event, Step
 from .threads import portal
 from .verdict import ENDING, Opinion, Verdict, apply, check, clean, fold
 
 if TYPE_CHECKING:
-    from .hook import Hook
     from .table import Table
 
 Going = Generator[Any, Any, None]
+Details = dict[str, Any] | None
 
 _SUSPENDED = -math.inf  # what a hook's clock shows once its deadline keeps the time: it is never in patience
 
@@ -94,22 +95,25 @@ class Run(msgspec.Struct):
             late = deadline.cancels > 0 or took > hook.limit
             if deadline.task is not None and deadline.release(error):
                 self._cancel(hook, took, error)
+        details: Details = None
+        if isinstance(said, Ran):
+            said, details = said.said, said.details
         if said is None and error is None and not late:
             if hook.quarantine is not None:
                 hook.quarantine.reset()
-            self._mark("none", took)
+            self._mark("none", took, details)
             return False
         if (late or isinstance(error, HookTimeout)) and hook.timeout is not None:
-            return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took)
+            return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took, details)
         if error is not None:
-            kind: FailureKind = "quarantined" if isinstance(error, Quarantined) else "error"
-            return self._fail(hook, kind, _describe(error), took)
+            kind = _FAILURES.get(type(error), "error")
+            return self._fail(hook, kind, _describe(error), took, getattr(error, "details", None))
         try:
-            return self._take(hook, said, took)
+            return self._take(hook, said, took, details)
         except MalformedVerdict as problem:
-            return self._fail(hook, "malformed", str(problem), took)
+            return self._fail(hook, "malformed", str(problem), took, details)
         except Exception as problem:  # from a mapping, a value or a field of somebody else's making
-            return self._fail(hook, "malformed", _describe(problem), took)
+            return self._fail(hook, "malformed", _describe(problem), took, details)
 
     def _cancel(self, hook: Hook, took: float, error: BaseException | None) -> NoReturn:
         """The caller was cancelled. That goes on, even where the hook swallowed it."""
@@ -118,18 +122,18 @@ class Run(msgspec.Struct):
             hook.quarantine.cancelled()
         raise error if isinstance(error, CancelledError) else CancelledError
 
-    def _mark(self, outcome: RunOutcome, took: float) -> None:
+    def _mark(self, outcome: RunOutcome, took: float, details: Details = None) -> None:
         if self.marks is not None:
-            self.marks.append((outcome, took))
+            self.marks.append((outcome, took, details))
 
-    def _take(self, hook: Hook, said: Any, took: float) -> bool:
+    def _take(self, hook: Hook, said: Any, took: float, details: Details) -> bool:
         """A verdict: check it, apply it whole or not at all, remember it."""
         if hook.phase == "observe":
             raise MalformedVerdict("verdict", "an observer only watches; use phase='gate' or 'transform'")
         chain, transforms = self.chain, hook.phase == "transform"
         verdict = check(said, self.step, chain.event, may_change=transforms, may_loosen=hook.layer != "project")
         step = apply(self.step, verdict.changes, chain.table.hooks.tools)
-        self._mark("verdict", took)
+        self._mark("verdict", took, details)
         if hook.quarantine is not None:
             hook.quarantine.reset()
         if not self._enforced(hook):
@@ -145,9 +149,9 @@ class Run(msgspec.Struct):
             return self._end_transforms(verdict.control)
         return moved
 
-    def _fail(self, hook: Hook, kind: FailureKind, error: str, took: float) -> bool:
+    def _fail(self, hook: Hook, kind: FailureKind, error: str, took: float, details: Details) -> bool:
         """A failure: what comes of it is the hook's policy, never an accident."""
-        self._mark(kind, took)
+        self._mark(kind, took, details)
         if hook.quarantine is not None and kind != "quarantined":
             hook.quarantine.failed()
         policy = None if hook.phase == "observe" else hook.on_failure
@@ -254,6 +258,7 @@ class Run(msgspec.Struct):
 
 
 _NOTHING = Stretch()
+_FAILURES: dict[type, FailureKind] = {Quarantined: "quarantined", MalformedVerdict: "malformed"}
 
 
 def begin(chain: Chain, original: Step, step: Step, todo: Iterator[Call], cell: list[Run]) -> Run:
@@ -282,6 +287,8 @@ def _describe(error: BaseException) -> str:
         text = str(error)
     except Exception:
         text = "(an error that cannot be shown)"
+    if isinstance(error, FairleadError):
+        return text  # which says it all
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

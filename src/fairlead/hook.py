@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection
 from time import monotonic
 from typing import Any, Literal, TypedDict, get_args
 
+import msgspec
+
 from .errors import Quarantined, RegistrationError, UnknownName
 from .glob import compile_glob, is_exact
 from .lifecycle import EVENTS, OUTCOMES, Step, iter_events
@@ -59,6 +61,13 @@ class Options(TypedDict, total=False):
     detached: bool
     enforce: bool
     quarantine: tuple[int, float] | None
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """What a runner returns: the verdict, and what it saw on the way, for the record."""
+
+    said: Any
+    details: dict[str, Any]
 
 
 class Quarantine:

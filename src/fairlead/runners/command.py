@@ -1,0 +1,129 @@
+"""The command runner: a program is started for each step, reads the envelope, and answers.
+
+Exit 0 with nothing on stdout is no opinion, exit 0 with JSON is a verdict, exit 2 is a veto with
+stderr as its reason; anything else is a failure. `exits` and `output` say otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from asyncio import CancelledError
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from ..errors import FairleadError, MalformedVerdict, UnknownName
+from ..hook import Ran
+from ..lifecycle import CONTROLS, EVENTS, Step
+from ..threads import threads
+from ..verdict import clean, read_verdict
+from ..wire import encode_step
+from .process import Finished, Process
+from .surroundings import MissingProgram, Surroundings, resolve_program, surroundings
+
+Output = Literal["verdict", "context", "ignore"]
+OUTPUTS: tuple[str, ...] = get_args(Output)
+EXITS: dict[int, str] = {0: "proceed", 2: "veto"}
+
+# Programs whose first plain argument is the script they run.
+_INTERPRETERS = ("bash", "dash", "sh", "zsh", "bun", "deno", "lua", "node", "perl", "php", "python", "Rscript", "ruby")
+
+
+class CommandFailed(FairleadError):
+    """A command ended in a way that means nothing. `details` are for the record."""
+
+    def __init__(self, problem: str, details: dict[str, Any]) -> None:
+        super().__init__(problem)
+        self.details = details
+
+
+class Command:
+    """A hook that is a program. Called with a step; time-outs are the engine's."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        around: Surroundings | None = None,
+        exits: Mapping[int, str] | None = None,
+        output: Output = "verdict",
+        workspace: str | Path | None = None,
+    ) -> None:
+        if not argv or not all(isinstance(word, str) and "\0" not in word for word in argv):
+            raise MissingProgram(f"a command is a list of words, the program first, not {argv!r}")
+        if output not in OUTPUTS:
+            raise UnknownName("output", output, OUTPUTS)
+        for control in (exits or {}).values():
+            if control != "veto" and control not in CONTROLS:
+                raise UnknownName("control", control, (*CONTROLS, "veto"), " for an exit code")
+        self.around = around or surroundings()
+        self.argv = [resolve_program(argv[0], self.around, workspace), *argv[1:]]
+        self.exits = {**EXITS, **(exits or {})}
+        self.output = output
+        self._needed = [self.argv[0], *_scripts(self.argv, self.around.cwd)]
+
+    @classmethod
+    def shell(cls, line: str, **options: Any) -> Command:
+        """A command line for /bin/sh: only where somebody asked for a shell."""
+        return cls(["/bin/sh", "-c", line], **options)
+
+    def __repr__(self) -> str:
+        return f"<command {shlex.join(self.argv)}>"
+
+    async def __call__(self, step: Step) -> Ran:
+        for path in self._needed:
+            if not os.path.exists(path):
+                raise MissingProgram(f"{path} is gone; put it back or remove the hook")
+        process = Process(self.argv, self.around.cwd, self.around.for_step(step))
+        try:
+            finished = await threads.run(process.run, encode_step(step))
+        except CancelledError:
+            process.kill()
+            raise
+        return self._read(finished, step)
+
+    def _read(self, finished: Finished, step: Step) -> Ran:
+        stderr = clean(finished.stderr.decode(errors="replace").strip())
+        details: dict[str, Any] = {"exit": finished.exit, "stderr": stderr}
+        control = self.exits.get(finished.exit)
+        if control is None:
+            raise CommandFailed(_ending(finished.exit, stderr), details)
+        if control != "proceed":
+            details["veto by exit code"] = True
+            said = {"control": control, "reason": stderr or None, "additional_context": self._context(finished)}
+            return Ran(said, details)
+        if self.output == "context":
+            context = self._context(finished)
+            return Ran({"additional_context": context} if context else None, details)
+        if self.output == "ignore" or not finished.stdout.strip():
+            return Ran(None, details)
+        try:
+            return Ran(read_verdict(finished.stdout, EVENTS[step.event]), details)
+        except MalformedVerdict as problem:
+            problem.details = details  # type: ignore[attr-defined]
+            raise
+
+    def _context(self, finished: Finished) -> list[str] | None:
+        text = finished.stdout.decode(errors="replace").strip() if self.output == "context" else ""
+        return [text] if text else None
+
+
+def _scripts(argv: Sequence[str], cwd: str) -> list[str]:
+    """The script that an interpreter is to run. It must be there: a missing one looks like exit 2."""
+    if not os.path.basename(argv[0]).startswith(_INTERPRETERS):
+        return []
+    for word in argv[1:]:
+        if word in ("-c", "-m", "-e", "-"):
+            return []
+        if not word.startswith("-"):
+            script = os.path.join(cwd, word)
+            if not os.path.isfile(script):
+                raise MissingProgram(f"script {word!r} is not in {cwd}")
+            return [script]
+    return []
+
+
+def _ending(code: int, stderr: str) -> str:
+    how = f"killed by signal {-code}" if code < 0 else f"exit {code} means nothing; map it with exit = {{{code} = ...}}"
+    return f"{how}{f': {stderr}' if stderr else ''}"

@@ -1,0 +1,80 @@
+"""What a hook's process gets to see: its environment, its working directory, its program.
+
+A process that judges an agent must not be steered by it: nothing is looked up in the agent's
+workspace, and no variable passes that could change what a program loads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import which
+
+import msgspec
+
+from ..errors import FairleadError
+from ..lifecycle import Step
+
+PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
+"""Variables that every hook gets. Others are named by the hook's `env`."""
+
+
+class MissingProgram(FairleadError):
+    """The program of a hook is not there, so that there is nothing to run."""
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """Where and with what a hook's process runs. Worked out once, when the hook is loaded."""
+
+    cwd: str
+    env: dict[str, str]
+
+    def for_step(self, step: Step) -> dict[str, str]:
+        """The environment for one step."""
+        told = {
+            "FAIRLEAD_EVENT": step.event,
+            "FAIRLEAD_SESSION_ID": step.session_id,
+            "FAIRLEAD_TOOL": getattr(step, "tool", None),
+            "FAIRLEAD_CWD": step.cwd,
+        }
+        return self.env | {name: value for name, value in told.items() if value and "\0" not in value}
+
+
+def surroundings(
+    cwd: str | Path | None = None,
+    *,
+    env: tuple[str, ...] = (),
+    source: Mapping[str, str] | None = None,
+) -> Surroundings:
+    """Surroundings from the current environment: the usual variables, and those that `env` names.
+
+    Whatever steers a loader or an interpreter (LD_*, DYLD_*, PYTHON*, NODE_OPTIONS, BASH_ENV, GIT_*)
+    passes only if it is named.
+    """
+    source = os.environ if source is None else source
+    passed = {name: value for name in (*PASSED, *env) if (value := source.get(name)) is not None}
+    passed |= {name: value for name, value in source.items() if name.startswith("LC_")}
+    passed.setdefault("PYTHONSAFEPATH", "1")
+    return Surroundings(str(Path(cwd or Path.home()).absolute()), passed)
+
+
+def resolve_program(program: str, around: Surroundings, workspace: str | Path | None = None) -> str:
+    """The absolute path of a program. It is never found inside the workspace."""
+    if os.sep in program:
+        found = str((Path(around.cwd) / program).absolute())
+    else:
+        path = os.pathsep.join(p for p in around.env.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(p))
+        found = which(program, path=path) or ""
+    if not found or not os.access(found, os.X_OK) or os.path.isdir(found):
+        raise MissingProgram(f"program {program!r} is not there or cannot be run; name one that is, by its full path")
+    if workspace is not None and _inside(found, workspace):
+        raise MissingProgram(
+            f"program {program!r} lies in the agent's workspace ({found}), where the agent can change it"
+        )
+    return found
+
+
+def _inside(path: str, folder: str | Path) -> bool:
+    real, root = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath([real, root]) == root
