@@ -131,6 +131,21 @@ async def test_a_script_that_goes_away_later_is_a_failure_not_a_veto(tmp_path: P
     assert (decision.cause, "is gone" in decision.reason) == ("failure", True)
 
 
+def _running(pid: str) -> bool:
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())  # empty for one that is dead but not yet buried
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def gone(*pids: str) -> None:
+    """Wait until none of these processes runs any more, five seconds at most."""
+    until = monotonic() + 5
+    while any(map(_running, pids)):
+        assert monotonic() < until, "still running"
+        await asyncio.sleep(0.01)
+
+
 # --- never a deadlock, nothing left behind ---------------------------------------------------------
 
 BIG = step("before_tool", args={"command": "x" * 10_000_000})
@@ -158,13 +173,7 @@ async def test_a_time_out_kills_the_whole_process_group(tmp_path: Path):
     line = f"sleep 60 & echo $! > {pids}; echo $$ >> {pids}; wait"
     decision = await decide(line, timeout=0.3)
     assert decision.failures[0].kind == "timeout"
-    until = monotonic() + 5
-    while any(
-        Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes()
-        for pid in pids.read_text().split()
-    ):
-        assert monotonic() < until
-        await asyncio.sleep(0.01)
+    await gone(*pids.read_text().split())
 
 
 async def test_a_background_grandchild_that_holds_the_pipes_does_not_hold_the_hook():
@@ -182,10 +191,7 @@ async def test_cancelling_the_caller_kills_the_command(tmp_path: Path):
         await asyncio.sleep(0.01)
     task.cancel()
     await asyncio.wait([task])
-    until = monotonic() + 5
-    while Path(f"/proc/{started.read_text().strip()}/cmdline").exists():
-        assert monotonic() < until
-        await asyncio.sleep(0.01)
+    await gone(started.read_text().strip())
     assert task.cancelled()
 
 
