@@ -345,8 +345,12 @@ class Hooks:
         return self._backlog.dropped
 
     async def aclose(self, timeout: float = 5.0) -> None:
-        """Wait until the detached observers are done, `timeout` seconds at most."""
+        """Wait until the detached observers are done, `timeout` seconds at most, and stop the workers."""
         await self._backlog.drain(timeout)
+        for hook in self:
+            close = getattr(hook.fn, "aclose", None)
+            if close is not None:
+                await close()
 
     async def __aenter__(self) -> Self:
         return self

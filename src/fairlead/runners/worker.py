@@ -1,0 +1,293 @@
+"""The worker runner: one long-lived process answers many steps, one JSON line each.
+
+In goes `{"id": 7, "step": {...}}`, out comes `{"id": 7, "verdict": {...}}` (null is no opinion) or
+`{"id": 7, "error": "..."}`, in any order. The process is started on first use and again when it has
+died, with a pause that grows. Each event loop has a process of its own, so nothing crosses threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from ..errors import FairleadError
+from ..lifecycle import EVENTS, Step
+from ..threads import threads
+from ..verdict import clean, read_verdict
+from ..wire import encode_step
+from .process import OUTPUT_LIMIT
+from .surroundings import MissingProgram, Surroundings, resolve_program, surroundings
+
+PAUSES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds to wait before a worker that keeps dying is started again."""
+
+_CHUNK = 1 << 16
+
+
+class WorkerFailed(FairleadError):
+    """A worker died, spoke out of turn, or said that it could not answer."""
+
+
+class _Answer(msgspec.Struct):
+    id: int
+    verdict: msgspec.Raw = msgspec.Raw(b"null")
+    error: str | None = None
+
+
+_read_answer = msgspec.json.Decoder(_Answer).decode
+
+
+class Worker:
+    """A hook that is a long-lived process. Called with a step; `aclose` lets it finish and ends it."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        around: Surroundings | None = None,
+        timeout: float | None = 5.0,
+        workspace: str | Path | None = None,
+    ) -> None:
+        if not argv or not all(isinstance(word, str) and "\0" not in word for word in argv):
+            raise MissingProgram(f"a worker is a list of words, the program first, not {argv!r}")
+        self.around = around or surroundings()
+        self.argv = [resolve_program(argv[0], self.around, workspace), *argv[1:]]
+        self.timeout = timeout
+        self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
+
+    def __repr__(self) -> str:
+        return f"<worker {shlex.join(self.argv)}>"
+
+    async def __call__(self, step: Step) -> Any:
+        loop = asyncio.get_running_loop()
+        line = self._lines.get(loop)
+        if line is None:
+            self._lines = {known: line for known, line in self._lines.items() if not known.is_closed()}
+            line = self._lines[loop] = _Line(self)
+        raw = await line.ask(step)
+        return None if raw == b"null" else read_verdict(raw, EVENTS[step.event])
+
+    async def aclose(self, timeout: float = 2.0) -> None:
+        """Close its stdin, wait for it to end, and kill it if it does not."""
+        line = self._lines.pop(asyncio.get_running_loop(), None)
+        if line is not None:
+            await line.close(timeout)
+
+
+class _Line:
+    """The connection of one loop to its process."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._loop = asyncio.get_running_loop()
+        self._process: _Child | None = None
+        self._starting = asyncio.Lock()
+        self._deaths = 0
+        self._died_at = 0.0
+        self._ids = count(1)
+
+    async def ask(self, step: Step) -> bytes:
+        started = monotonic()
+        child = self._process
+        if child is None or child.dead:
+            child = await self._start()
+        number = next(self._ids)
+        try:
+            raw = await child.ask(number, step)
+        except asyncio.CancelledError:
+            limit = self._worker.timeout
+            if limit is not None and monotonic() - started >= limit:
+                child.fail(WorkerFailed(f"the worker was stuck for {limit:g} s and was killed"))
+            raise
+        self._deaths = 0
+        return raw
+
+    async def _start(self) -> _Child:
+        async with self._starting:
+            if self._process is not None and not self._process.dead:
+                return self._process
+            if self._process is not None:
+                self._deaths = min(self._deaths + 1, len(PAUSES) - 1)
+                pause = PAUSES[self._deaths] - (monotonic() - self._process.died_at)
+                if pause > 0:
+                    await asyncio.sleep(pause)
+            around = self._worker.around
+            process = await threads.run(_spawn, self._worker.argv, around.cwd, around.env)
+            self._process = _Child(process, self._loop)
+            return self._process
+
+    async def close(self, timeout: float) -> None:
+        if self._process is not None:
+            await self._process.close(timeout)
+
+
+def _spawn(argv: list[str], cwd: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(  # noqa: S603 (argv, no shell, from a trusted source)
+        argv, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True, bufsize=0,
+    )  # fmt: skip
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
+    return process
+
+
+class _Child:
+    """One life of the process: who waits for what, and the bytes in between."""
+
+    def __init__(self, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
+        self._process = process
+        self._loop = loop
+        self._in, self._out, self._err = (
+            pipe.fileno() for pipe in (process.stdin, process.stdout, process.stderr) if pipe is not None
+        )
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._given_up: set[int] = set()
+        self._unsent = bytearray()
+        self._heard = bytearray()
+        self._stderr = bytearray()
+        self.dead = False
+        self.died_at = 0.0
+        loop.add_reader(self._out, self._on_stdout)
+        loop.add_reader(self._err, self._on_stderr)
+
+    async def ask(self, number: int, step: Step) -> bytes:
+        answered: asyncio.Future[bytes] = self._loop.create_future()
+        self._waiting[number] = answered
+        self._send(b'{"id":%d,"step":%b}\n' % (number, encode_step(step)))
+        try:
+            return await answered
+        except asyncio.CancelledError:
+            if self._waiting.pop(number, None) is not None:
+                self._given_up.add(number)
+            raise
+
+    # --- writing ----------------------------------------------------------------------------
+
+    def _send(self, data: bytes) -> None:
+        if not self._unsent:
+            try:
+                data = data[os.write(self._in, data) :]
+            except BlockingIOError:
+                pass
+            except OSError:
+                return  # it is dying; its end of stdout tells
+            if data:
+                self._loop.add_writer(self._in, self._on_writable)
+        self._unsent += data
+
+    def _on_writable(self) -> None:
+        try:
+            del self._unsent[: os.write(self._in, self._unsent[:_CHUNK])]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._unsent.clear()
+        if not self._unsent:
+            self._loop.remove_writer(self._in)
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def _on_stdout(self) -> None:
+        try:
+            data = os.read(self._out, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.fail(WorkerFailed(f"the worker died{self._last_words()}"))
+            return
+        self._heard += data
+        *lines, rest = self._heard.split(b"\n")
+        self._heard = bytearray(rest)
+        for line in lines:
+            if line.strip() and not self.dead:
+                self._answer(bytes(line))
+        if len(self._heard) > OUTPUT_LIMIT:
+            self.fail(WorkerFailed(f"the worker wrote a line of more than {OUTPUT_LIMIT >> 20} MiB"))
+
+    def _answer(self, line: bytes) -> None:
+        try:
+            answer = _read_answer(line)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            quoted = clean(line[:200].decode(errors="replace"))
+            self.fail(WorkerFailed(f"the worker wrote something that is no answer to its stdout: {quoted!r}"))
+            return
+        future = self._waiting.pop(answer.id, None)
+        if future is None:
+            if answer.id in self._given_up:  # too late, and nobody waits
+                self._given_up.discard(answer.id)
+            else:
+                self.fail(WorkerFailed(f"the worker answered step {answer.id}, which nobody asked about"))
+        elif not future.done():
+            if answer.error is not None:
+                future.set_exception(WorkerFailed(f"the worker could not answer: {clean(answer.error)}"))
+            else:
+                future.set_result(bytes(answer.verdict))
+
+    def _on_stderr(self) -> None:
+        try:
+            data = os.read(self._err, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._loop.remove_reader(self._err)
+        self._stderr += data
+        del self._stderr[:-4096]
+
+    def _last_words(self) -> str:
+        with contextlib.suppress(OSError):
+            self._stderr += os.read(self._err, _CHUNK)
+        text = clean(self._stderr[-1000:].decode(errors="replace").strip())
+        return f"; it last said: {text}" if text else ""
+
+    # --- ending -----------------------------------------------------------------------------
+
+    def fail(self, error: WorkerFailed) -> None:
+        """This life is over: whoever waits is told, and the process is gone with all it started."""
+        if self.dead:
+            return
+        self.dead, self.died_at = True, monotonic()
+        for fd in (self._out, self._err):
+            self._loop.remove_reader(fd)
+        self._loop.remove_writer(self._in)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            if not future.done():
+                future.set_exception(error)
+        self._bury()
+
+    def _bury(self) -> None:
+        self._process.wait()  # it was killed, so this is at once
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    async def close(self, timeout: float) -> None:
+        """Let what is in flight finish, close stdin, and wait for the end."""
+        if self.dead:
+            return
+        until = monotonic() + timeout
+        if self._waiting:
+            await asyncio.wait(list(self._waiting.values()), timeout=timeout)
+        if not self.dead and self._process.stdin is not None:
+            self._loop.remove_writer(self._in)
+            self._process.stdin.close()
+        while not self.dead and self._process.poll() is None and monotonic() < until:
+            await asyncio.sleep(0.01)
+        self.fail(WorkerFailed("the worker was stopped"))

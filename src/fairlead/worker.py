@@ -1,0 +1,114 @@
+"""Write a worker in Python, with the same decorators as anywhere.
+
+    from fairlead import deny
+    from fairlead.worker import Worker
+
+    worker = Worker()
+
+    @worker.on.before_tool(kind="shell")
+    def no_sudo(step):
+        if step.target.command.startswith("sudo"):
+            return deny("sudo is not available here")
+
+    worker.run()
+
+It reads steps from stdin and writes verdicts to stdout, one JSON line each, many at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+import msgspec
+
+from .decision import Decision
+from .registry import Hooks
+from .wire import decode_step
+
+_CHUNK = 1 << 16
+
+
+class _Question(msgspec.Struct):
+    id: int
+    step: msgspec.Raw
+
+
+class Worker:
+    """Hooks that live in a process of their own."""
+
+    def __init__(self) -> None:
+        self.hooks = Hooks()
+        self.on = self.hooks.on
+        self.add = self.hooks.add
+
+    def run(self) -> None:
+        """Answer until stdin ends. What hooks print goes to stderr: stdout belongs to the protocol."""
+        out = os.dup(1)
+        os.dup2(2, 1)
+        sys.stdout = sys.stderr
+        asyncio.run(self._serve(0, out))
+
+    async def _serve(self, source: int, out: int) -> None:
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        tasks: set[asyncio.Task[None]] = set()
+        pending = b""
+
+        def read() -> None:
+            nonlocal pending
+            data = os.read(source, _CHUNK)
+            if not data:
+                loop.remove_reader(source)
+                ended.set_result(None)
+            *lines, pending = (pending + data).split(b"\n")
+            for line in lines:
+                if line.strip():
+                    task = loop.create_task(self._answer(line, out))
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
+
+        loop.add_reader(source, read)
+        await ended
+        if tasks:
+            await asyncio.wait(tasks)
+        await self.hooks.aclose()
+
+    async def _answer(self, line: bytes, out: int) -> None:
+        question = msgspec.json.decode(line, type=_Question)
+        try:
+            decision = await self.hooks.dispatch(decode_step(bytes(question.step)))
+            said = {"error": decision.reason} if decision.cause == "failure" else {"verdict": verdict_of(decision)}
+            answer = msgspec.json.encode({"id": question.id, **said})
+        except Exception as error:  # whoever asked is waiting, and decides what a failure means
+            answer = msgspec.json.encode({"id": question.id, "error": f"{type(error).__name__}: {error}"})
+        _write(out, answer + b"\n")
+
+
+def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:
+    """A decision as one verdict, for whoever folds it with others. None is no opinion."""
+    verdict: dict[str, Any] = {}
+    if decision.control != "proceed":
+        verdict["control"] = decision.control
+        verdict["reason"] = decision.reason
+    if decision.stop_reason is not None:
+        verdict["stop_reason"] = decision.stop_reason
+    if decision.context and decision.control != "extend":
+        verdict["additional_context"] = [str(text) for text in decision.context]
+    given = [text for opinion in decision.opinions for text in opinion.verdict.warnings]
+    if given:
+        verdict["warnings"] = given
+    if decision.metadata:
+        verdict["metadata"] = decision.metadata
+    derived = ("kind", "target", "safety")
+    verdict |= {name: getattr(decision.step, name) for name in decision.changed if name not in derived}
+    return verdict or None
+
+
+def _write(out: int, data: bytes) -> None:
+    """All of it at once: answers of steps in flight must not mix."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(out, view) :]
