@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import signal
 import sys
 from pathlib import Path
@@ -44,25 +45,14 @@ async def judge(step):
 worker.run()
 """
 
-NODE = """
-const lines = require("readline").createInterface({ input: process.stdin });
-lines.on("line", (line) => {
-  const { id, step } = JSON.parse(line);
-  const sudo = step.event === "before_tool" && step.target.command.startsWith("sudo");
-  const verdict = sudo ? { control: "deny", reason: "no sudo" } : null;
-  process.stdout.write(JSON.stringify({ id, verdict }) + "\\n");
-});
-"""
+DOCS = (Path(__file__).parents[2] / "docs" / "runners.md").read_text()
 
-SHELL = """
-while IFS= read -r line; do
-  id=$(printf '%s' "$line" | sed 's/^{"id":\\([0-9]*\\),.*/\\1/')
-  case "$line" in
-    *'"command":"sudo'*) printf '{"id":%s,"verdict":{"control":"deny","reason":"no sudo"}}\\n' "$id" ;;
-    *) printf '{"id":%s,"verdict":null}\\n' "$id" ;;
-  esac
-done
-"""
+
+def documented(language: str) -> str:
+    """The worker that the docs show in this language."""
+    match = re.search(rf"^```{language}\n(.*?)^```", DOCS, re.MULTILINE | re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 def bash(command: str):
@@ -167,10 +157,10 @@ def test_a_missing_program_is_found_when_the_worker_is_made():
         Worker(["no-such-program"])
 
 
-@pytest.mark.parametrize(("source", "program"), [(NODE, "node"), (SHELL, "/bin/sh")], ids=["node", "shell"])
-async def test_a_worker_in_another_language(tmp_path: Path, source: str, program: str):
+@pytest.mark.parametrize(("language", "program"), [("js", "node"), ("sh", "/bin/sh")])
+async def test_the_worker_that_the_docs_show_in_another_language_works(tmp_path: Path, language: str, program: str):
     try:
-        runner = worker(tmp_path, source, program)
+        runner = worker(tmp_path, documented(language), program)
     except MissingProgram:
         pytest.skip(f"{program} is not installed")
     async with hooked(runner) as hooks:
