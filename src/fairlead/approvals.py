@@ -75,21 +75,32 @@ async def seek_approval(
     if approver is None:
         return Approval("deny", None, "nobody is there to approve; pass approver= to Hooks")
     approve: Any = getattr(approver, "approve", approver)
+
+    async def ask() -> Approval:
+        return _read(await approve(request))
+
+    # A task of its own: one that will not be cancelled is left behind, and cannot hold up the agent.
+    asking = asyncio.get_running_loop().create_task(ask())
     try:
-        async with asyncio.timeout(timeout) as clock:
-            return _read(await approve(request))
-    except TimeoutError as error:
-        if clock.expired():
-            return Approval("deny", None, f"no answer within {timeout:g} s")
+        answered, _ = await asyncio.wait([asking], timeout=timeout)
+    except asyncio.CancelledError:
+        asking.cancel()
+        raise
+    if not answered:
+        asking.cancel()
+        return Approval("deny", None, f"no answer within {timeout:g} s")
+    if asking.cancelled():
+        return Approval("deny", None, "the approver was cancelled")
+    if (error := asking.exception()) is not None:
         return Approval("deny", None, f"the approver failed: {error!r}")
-    except Exception as error:
-        return Approval("deny", None, f"the approver failed: {error!r}")
+    return asking.result()
 
 
 def _read(answer: Any) -> Approval:
     if isinstance(answer, Verdict):
         answer = (answer.control, None, answer.reason)
-    if isinstance(answer, tuple) and 1 <= len(answer) <= 3 and answer[0] in ("allow", "deny"):
+    clear = isinstance(answer, tuple) and 1 <= len(answer) <= 3 and answer[0] in ("allow", "deny")
+    if clear and all(text is None or isinstance(text, str) for text in answer[1:]):
         return Approval(*answer)
     raise TypeError(f'an approver answers Approval("allow" or "deny", who, why), not {answer!r}')
 

@@ -6,20 +6,20 @@ import asyncio
 import contextvars
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING
 
 from .threads import portal
 
 if TYPE_CHECKING:
-    from .decision import Decision, RunOutcome
-    from .hook import Hook
-    from .lifecycle import Step
+    from .decision import RunOutcome
+    from .engine import Run
 
 logger = logging.getLogger("fairlead")
 
 LIMIT = 1024
 
-_Item = tuple["Hook", "Step", "Decision[Any]", contextvars.Context]
+_Item = tuple["Run", contextvars.Context]
 
 
 class Backlog:
@@ -29,7 +29,7 @@ class Backlog:
         self.dropped = 0
         self._lanes: dict[asyncio.AbstractEventLoop, _Lane] = {}
 
-    def put(self, hook: Hook, step: Step, decision: Decision[Any]) -> RunOutcome:
+    def put(self, run: Run) -> RunOutcome:
         """Queue one run. When the queue is full the newest, this one, is dropped and counted."""
         try:
             loop = asyncio.get_running_loop()
@@ -42,7 +42,7 @@ class Backlog:
         if len(lane.queue) >= LIMIT:
             self.dropped += 1
             return "dropped"
-        lane.queue.append((hook, step, decision, contextvars.copy_context()))
+        lane.queue.append((run, contextvars.copy_context()))
         loop.call_soon_threadsafe(lane.start)
         return "detached"
 
@@ -69,8 +69,8 @@ class _Lane:
 
     async def _work(self) -> None:
         while self.queue:
-            hook, step, decision, context = self.queue.popleft()
-            await self.loop.create_task(_run(hook, step, decision), context=context)
+            run, context = self.queue.popleft()
+            await asyncio.wait([self.loop.create_task(_work_off(run), context=context)])
 
     async def finish_from_anywhere(self, timeout: float) -> int:
         if self.loop is asyncio.get_running_loop():
@@ -92,12 +92,14 @@ class _Lane:
         return lost
 
 
-async def _run(hook: Hook, step: Step, decision: Decision[Any]) -> None:
+async def _work_off(run: Run) -> None:
     """One detached run. Its failures go to the log and nowhere else."""
+    from .engine import drive, rest
+
+    run.clock[0] = monotonic()
     try:
-        async with asyncio.timeout(hook.timeout):
-            said = hook.call(step, decision) if hook.wants_decision else hook.call(step)
-            if said is not None:
-                await said
+        await drive(run, rest)
     except Exception as error:
-        logger.warning("detached hook %r failed at %s: %r", hook.name, step.event, error)
+        logger.warning("a detached hook ended badly: %r", error)
+    for _, failure in run.said:
+        logger.warning("detached %s", failure)

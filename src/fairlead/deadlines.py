@@ -28,6 +28,7 @@ class Deadline(msgspec.Struct, eq=False):
     started: float
     at: float | None
     waiting: asyncio.Future[Any] | None = None  # what the hook is parked on
+    proxy: asyncio.Future[None] | None = None  # what its task waits for instead, if that may refuse to end
     cancels: int = 0  # how many times this has fired
     released: bool = False
     task: asyncio.Task[Any] | None = None
@@ -35,16 +36,27 @@ class Deadline(msgspec.Struct, eq=False):
     wheel: Wheel | None = None
     bucket: int = 0  # where the wheel keeps it; 0 is nowhere yet
 
-    def watch(self, waiting: asyncio.Future[Any]) -> None:
-        """The hook is parked on a future. (On a bare yield it is back before any timer could fire.)"""
+    def watch(self, waiting: asyncio.Future[Any]) -> asyncio.Future[Any]:
+        """The hook is parked on a future; give what its task is to wait for.
+
+        (On a bare yield it is back before any timer could fire.) A plain future ends when it is
+        cancelled. A task, or a gathering of them, may refuse: then there must be a way around it.
+        """
         self.waiting = waiting
+        loop = waiting.get_loop()
         if self.wheel is None:
-            loop = waiting.get_loop()
             self.task = task = asyncio.current_task(loop)
             self.before = 0 if task is None else task.cancelling()
             self.wheel = wheel = _wheel_of(loop)
             if self.at is not None:
                 wheel.note(self)
+        if type(waiting) is asyncio.Future:
+            return waiting
+        self.proxy = proxy = loop.create_future()
+        waiting._asyncio_future_blocking = False  # the handshake of asyncio: who awaits whom
+        proxy._asyncio_future_blocking = True
+        waiting.add_done_callback(lambda _: None if proxy.done() else proxy.set_result(None))
+        return proxy
 
     def overdue(self) -> bool:
         """Fire if the time has come and the wheel has not seen it yet."""
@@ -55,9 +67,14 @@ class Deadline(msgspec.Struct, eq=False):
         return True
 
     def fire(self) -> None:
+        """Cancel what the hook waits for; go around it if that was tried often enough."""
+        if self.cancels >= CANCELS:
+            if self.proxy is not None:
+                self.proxy.cancel(self)
+            return
         self._fired()
         if self.waiting is not None:
-            self.waiting.cancel()
+            self.waiting.cancel(self)
 
     def _fired(self) -> None:
         self.cancels += 1
@@ -75,12 +92,28 @@ class Deadline(msgspec.Struct, eq=False):
         the hook swallowed it; and one that got through while we asked for none is the caller's too.
         """
         self.released = True
+        self.waiting = self.proxy = None  # a cancelled future keeps who cancelled it
         if self.bucket and self.wheel is not None and (waiting := self.wheel.buckets.get(self.bucket)):
             waiting.discard(self)
         if self.task is None:
             return False
         through = isinstance(error, asyncio.CancelledError) and not self.cancels
         return self.task.cancelling() > (0 if through else self.before)
+
+    def refuses(self, error: BaseException) -> bool:
+        """Whether the caller's cancellation must first be passed on to what the hook waits for."""
+        if self.proxy is None or self.waiting is None or self.waiting.done() or self.cancels >= CANCELS:
+            return False
+        if not isinstance(error, asyncio.CancelledError):
+            return False
+        self.waiting._asyncio_future_blocking = True
+        return self.waiting.cancel(*error.args)
+
+    def is_foreign(self, error: BaseException | None) -> bool:
+        """Whether this is the cancellation of a deadline around ours: of a hook that dispatched."""
+        return isinstance(error, asyncio.CancelledError) and any(
+            isinstance(arg, Deadline) and arg is not self for arg in error.args
+        )
 
 
 class Wheel:
@@ -133,8 +166,9 @@ class Wheel:
             self._tick_at(min(self.buckets) * TICK)
 
     def _fire(self, deadline: Deadline) -> None:
+        last = deadline.cancels >= CANCELS
         deadline.fire()
-        if deadline.cancels < CANCELS:
+        if not last:
             self._fired.append(deadline)
 
 

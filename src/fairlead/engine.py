@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from .approvals import Approval, ApprovalRequest, seek_approval
-from .deadlines import CANCELS, TICK, Deadline
+from .deadlines import CANCELS, Deadline
 from .decision import Call, Decision, Failure, FailureKind, Mark, Monitored, RunOutcome, Said, Stretch
 from .errors import FairleadError, HookTimeout, MalformedVerdict, Quarantined
 from .hook import Hook, Ran
@@ -60,6 +60,7 @@ class Chain(msgspec.Struct):
     journal: Callable[[Decision[Any]], None] | None = None
     patience: float = math.inf  # the shortest time-out; less than none if some hook must always be settled
     always_timed: bool = False
+    lone: bool = False  # one hook, so that the chain's clock is the hook's
     calm: int = 0  # dispatches since a hook last suspended, up to CALM
 
 
@@ -93,7 +94,7 @@ class Run(msgspec.Struct):
             self.deadline = None
             took = monotonic() - deadline.started
             late = deadline.cancels > 0 or took > hook.limit
-            if deadline.task is not None and deadline.release(error):
+            if deadline.task is not None and (deadline.release(error) or deadline.is_foreign(error)):
                 self._cancel(hook, took, error)
         details: Details = None
         if isinstance(said, Ran):
@@ -114,6 +115,11 @@ class Run(msgspec.Struct):
             return self._fail(hook, "malformed", str(problem), took, details)
         except Exception as problem:  # from a mapping, a value or a field of somebody else's making
             return self._fail(hook, "malformed", _describe(problem), took, details)
+
+    def give_in(self, error: BaseException) -> None:
+        """A hook's task ended in some other way than by the hook's returning or raising."""
+        self.deadline = None
+        self._fail(self.stretch.hooks[-1], "error", _describe(error), 0.0, None)
 
     def _cancel(self, hook: Hook, took: float, error: BaseException | None) -> NoReturn:
         """The caller was cancelled. That goes on, even where the hook swallowed it."""
@@ -190,8 +196,8 @@ class Run(msgspec.Struct):
 
     def _follow(self) -> bool:
         """A change may turn a call into one of another kind: then that kind's gates judge it."""
-        chain = self.chain.table.chain_for(self.step)
-        if chain is self.chain or chain is None or self.todo is None:
+        chain = self.chain.table.chain_for(self.step) or self.chain.table.empty(self.chain.event)
+        if chain is self.chain or self.todo is None:
             return False
         calls = tuple(self.todo)
         hooks = self.stretch.hooks[len(self.stretch.hooks) - len(calls) :]
@@ -226,12 +232,12 @@ class Run(msgspec.Struct):
         self.decision = decision
         for hook in chain.detached:
             self._next(Stretch((), (hook,)))
-            self._mark(chain.table.hooks.detach(hook, self.step, decision), 0.0)
+            self._mark(chain.table.hooks.detach(self, hook, decision), 0.0)
         self._next(_watching(chain.observers, decision))
         self.clock[0] = monotonic()
 
-    def conclude(self) -> Decision[Any]:
-        """The finished decision, with all that was recorded on the way."""
+    def conclude(self, finish: Callable[[Decision[Any]], Decision[Any]] | None = None) -> Decision[Any]:
+        """The finished decision, with all that was recorded on the way and what the host says to it."""
         chain, decision = self.chain, self.decision
         marks = () if self.marks is None else tuple(self.marks)
         if decision is None:
@@ -239,6 +245,8 @@ class Run(msgspec.Struct):
         elif marks or len(self.said) != len(decision.said):
             # Observers saw the decision before they, in turn, were recorded or failed.
             decision = replace(decision, said=tuple(what for _, what in self.said), marks=marks)
+        if finish is not None:
+            decision = finish(decision)
         if chain.journal is not None:
             chain.journal(decision)
         return decision
@@ -258,13 +266,14 @@ class Run(msgspec.Struct):
 
 
 _NOTHING = Stretch()
+_NOT_OURS = (GeneratorExit, KeyboardInterrupt, SystemExit)  # every other way to raise is a hook's failure
 _FAILURES: dict[type, FailureKind] = {Quarantined: "quarantined", MalformedVerdict: "malformed"}
 
 
-def begin(chain: Chain, original: Step, step: Step, todo: Iterator[Call], cell: list[Run]) -> Run:
+def begin(chain: Chain, step: Step, todo: Iterator[Call], cell: list[Run], began: float | None) -> Run:
     """Start keeping track of a dispatch that is at `todo` in its chain."""
     marks: list[Mark] | None = [chain.stretch] if chain.record else None
-    run = Run(chain, original, step, chain.stretch, todo, [monotonic()], marks)
+    run = Run(chain, step, step, chain.stretch, todo, [began or monotonic()], marks)
     cell.append(run)
     return run
 
@@ -296,10 +305,11 @@ def _describe(error: BaseException) -> str:
 
 
 @types.coroutine
-def each(chain: Chain, original: Step, step: Step, todo: Iterator[Call], cell: list[Run]) -> Going:
+def each(chain: Chain, step: Step, todo: Iterator[Call], cell: list[Run], began: float | None) -> Going:
     """Run hook after hook. This is the loop that everything else serves.
 
-    `cell` holds the run, once there is one: a hook had something to say, or is timed.
+    `cell` holds the run, once there is one: a hook had something to say, or is timed. `began` is when
+    a chain of one hook was entered, if it is not.
     """
     patience, clock, marks = chain.patience, None, None
     while True:
@@ -313,7 +323,7 @@ def each(chain: Chain, original: Step, step: Step, todo: Iterator[Call], cell: l
                         clock, marks = cell[0].clock, cell[0].marks
                     now = monotonic()
                     took = now - clock[0]
-                    if took <= patience:
+                    if took < patience:  # which a hook that has suspended never is
                         clock[0] = now
                         if marks is not None:
                             marks.append(took)
@@ -321,13 +331,13 @@ def each(chain: Chain, original: Step, step: Step, todo: Iterator[Call], cell: l
                 elif not is_async and inspect.isawaitable(said):
                     sync = bool(cell) and cell[0].sync
                     said = _elsewhere(said, cell[0]) if sync else (yield from said.__await__())
-            except (Exception, CancelledError) as error:
-                if cell and cell[0].closing:
-                    return
-                run = cell[0] if cell else begin(chain, original, step, todo, cell)
+            except BaseException as error:
+                if isinstance(error, _NOT_OURS) or (cell and cell[0].closing):
+                    raise
+                run = cell[0] if cell else begin(chain, step, todo, cell, began)
                 moved = run.settle(None, error)
             else:
-                run = cell[0] if cell else begin(chain, original, step, todo, cell)
+                run = cell[0] if cell else begin(chain, step, todo, cell, began)
                 moved = run.settle(said, None)
             step = run.step
             run.clock[0] = monotonic()  # what it takes to settle is nobody's time
@@ -340,7 +350,7 @@ def each(chain: Chain, original: Step, step: Step, todo: Iterator[Call], cell: l
 
 def rest(run: Run) -> Going:
     """`each` for what a run has left to do."""
-    return each(run.chain, run.original, run.step, run.todo or iter(()), [run])
+    return each(run.chain, run.step, run.todo or iter(()), [run], None)
 
 
 @types.coroutine
@@ -391,10 +401,15 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
                 run.deadline = deadline = Deadline(started, None if timeout is None else started + timeout)
                 clock[0] = _SUSPENDED
             elif waiting is None and deadline is not None and deadline.overdue():
-                error = CancelledError()
+                error = CancelledError(deadline)
             if error is None:
                 if waiting is not None and deadline is not None:
-                    deadline.watch(waiting)
+                    if getattr(waiting, "_asyncio_future_blocking", None) is None:
+                        waiting = going.throw(
+                            RuntimeError(f"a hook awaited {waiting!r}, which is no awaitable of asyncio")
+                        )
+                        continue
+                    waiting = deadline.watch(waiting)
                 try:
                     yield waiting
                 except GeneratorExit:
@@ -404,6 +419,9 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
                     error = thrown
                     if deadline is not None and deadline.task is None:
                         deadline.interrupted()
+                    if deadline is not None and deadline.refuses(thrown):
+                        waiting = deadline.waiting
+                        continue
             if error is None:
                 for waiting in going:  # a `for`, because it ends without an exception
                     break
@@ -425,7 +443,7 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
 def _abandon(run: Run, work: Callable[[Run], Going], going: Going) -> Going:
     """A hook that swallowed every cancellation is closed, and the run goes on after it."""
     run.closing = True
-    with suppress(RuntimeError):  # from a hook that swallows that as well: nothing waits for it any more
+    with suppress(BaseException):  # of a hook that swallows even that, or raises: nothing waits for it any more
         going.close()
     run.closing = False
     run.settle(None, None)
@@ -443,32 +461,48 @@ async def _together(run: Run) -> None:
 
     async def judge(part: Run) -> None:
         nonlocal left
+        part.clock[0] = monotonic()
         try:
-            part.clock[0] = monotonic()
             await drive(part, rest)
+        except _NOT_OURS:
+            raise
+        except BaseException as error:  # its task was cancelled: by us, or by the gate itself
+            if not cancelled:
+                part.give_in(error)
         finally:
             left -= 1
             if not left and not finished.done():
                 finished.set_result(None)
 
+    cancelled = False
     tasks = [loop.create_task(judge(part)) for part in parts]
     try:
         await finished
     except CancelledError:
+        cancelled = True
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks, timeout=CANCELS * TICK)
+        await asyncio.wait(tasks, timeout=1.0)
         raise
-    for part in parts:
-        run.said += part.said
-        run.asked = run.asked or part.asked
-        if run.marks is not None:
-            run.marks += part.marks or ()
-    run.said.sort(key=lambda pair: pair[0].order)  # in chain order, whoever finished first
+    finally:
+        for part in parts:
+            run.said += part.said
+            run.asked = run.asked or part.asked
+            if run.marks is not None:
+                run.marks += part.marks or ()
+        run.said.sort(key=lambda pair: pair[0].order)  # in chain order, whoever finished first
+    for task in tasks:
+        if task.done() and not task.cancelled() and (fatal := task.exception()) is not None:
+            raise fatal
+
+
+def alone(run: Run, hook: Hook, decision: Decision[Any]) -> Run:
+    """A run of one observer that nobody waits for."""
+    return _part(run, _watching(Stretch(((hook.call, hook.is_async),), (hook,)), decision))
 
 
 def _part(run: Run, gate: Stretch) -> Run:
-    """A run of one gate, to be joined with the others' later."""
+    """A run of one hook, apart from the others'."""
     marks: list[Mark] | None = [gate] if run.chain.record else None
     return Run(run.chain, run.step, run.step, gate, iter(gate.calls), [0.0], marks)
 

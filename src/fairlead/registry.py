@@ -18,10 +18,10 @@ from msgspec.structs import replace as replace_fields
 from .approvals import ApproveFn, Approver
 from .backlog import Backlog
 from .decision import Call, Decision, Mark, RunOutcome, Stretch, unknown_kind
-from .engine import CALM, Chain, Run, begin, drive, each, parked, phases, rest
+from .engine import CALM, Chain, Run, alone, begin, drive, each, parked, phases, rest
 from .errors import RegistrationError, UnknownName, closest
 from .hook import Hook, OneOrMore, Options
-from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named
+from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named, iter_events
 from .session import About, Session
 from .table import Table
 from .threads import portal
@@ -34,6 +34,7 @@ R = TypeVar("R", bound=Says | Awaitable[Says])
 F = TypeVar("F", bound=Callable[..., Any])
 
 UnknownTool = Literal["proceed", "ask", "deny"]
+Finish = Callable[[Decision[Any]], Decision[Any]]
 
 
 class Decorate(Generic[S]):
@@ -54,6 +55,8 @@ class Decorate(Generic[S]):
             self._hooks.add(fn, on=self._event.name, replace=replace, **options)
             return fn
 
+        if fn is not None and not callable(fn):
+            raise RegistrationError(f"{fn!r} is no hook; did you mean hooks.on.{self._event.name}(tool={fn!r})?")
         return register if fn is None else register(fn)
 
 
@@ -77,6 +80,13 @@ class On(Lifecycle):
         return Decorate(self._hooks, event)
 
     def __call__(self, *events: str, replace: bool = False, **options: Unpack[Options]) -> Callable[[F], F]:
+        if not events or callable(events[0]):
+            raise RegistrationError(
+                "which event? Write @hooks.on.before_tool, or @hooks.on('before_tool', 'after_tool')"
+            )
+        for event in iter_events("*" if events == ("*",) else events):
+            event_named(event.name)
+
         def register(fn: F) -> F:
             self._hooks.add(fn, on="*" if events == ("*",) else events, replace=replace, **options)
             return fn
@@ -109,6 +119,10 @@ class Hooks:
         journal: Callable[[Decision[Any]], None] | None = None,
         unknown_tool: UnknownTool | None = None,
     ) -> None:
+        if approver is not None and not callable(getattr(approver, "approve", approver)):
+            raise RegistrationError(f"an approver is a function or has a method approve(request), unlike {approver!r}")
+        if approval_timeout is not None and not isinstance(approval_timeout, (int, float)):
+            raise RegistrationError(f"approval_timeout is a number of seconds or None, not {approval_timeout!r}")
         self.approver = approver
         self.approval_timeout = approval_timeout
         self.enforce = enforce
@@ -226,47 +240,56 @@ class Hooks:
 
     # --- dispatching ------------------------------------------------------------------------
 
-    async def dispatch(self, step: S) -> Decision[S]:
-        """Run the hooks that apply to a step and fold what they say into one decision."""
+    async def dispatch(self, step: S, *, finish: Finish | None = None) -> Decision[S]:
+        """Run the hooks that apply to a step and fold what they say into one decision.
+
+        `finish` has the last word on a decision before it is journaled: a host's say on what it can do.
+        """
         try:
             find, chain = self._table.plans[type(step)]
         except KeyError:
             find, chain = self._table.plan(type(step))
-        original = step
         if find is not None:
             step, chain = find(step)
         if chain is None:
-            return Decision(step, original)
+            return Decision(step, step)
         todo = iter(chain.stretch.calls)
         cell: list[Run] = []
+        began = None
         if chain.calm < CALM:
             marks: list[Mark] | None = [chain.stretch] if chain.record else None
-            cell.append(Run(chain, original, step, chain.stretch, todo, [monotonic()], marks))
+            cell.append(Run(chain, step, step, chain.stretch, todo, [monotonic()], marks))
+        elif chain.lone:
+            began = monotonic()
         if chain.plain:
-            work, going = rest, each(chain, original, step, todo, cell)
+            work, going = rest, each(chain, step, todo, cell, began)
         else:
             work, going = phases, phases(cell[0])
         for waiting in going:
-            run = cell[0] if cell else begin(chain, original, step, todo, cell)
+            run = cell[0] if cell else begin(chain, step, todo, cell, began)
+            if chain.calm:
+                chain.calm = 0
             try:
                 await parked(run, work, going, waiting)
             except CancelledError:
                 run.give_up()
                 raise
-            if chain.calm:
-                chain.calm = 0
             break
         else:
             if not cell:
-                return Decision(step, original)  # nobody had an opinion
+                return Decision(step, step)  # nobody had an opinion
             run = cell[0]
             if not chain.always_timed and chain.calm < CALM:
                 chain.calm += 1
         if run.said and run.unfinished:
-            await drive(run, phases)
-        return run.conclude()
+            try:
+                await drive(run, phases)
+            except CancelledError:
+                run.give_up()
+                raise
+        return run.conclude(finish)
 
-    def dispatch_sync(self, step: S) -> Decision[S]:
+    def dispatch_sync(self, step: S, *, finish: Finish | None = None) -> Decision[S]:
         """`dispatch` for callers without a loop, or in the thread of one.
 
         Hooks that are not async run right here; otherwise everything runs on a private loop's
@@ -276,41 +299,40 @@ class Hooks:
             find, chain = self._table.plans[type(step)]
         except KeyError:
             find, chain = self._table.plan(type(step))
-        original = step
         if find is not None:
             step, chain = find(step)
         if chain is None:
-            return Decision(step, original)
+            return Decision(step, step)
         stretch = chain.stretch
         if chain.inline:
             todo = iter(stretch.calls)
             for call, _ in todo:
                 try:
                     said = call(step)
-                except Exception as error:
+                except (Exception, CancelledError) as error:
                     stretch = _again(stretch, todo, error=error)
                     break
                 if said is not None:
                     stretch = _again(stretch, todo, said=said)
                     break
             else:
-                return Decision(step, original)  # nobody had an opinion
+                return Decision(step, step)  # nobody had an opinion
         elif chain.has_async:
-            return self._dispatch_elsewhere(original)
-        return self._finish_sync(chain, original, step, stretch)
+            return self._dispatch_elsewhere(step, finish)
+        return self._finish_sync(chain, step, stretch, finish)
 
-    def _dispatch_elsewhere(self, step: S) -> Decision[S]:
-        return portal.run(lambda: self.dispatch(step))
+    def _dispatch_elsewhere(self, step: S, finish: Finish | None) -> Decision[S]:
+        return portal.run(lambda: self.dispatch(step, finish=finish))
 
-    def _finish_sync(self, chain: Chain, original: Step, step: Step, stretch: Stretch) -> Decision[Any]:
-        run = begin(chain, original, step, iter(stretch.calls), [])
+    def _finish_sync(self, chain: Chain, step: Step, stretch: Stretch, finish: Finish | None) -> Decision[Any]:
+        run = begin(chain, step, iter(stretch.calls), [], None)
         run.stretch, run.sync = stretch, True
         for _ in (rest if run.chain.plain else phases)(run):
             raise AssertionError("a sync dispatch suspended")
         if run.unfinished:
             for _ in phases(run):
                 raise AssertionError("a sync dispatch suspended")
-        return run.conclude()
+        return run.conclude(finish)
 
     def classified(self, step: S) -> S:
         """The step with what the user's own table says about its tool."""
@@ -334,10 +356,12 @@ class Hooks:
 
     def session(self, session_id: str | None = None, **about: Unpack[About]) -> Session:
         """A session: ids, shared state, a store, background tasks."""
+        for unknown in about.keys() - About.__annotations__.keys():
+            raise UnknownName("keyword", unknown, About.__annotations__, " of a session")
         return Session(self, session_id, **about)
 
-    def detach(self, hook: Hook, step: Step, decision: Decision[Any]) -> RunOutcome:
-        return self._backlog.put(hook, step, decision)
+    def detach(self, run: Run, hook: Hook, decision: Decision[Any]) -> RunOutcome:
+        return self._backlog.put(alone(run, hook, decision))
 
     @property
     def dropped(self) -> int:
@@ -375,7 +399,7 @@ class _OwnTools(Tools):
             self._hooks._swap(self._hooks._by_name)
 
 
-def _again(stretch: Stretch, todo: Iterator[Call], *, said: Any = None, error: Exception | None = None) -> Stretch:
+def _again(stretch: Stretch, todo: Iterator[Call], *, said: Any = None, error: BaseException | None = None) -> Stretch:
     """What is left of a stretch, from a hook that ended this way: one loop deals with all endings."""
 
     def call(_: Step) -> Any:

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from itertools import count
 from time import monotonic
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from .decision import Decision, Unsupported
 from .errors import FairleadError, Unenforceable
-from .lifecycle import Agent, Step
+from .lifecycle import Agent, Step, event_named
 from .threads import portal
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Store:
         self._lock = threading.Lock()
         self._values: dict[str, Any] = {}
         self._hits: dict[str, deque[float]] = {}
+        self._longest: dict[str, float] = {}
 
     def get(self, key: str, default: Any = None) -> Any:
         return self._values.get(key, default)
@@ -80,9 +81,10 @@ class Store:
             self._room(self._hits, key)
             hits = self._hits.setdefault(key, deque(maxlen=self.HITS))
             hits.append(now)
-            while hits[0] <= now - within:
+            self._longest[key] = longest = max(within, self._longest.get(key, 0.0))
+            while hits[0] <= now - longest:  # another window over the same hits may be longer than this one
                 hits.popleft()
-            return len(hits)
+            return len(hits) if within == longest else sum(hit > now - within for hit in hits)
 
     def _room(self, kept: dict[str, Any], key: str) -> None:
         if key not in kept and len(kept) >= self.KEYS:
@@ -141,6 +143,8 @@ class Session:
         self.request_id = request_id
         self.turn_id = turn_id
         self.checkpoint_id = checkpoint_id
+        for event in capabilities or ():
+            event_named(event)
         self.capabilities = capabilities
         self.store: Store = Store() if parent is None else parent.store
         self.errors: list[BaseException] = []
@@ -152,14 +156,14 @@ class Session:
 
     def step(self, kind: type[S], **fields: Any) -> S:
         """Build a step with this session's header."""
-        header = {name: getattr(self, name) for name in _HEADER if name not in fields}
-        return kind(**header, sequence=next(self._sequence), **fields)
+        header = {name: getattr(self, name) for name in _HEADER}
+        return kind(**(header | {"sequence": next(self._sequence)} | fields))
 
     async def dispatch(self, step: S) -> Decision[S]:
         """`hooks.dispatch` with this session as `current_session()`."""
         token = _current.set(self)
         try:
-            return self._supported(await self.hooks.dispatch(step))
+            return await self.hooks.dispatch(step, finish=self._finish)
         finally:
             _current.reset(token)
 
@@ -167,7 +171,7 @@ class Session:
         """`hooks.dispatch_sync` with this session as `current_session()`."""
         token = _current.set(self)
         try:
-            return self._supported(self.hooks.dispatch_sync(step))
+            return self.hooks.dispatch_sync(step, finish=self._finish)
         finally:
             _current.reset(token)
 
@@ -209,16 +213,18 @@ class Session:
 
     async def close(self, timeout: float = 5.0) -> list[BaseException]:
         """Wait for background tasks, cancel what is left after `timeout`, and report all errors."""
-        waiting = [task if isinstance(task, asyncio.Task) else asyncio.wrap_future(task) for task in self._tasks]
-        if waiting:
-            _, late = await asyncio.wait(waiting, timeout=timeout)
-            for task in late:
-                task.cancel()
-                message = f"background task did not finish within {timeout:g} s and was cancelled"
-                self.errors.append(TimeoutError(message))
-                logger.error("%s (session %s)", message, self.session_id)
-            if late:
-                await asyncio.wait(late, timeout=1.0)
+        until = monotonic() + timeout
+        while self._tasks and monotonic() < until:  # tasks may spawn further ones
+            await asyncio.wait([_here(task) for task in self._tasks], timeout=until - monotonic())
+            await asyncio.sleep(0)
+        late = list(self._tasks)
+        for task in late:
+            _cancel(task)
+            message = f"background task did not finish within {timeout:g} s and was cancelled"
+            self.errors.append(TimeoutError(message))
+            logger.error("%s (session %s)", message, self.session_id)
+        if late:
+            await asyncio.wait([_here(task) for task in late], timeout=1.0)
         return self.errors
 
     async def __aenter__(self) -> Self:
@@ -229,8 +235,30 @@ class Session:
 
     # --- what the host can do ---------------------------------------------------------------
 
-    def _supported(self, decision: Decision[S]) -> Decision[S]:
-        return decision if self.capabilities is None else carried_out(decision, self.capabilities)
+    @property
+    def _finish(self) -> Callable[[Decision[Any]], Decision[Any]] | None:
+        can = self.capabilities
+        return None if can is None else lambda decision: carried_out(decision, can)
+
+
+def _here(task: Any) -> asyncio.Future[Any]:
+    """A background task, wherever it runs, as something this loop can wait for."""
+    if not isinstance(task, asyncio.Task):
+        return asyncio.wrap_future(task)
+    if task.get_loop() is asyncio.get_running_loop():
+        return task
+
+    async def ended() -> None:
+        await asyncio.wait([task])
+
+    return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ended(), task.get_loop()))
+
+
+def _cancel(task: Any) -> None:
+    if isinstance(task, asyncio.Task):
+        task.get_loop().call_soon_threadsafe(task.cancel)
+    else:
+        task.cancel()
 
 
 _HEADER = (

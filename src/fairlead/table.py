@@ -86,8 +86,13 @@ class Table:
     def _compile(self, event: Event[Any], hooks: Iterable[Hook]) -> Chain | None:
         """The chain of these hooks; None if there is nothing to run and nothing to record."""
         ordered = sorted(hooks, key=attrgetter("order"))
-        if not ordered and self.hooks.journal is None:
-            return None
+        return self._chain(event, ordered) if ordered or self.hooks.journal is not None else None
+
+    def empty(self, event: Event[Any]) -> Chain:
+        """A chain of no hooks, for a step that a change has led away from all of them."""
+        return self._chain(event, [])
+
+    def _chain(self, event: Event[Any], ordered: list[Hook]) -> Chain:
         waiting = [hook for hook in ordered if not hook.detached]
         transforms, gates, observers = ([h for h in waiting if h.phase == phase] for phase in PHASES)
         group = [hook for hook in gates if hook.is_async]
@@ -114,6 +119,7 @@ class Table:
             journal=self.hooks.journal,
             patience=-1.0 if guarded else min((hook.limit for hook in waiting), default=math.inf),
             always_timed=record or guarded or not plain,
+            lone=plain and len(ordered) == 1,
         )
 
 

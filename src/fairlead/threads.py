@@ -101,6 +101,10 @@ class Threads:
             self._idle.append(inbox)
 
 
+_waited_for: contextvars.ContextVar[bool] = contextvars.ContextVar("fairlead_waited_for", default=False)
+"""True in whatever runs while a synchronous caller waits for it, however deep."""
+
+
 class Portal:
     """One private event loop on its own thread, for async hooks of synchronous callers."""
 
@@ -110,12 +114,13 @@ class Portal:
 
     def run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine there while the caller blocks, with the caller's contextvars."""
-        loop = self.loop
-        if loop is _loop_of_this_thread():
-            # A hook on the private loop dispatches synchronously: waiting here would be for ever.
+        if _waited_for.get():
+            # The private loop may itself be waiting for us, and waiting for it would be for ever.
             return _on_a_fresh_thread(make)
+        loop = self.loop
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         context = contextvars.copy_context()
+        context.run(_waited_for.set, True)
         tasks: list[asyncio.Task[T]] = []
 
         def start() -> None:
@@ -150,16 +155,10 @@ def _copy_result(task: asyncio.Task[T], future: concurrent.futures.Future[T]) ->
         future.set_result(task.result())
 
 
-def _loop_of_this_thread() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
 def _on_a_fresh_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
     context = contextvars.copy_context()
+    context.run(_waited_for.set, True)
 
     def work() -> None:
         try:
