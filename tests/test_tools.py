@@ -194,7 +194,7 @@ def test_a_name_is_known_however_it_is_written(name: str) -> None:
     assert BeforeTool(tool=name, args={"path": "a"}).kind == "read"
 
 
-@pytest.mark.parametrize("args", [{}, {"command": None}, {"command": 5}, {"command": []}, {"command": [1, 2]}])
+@pytest.mark.parametrize("args", [{}, {"command": None}, {"command": []}, {"command": True}])
 def test_a_shell_without_a_command_has_an_empty_one(args: dict[str, Any]) -> None:
     assert BeforeTool(tool="Bash", args=args).target == Target(command="")
 

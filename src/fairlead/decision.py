@@ -259,8 +259,8 @@ def _contexts(opinions: tuple[Opinion, ...]) -> Iterator[Context]:
     for opinion in opinions:
         verdict = opinion.verdict
         texts = verdict.context
-        if verdict.control == "extend" and not texts and verdict.reason:
-            texts = (verdict.reason,)  # the feedback is the next user message
+        if verdict.control == "extend" and verdict.reason:
+            texts = (verdict.reason, *texts)  # the feedback is the next user message
         for text in texts:
             yield Context(clean(text), opinion.hook.name)
 
@@ -303,7 +303,7 @@ def _story_line(decision: Decision[Any]) -> str:
         words.append(f"by {decision.hook}")
     if decision.cause and decision.cause != "policy":
         words.append(f"({decision.cause})")
-    return " ".join(words) + _because(decision.reason)
+    return clean(" ".join(words)) + _because(decision.reason)
 
 
 def _because(reason: str | None) -> str:

@@ -3,44 +3,68 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Iterator
 
 from .errors import RegistrationError
 
+ALTERNATIVES = 1000
+"""What the braces of one glob may amount to."""
 
-@lru_cache(maxsize=4096)
+
 def compile_glob(pattern: str) -> re.Pattern[str]:
     """A glob as a regular expression, to be used with `fullmatch`. A bad one raises."""
     if not isinstance(pattern, str) or not pattern:
         raise RegistrationError(f"bad glob {pattern!r}: it must be a non-empty string")
-    out: list[str] = []
-    depth = 0
-    for char in pattern:
-        if char == "*":
-            # Runs of `*` mean one; two `.*` in a row would only make matching slow.
-            if not out or out[-1] != ".*":
-                out.append(".*")
-        elif char == "?":
-            out.append(".")
-        elif char == "{":
-            depth += 1
-            out.append("(?:")
-        elif char == "}":
-            depth -= 1
-            if depth < 0:
-                raise RegistrationError(
-                    f"bad glob {pattern!r}: '}}' without '{{'; did you mean {pattern.replace('}', '')!r}?"
-                )
-            out.append(")")
-        elif char == "," and depth:
-            out.append("|")
-        else:
-            out.append(re.escape(char))
-    if depth:
-        raise RegistrationError(f"bad glob {pattern!r}: '{{' is never closed; did you mean {pattern + '}' * depth!r}?")
-    return re.compile("".join(out), re.DOTALL)
+    _check_braces(pattern)
+    plain: list[str] = []
+    for alternative in _alternatives(pattern):
+        plain.append(alternative)
+        if len(plain) > ALTERNATIVES:
+            raise RegistrationError(f"bad glob {pattern!r}: its braces amount to more than {ALTERNATIVES} names")
+    return re.compile("|".join(map(_translate, dict.fromkeys(plain))), re.DOTALL)
 
 
 def is_exact(pattern: str) -> bool:
     """True for a plain name, which can be looked up instead of matched."""
     return not any(char in pattern for char in "*?{}")
+
+
+def _check_braces(pattern: str) -> None:
+    depth = 0
+    for char in pattern:
+        depth += (char == "{") - (char == "}")
+        if depth < 0:
+            meant = pattern.replace("}", "")
+            raise RegistrationError(f"bad glob {pattern!r}: '}}' without '{{'; did you mean {meant!r}?")
+    if depth:
+        meant = pattern + "}" * depth
+        raise RegistrationError(f"bad glob {pattern!r}: '{{' is never closed; did you mean {meant!r}?")
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """The globs without braces that this one stands for."""
+    start = pattern.find("{")
+    if start < 0:
+        yield pattern
+        return
+    depth, parts, end = 0, [""], start
+    for end in range(start, len(pattern)):
+        char = pattern[end]
+        depth += (char == "{") - (char == "}")
+        if depth == 0:
+            break
+        if char == "," and depth == 1:
+            parts.append("")
+        elif end > start:
+            parts[-1] += char
+    for part in parts:
+        yield from _alternatives(pattern[:start] + part + pattern[end + 1 :])
+
+
+def _translate(pattern: str) -> str:
+    """Each `*` takes as little as it can and never gives it back, so that no name takes long to match."""
+    first, *others = ("".join("." if c == "?" else re.escape(c) for c in part) for part in pattern.split("*"))
+    if not others:
+        return f"(?:{first})"
+    *middle, last = others
+    return f"(?:{first}{''.join(f'(?>.*?{part})' for part in middle if part)}.*{last})"

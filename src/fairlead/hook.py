@@ -112,8 +112,8 @@ class Hook:
 
     __slots__ = (
         "agent", "blocking", "call", "detached", "enforce", "events", "everywhere", "fn", "host", "is_async", "kind",
-        "layer", "limit", "name", "on_failure", "order", "outcome", "phase", "priority", "quarantine", "safety",
-        "source", "timeout", "tool", "wants_decision",
+        "layer", "limit", "name", "on_failure", "order", "outcome", "patterns", "phase", "priority", "quarantine",
+        "safety", "source", "timeout", "tool", "wants_decision",
     )  # fmt: skip
 
     def __init__(
@@ -201,8 +201,7 @@ class Hook:
             for value in given:
                 if value not in valid:
                     raise UnknownName(option, value, valid, f" for hook {self.name!r}")
-        for pattern in self.tool or ():
-            compile_glob(pattern)
+        self.patterns = tuple(compile_glob(pattern) for pattern in self.tool or ())
         if not isinstance(self.name, str) or not self.name:
             raise RegistrationError(f"a hook's name must be a non-empty string, not {self.name!r}")
         if not self.events:
@@ -224,7 +223,7 @@ class Hook:
 
     def _check_timing(self) -> None:
         limit = self.timeout
-        if limit is not None and not (_is_number(limit) and 0 < limit < math.inf):
+        if limit is not None and not (_is_number(limit) and 0 < limit < 1e9):
             raise self._refuse(f"timeout must be a number of seconds above 0, or None, not {limit!r}")
 
     def _check_filters(self) -> None:
@@ -293,7 +292,7 @@ class Hook:
         return self.host is None or step.host in self.host
 
     def _matches_tool(self, tool: str) -> bool:
-        return self.tool is None or any(compile_glob(pattern).fullmatch(tool) for pattern in self.tool)
+        return self.tool is None or any(pattern.fullmatch(tool) for pattern in self.patterns)
 
     @property
     def exact_tools(self) -> tuple[str, ...] | None:

@@ -61,9 +61,16 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class _StepType(msgspec.StructMeta):
-    """Building a step with a misspelt field says which one was meant."""
+    """Building a step with a misspelt field or value says which one was meant."""
 
-    def __call__(cls, **fields: Any) -> Any:  # noqa: N805 (a class is made by its metaclass)
+    _choices: tuple[tuple[str, tuple[Any, ...]], ...]
+
+    def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805 (a class is made by its metaclass)
+        if args:
+            raise TypeError(f"steps are built by keyword: {cls.__name__}({cls.__struct_fields__[0]}={args[0]!r})")
+        for name, valid in cls._choices:
+            if name in fields and fields[name] not in valid:
+                raise UnknownName(name, fields[name], valid[:-1], f" of {cls.__name__}")
         try:
             return _build(cls, **fields)
         except TypeError as error:
@@ -88,6 +95,7 @@ class Step(
 
     event: ClassVar[str]
     _containers: ClassVar[tuple[str, ...]]
+    _choices: ClassVar[tuple[tuple[str, tuple[Any, ...]], ...]] = ()
 
     session_id: str | None = None
     turn_id: str | None = None
@@ -124,6 +132,8 @@ class ToolStep(Step):
     origin: str = "chat"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.tool, str):
+            raise TypeError(f"tool of a {type(self).__name__} must be a string, not {self.tool!r}")
         if not isinstance(self.args, dict):
             raise TypeError(f"args of a {type(self).__name__} must be a dict, not {self.args!r}")
         Step.__post_init__(self)
@@ -352,14 +362,12 @@ class Event(Generic[S]):
         self.context = context
         self.about_tool = issubclass(step, ToolStep)
         self.fields = tuple(name for name in step.__struct_fields__ if name not in HEADER)
-        self.types: dict[str, Any] = {
-            name: kind
-            for base in reversed(step.__mro__)
-            for name, kind in vars(base).get("__annotations__", {}).items()
-        }
+        bases = [base for base in reversed(step.__mro__) if issubclass(base, Step)]
+        self.types: dict[str, Any] = {name: kind for base in bases for name, kind in base.__annotations__.items()}
         self.answer = next((name for name in ("result", "assistant") if name in self.changes), None)
         own = (name for name in self.fields if name != "state" and _may_hold(self.types[name]))
         step._containers = (*own, "metadata")
+        step._choices = tuple((name, (*valid, None)) for name in self.fields if (valid := _choices(self.types[name])))
         step.__setattr__ = step.__delattr__ = _read_only  # type: ignore[method-assign,assignment]
 
     def __repr__(self) -> str:
@@ -375,6 +383,13 @@ class Row(Event[S]):
     def __get__(self, on: "Lifecycle", owner: type) -> "Decorate[S]": ...
     def __get__(self, on: "Lifecycle | None", owner: type) -> "Row[S] | Decorate[S]":
         return self if on is None else on._decorate(self)
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    """The values that a field may have, where they can be told."""
+    if getattr(hint, "__origin__", None) is Literal:
+        return get_args(hint)
+    return next((found for option in get_args(hint) if (found := _choices(option))), ())
 
 
 def _may_hold(hint: Any) -> bool:

@@ -102,10 +102,15 @@ def decide(hooks: Hooks, given: Given) -> Decision[Any]:
     return given if isinstance(given, Decision) else hooks.dispatch_sync(given)
 
 
+def _expect(met: bool, wanted: str, decision: Decision[Any]) -> None:
+    if not met:  # not `assert`, which `python -O` leaves out
+        raise AssertionError(f"{wanted}, but:\n{decision}")
+
+
 def assert_proceeds(hooks: Hooks, given: Given) -> Decision[Any]:
     """Nothing stands in the way."""
     decision = decide(hooks, given)
-    assert decision.proceeds, f"expected to proceed, but:\n{decision}"
+    _expect(decision.proceeds, "expected to proceed", decision)
     return decision
 
 
@@ -127,10 +132,10 @@ def assert_control(
 ) -> Decision[Any]:
     """Decided this way. What is not given is not checked."""
     decision = decide(hooks, given)
-    assert decision.control == control, f"expected {control}, but:\n{decision}"
-    assert hook is None or decision.hook == hook, f"expected hook {hook!r} to decide, but:\n{decision}"
-    assert cause is None or decision.cause == cause, f"expected cause {cause}, but:\n{decision}"
-    assert reason is None or reason in (decision.reason or ""), f"expected {reason!r} in the reason, but:\n{decision}"
+    _expect(decision.control == control, f"expected {control}", decision)
+    _expect(hook is None or decision.hook == hook, f"expected hook {hook!r} to decide", decision)
+    _expect(cause is None or decision.cause == cause, f"expected cause {cause}", decision)
+    _expect(reason is None or reason in (decision.reason or ""), f"expected {reason!r} in the reason", decision)
     return decision
 
 
@@ -139,21 +144,21 @@ def assert_changed(hooks: Hooks, given: Given, **fields: Any) -> Decision[Any]:
     decision = decide(hooks, given)
     for name, value in fields.items():
         got = getattr(decision.step, name)
-        assert name in decision.changed and got == value, f"expected {name} to become {value!r}, but:\n{decision}"
+        _expect(name in decision.changed and got == value, f"expected {name} to become {value!r}", decision)
     return decision
 
 
 def assert_unchanged(hooks: Hooks, given: Given) -> Decision[Any]:
     """No hook changed the step."""
     decision = decide(hooks, given)
-    assert not decision.changed, f"expected no change, but:\n{decision}"
+    _expect(not decision.changed, "expected no change", decision)
     return decision
 
 
 def assert_injected(hooks: Hooks, given: Given, text: str) -> Decision[Any]:
     """Some hook added context that contains this text."""
     decision = decide(hooks, given)
-    assert any(text in added for added in decision.context), f"expected context with {text!r}, but:\n{decision}"
+    _expect(any(text in added for added in decision.context), f"expected context with {text!r}", decision)
     return decision
 
 
@@ -161,6 +166,6 @@ def assert_failed(hooks: Hooks, given: Given, hook: str, *, kind: str | None = N
     """This hook broke, in this way: error, timeout, malformed or quarantined."""
     decision = decide(hooks, given)
     kinds: Mapping[str, str] = {failure.hook: failure.kind for failure in decision.failures}
-    assert hook in kinds, f"expected hook {hook!r} to fail, but:\n{decision}"
-    assert kind is None or kinds[hook] == kind, f"expected {hook!r} to fail by {kind}, but:\n{decision}"
+    _expect(hook in kinds, f"expected hook {hook!r} to fail", decision)
+    _expect(kind is None or kinds[hook] == kind, f"expected {hook!r} to fail by {kind}", decision)
     return decision

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -39,17 +39,17 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
 TARGET_FIELDS: tuple[str, ...] = Target.__struct_fields__
 _NOWHERE = Target()
 
-# Arguments that carry a target, by the names that agents give them, most specific first.
-_COMMAND_ARGS = ("command", "cmd", "commands", "script", "code", "chars")
+# Arguments that carry a target, by the names that agents give them, most specific first. Like the
+# names of tools they are compared without case and separators: filePath, file_path and FilePath are one.
+_COMMAND_ARGS = ("command", "cmd", "commands", "commandline", "script", "code", "chars")
 _PATH_ARGS = (
-    "file_path", "filePath", "absolute_path", "notebook_path", "target_file", "TargetFile",
-    "AbsolutePath", "path", "paths", "file_paths", "filename", "file", "files", "dir_path", "directory",
-    "DirectoryPath", "directory_path", "folder", "source", "destination", "old_path", "new_path",
-    "include",
+    "filepath", "absolutepath", "notebookpath", "targetfile", "path", "paths", "filepaths", "filename", "file", "files",
+    "dirpath", "directory", "directorypath", "targetdirectory", "folder", "source", "destination", "oldpath", "newpath",
+    "include", "edits",
 )  # fmt: skip
-_PATCH_ARGS = ("input", "patch", "patchText", "patch_text", "diff", "command")
-_URL_ARGS = ("url", "urls", "Url", "uri")
-_SERVER_ARGS = ("server", "server_name", "mcp_server")
+_PATCH_ARGS = ("input", "patch", "patchtext", "diff", "command")
+_URL_ARGS = ("url", "urls", "uri")
+_SERVER_ARGS = ("server", "servername", "mcpserver")
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
@@ -170,7 +170,7 @@ class Tools:
         where: dict[str, Any] = {"server": server}
         for field, given in (("command", command), ("paths", paths), ("url", url)):
             if given is not None:
-                where[field] = (given,) if isinstance(given, str) else tuple(given)
+                where[field] = tuple(map(_normal, (given,) if isinstance(given, str) else given))
         self._own = ((compile_glob(pattern), host, _spec(kind, safety, **where)), *self._own)
 
     def spec(self, tool: str, args: Mapping[str, Any], host: str | None = None, kind: Kind | None = None) -> ToolSpec:
@@ -223,7 +223,8 @@ def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
     """Where these arguments aim. Every kind's arguments are read, so an odd tool hides nothing."""
     kind = spec.kind
     if kind == "shell":
-        return Target(_command_text(args, spec.command))
+        # A shell whose command goes by a name we do not know: whatever it was given is the command.
+        return Target(_command_text(args, spec.command) or (args and "\n".join(_words_in(args))) or "")
     if kind == "read" or kind == "write" or kind == "search":
         return Target(paths=(*_texts(args, spec.paths), *_patched(args, spec)))
     if kind == "fetch":
@@ -238,10 +239,21 @@ def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
     )
 
 
-def _texts(args: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
-    """The strings under these keys, lists of strings spread out."""
-    for key in keys:
-        value = args.get(key)
+@lru_cache(maxsize=4096)
+def _normal_key(key: str) -> str:
+    return _normal(key)
+
+
+def _present(args: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:
+    """The arguments that go by one of these names, however they are written, in the names' order."""
+    found = [(names.index(normal), key) for key in args if (normal := _normal_key(key)) in names]
+    return [key for _, key in sorted(found)] if len(found) > 1 else [key for _, key in found]
+
+
+def _texts(args: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[str]:
+    """The strings under these names, lists of strings spread out."""
+    for key in _present(args, names):
+        value = args[key]
         if isinstance(value, str):
             yield value
         elif isinstance(value, (list, tuple)):
@@ -249,18 +261,18 @@ def _texts(args: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
                 if isinstance(item, str):
                     yield item
                 elif isinstance(item, dict):  # read_file(files=[{path: ...}])
-                    yield from _texts(item, keys)
+                    yield from _texts(item, names)
 
 
-def _url_text(args: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+def _url_text(args: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     """The URL; several are joined by newlines, so that none hides behind another."""
-    found = list(_texts(args, keys)) or re.findall(_URL, next(_texts(args, ("prompt",)), ""))
+    found = list(_texts(args, names)) or re.findall(_URL, next(_texts(args, ("prompt",)), ""))
     return "\n".join(found) or None
 
 
-def _command_text(args: Mapping[str, Any], keys: Iterable[str]) -> str:
+def _command_text(args: Mapping[str, Any], names: tuple[str, ...]) -> str:
     """The command; several arguments that could be it are all shown, so that none is a decoy."""
-    texts = [text for key in keys if key in args and (text := _one_command(key, args[key]))]
+    texts = [text for key in _present(args, names) if (text := _one_command(key, args[key]))]
     return texts[0] if len(texts) == 1 else "\n".join(texts)
 
 
@@ -268,14 +280,27 @@ def _one_command(key: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):  # run_commands(commands=[{command: rm, args: [-rf, /]}])
-        words = [value.get("command"), *(value.get("args") or ())]
-        return shlex.join(word for word in words if isinstance(word, str))
+        return shlex.join(_words_in(value))
     if not isinstance(value, (list, tuple)):
         return ""
-    if key == "commands":  # a list of command lines; any other is a list of words
+    if _normal_key(key) == "commands":  # a list of command lines; any other is a list of words
         return "\n".join(_one_command("", line) for line in value)
-    words = [word for word in value if isinstance(word, str)]
+    words = list(_words_in(value))
     return words[2] if _is_shell_call(words) else shlex.join(words)
+
+
+def _words_in(value: Any) -> Iterator[str]:
+    """Every text in a value, however deep: an odd shape hides nothing."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _words_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _words_in(item)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield str(value)
 
 
 def _is_shell_call(argv: Sequence[str]) -> bool:
@@ -292,17 +317,18 @@ def _patched(args: Mapping[str, Any], spec: ToolSpec) -> Iterator[str]:
 def _rewritable(spec: ToolSpec, field: str, args: Mapping[str, Any]) -> str | None:
     """The argument to change: the one that holds the target now, or the tool's first choice for it."""
     keys: tuple[str, ...] = getattr(spec, field) if field in _REWRITE else ()
-    if field == "command" and sum(bool(_one_command(key, args.get(key))) for key in keys) > 1:
+    present = _present(args, keys)
+    if field == "command" and sum(bool(_one_command(key, args[key])) for key in present) > 1:
         return None  # nobody knows which of them the host will run
     applies = (field == "command" and spec.kind == "shell") or (field == "url" and spec.kind == "fetch")
     applies = applies or (field == "paths" and spec.kind in ("read", "write", "search") and not spec.patch)
     if not applies and spec.kind != "mcp":
         return None
-    return next((key for key in keys if key in args), keys[0] if keys and applies else None)
+    return next(iter(present), keys[0] if keys and applies else None)
 
 
 def _rewrite_command(old: Any, new: str, key: str) -> Any:
-    if key == "commands":
+    if _normal_key(key) == "commands":
         return [new]
     if not isinstance(old, (list, tuple)):
         return new

@@ -40,7 +40,7 @@ TEXT_LIMIT = 4096
 _SEED_WORDS: dict[str, Control] = {"break": "stop", "continue": "extend"}
 _TARGETS = frozenset(TARGET_FIELDS) - {"server"}
 _FIELDS = CHANGEABLE | _TARGETS
-_OPTIONS = frozenset({"context", "warnings", "metadata", "name", "stop_reason"})
+_OPTIONS = frozenset({"reason", "context", "warnings", "metadata", "name", "stop_reason"})
 _WIRE_KEYS = ("control", "reason", "name", "stop_reason", "additional_context", "warnings", "metadata")
 
 
@@ -66,8 +66,10 @@ def _texts(value: str | Iterable[str] | None) -> tuple[str, ...]:
 
 def _verdict(
     control: Control,
-    reason: str | None,
+    text: str | None,
+    /,
     *,
+    reason: str | None = None,
     name: str | None = None,
     stop_reason: StopReason | None = None,
     context: str | Iterable[str] | None = None,
@@ -80,6 +82,7 @@ def _verdict(
     if stop_reason is not None and stop_reason not in STOP_REASONS:
         raise UnknownName("stop_reason", stop_reason, STOP_REASONS)
     given = {field: value for field, value in changes.items() if value is not None}
+    reason = text if text is not None else reason
     return Verdict(control, reason, name, stop_reason, _texts(context), _texts(warnings), metadata, given)
 
 

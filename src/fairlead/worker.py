@@ -95,8 +95,9 @@ def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:
         verdict["reason"] = decision.reason
     if decision.stop_reason is not None:
         verdict["stop_reason"] = decision.stop_reason
-    if decision.context and decision.control != "extend":
-        verdict["additional_context"] = [str(text) for text in decision.context]
+    context = [str(text) for text in decision.context if decision.control != "extend" or text != decision.reason]
+    if context:
+        verdict["additional_context"] = context
     given = [text for opinion in decision.opinions for text in opinion.verdict.warnings]
     if given:
         verdict["warnings"] = given
