@@ -15,6 +15,7 @@ import types
 from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import suppress
+from contextvars import ContextVar
 from operator import length_hint
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -38,6 +39,9 @@ Going = Generator[Any, Any, None]
 Details = dict[str, Any] | None
 
 _SUSPENDED = -math.inf  # what a hook's clock shows once its deadline keeps the time: it is never in patience
+
+finishing: ContextVar[Callable[[Decision[Any]], Decision[Any]] | None] = ContextVar("fairlead_finish", default=None)
+"""Who has the last word on a decision before it is journaled: a host's say on what it can carry out."""
 
 CALM = 16
 """Dispatches a chain must finish without suspending before its hooks are no longer timed one by one."""
@@ -97,12 +101,13 @@ class Run(msgspec.Struct):
             if deadline.task is not None and (deadline.release(error) or deadline.is_foreign(error)):
                 self._cancel(hook, took, error)
         details: Details = None
-        if isinstance(said, Ran):
+        if said is not None and isinstance(said, Ran):
             said, details = said.said, said.details
         if said is None and error is None and not late:
             if hook.quarantine is not None:
                 hook.quarantine.reset()
-            self._mark("none", took, details)
+            if self.marks is not None:
+                self.marks.append(("none", took, details))
             return False
         if (late or isinstance(error, HookTimeout)) and hook.timeout is not None:
             return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took, details)
@@ -236,7 +241,7 @@ class Run(msgspec.Struct):
         self._next(_watching(chain.observers, decision))
         self.clock[0] = monotonic()
 
-    def conclude(self, finish: Callable[[Decision[Any]], Decision[Any]] | None = None) -> Decision[Any]:
+    def conclude(self) -> Decision[Any]:
         """The finished decision, with all that was recorded on the way and what the host says to it."""
         chain, decision = self.chain, self.decision
         marks = () if self.marks is None else tuple(self.marks)
@@ -245,7 +250,7 @@ class Run(msgspec.Struct):
         elif marks or len(self.said) != len(decision.said):
             # Observers saw the decision before they, in turn, were recorded or failed.
             decision = replace(decision, said=tuple(what for _, what in self.said), marks=marks)
-        if finish is not None:
+        if self.said and (finish := finishing.get()) is not None:
             decision = finish(decision)
         if chain.journal is not None:
             chain.journal(decision)

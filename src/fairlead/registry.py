@@ -34,7 +34,6 @@ R = TypeVar("R", bound=Says | Awaitable[Says])
 F = TypeVar("F", bound=Callable[..., Any])
 
 UnknownTool = Literal["proceed", "ask", "deny"]
-Finish = Callable[[Decision[Any]], Decision[Any]]
 
 
 class Decorate(Generic[S]):
@@ -240,11 +239,8 @@ class Hooks:
 
     # --- dispatching ------------------------------------------------------------------------
 
-    async def dispatch(self, step: S, *, finish: Finish | None = None) -> Decision[S]:
-        """Run the hooks that apply to a step and fold what they say into one decision.
-
-        `finish` has the last word on a decision before it is journaled: a host's say on what it can do.
-        """
+    async def dispatch(self, step: S) -> Decision[S]:
+        """Run the hooks that apply to a step and fold what they say into one decision."""
         try:
             find, chain = self._table.plans[type(step)]
         except KeyError:
@@ -287,9 +283,9 @@ class Hooks:
             except CancelledError:
                 run.give_up()
                 raise
-        return run.conclude(finish)
+        return run.conclude()
 
-    def dispatch_sync(self, step: S, *, finish: Finish | None = None) -> Decision[S]:
+    def dispatch_sync(self, step: S) -> Decision[S]:
         """`dispatch` for callers without a loop, or in the thread of one.
 
         Hooks that are not async run right here; otherwise everything runs on a private loop's
@@ -318,13 +314,13 @@ class Hooks:
             else:
                 return Decision(step, step)  # nobody had an opinion
         elif chain.has_async:
-            return self._dispatch_elsewhere(step, finish)
-        return self._finish_sync(chain, step, stretch, finish)
+            return self._dispatch_elsewhere(step)
+        return self._finish_sync(chain, step, stretch)
 
-    def _dispatch_elsewhere(self, step: S, finish: Finish | None) -> Decision[S]:
-        return portal.run(lambda: self.dispatch(step, finish=finish))
+    def _dispatch_elsewhere(self, step: S) -> Decision[S]:
+        return portal.run(lambda: self.dispatch(step))
 
-    def _finish_sync(self, chain: Chain, step: Step, stretch: Stretch, finish: Finish | None) -> Decision[Any]:
+    def _finish_sync(self, chain: Chain, step: Step, stretch: Stretch) -> Decision[Any]:
         run = begin(chain, step, iter(stretch.calls), [], None)
         run.stretch, run.sync = stretch, True
         for _ in (rest if run.chain.plain else phases)(run):
@@ -332,7 +328,7 @@ class Hooks:
         if run.unfinished:
             for _ in phases(run):
                 raise AssertionError("a sync dispatch suspended")
-        return run.conclude(finish)
+        return run.conclude()
 
     def classified(self, step: S) -> S:
         """The step with what the user's own table says about its tool."""

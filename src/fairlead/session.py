@@ -7,7 +7,8 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from time import monotonic
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar
 from msgspec.structs import replace
 
 from .decision import Decision, Unsupported
+from .engine import finishing
 from .errors import FairleadError, Unenforceable
 from .lifecycle import Agent, Step, event_named
 from .threads import portal
@@ -161,19 +163,24 @@ class Session:
 
     async def dispatch(self, step: S) -> Decision[S]:
         """`hooks.dispatch` with this session as `current_session()`."""
-        token = _current.set(self)
-        try:
-            return await self.hooks.dispatch(step, finish=self._finish)
-        finally:
-            _current.reset(token)
+        with self._current():
+            return await self.hooks.dispatch(step)
 
     def dispatch_sync(self, step: S) -> Decision[S]:
         """`hooks.dispatch_sync` with this session as `current_session()`."""
-        token = _current.set(self)
+        with self._current():
+            return self.hooks.dispatch_sync(step)
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        """While a step of this session is dispatched, hooks find it, and its host has the last word."""
+        can = self.capabilities
+        tokens = _current.set(self), finishing.set(None if can is None else lambda given: carried_out(given, can))
         try:
-            return self.hooks.dispatch_sync(step, finish=self._finish)
+            yield
         finally:
-            _current.reset(token)
+            _current.reset(tokens[0])
+            finishing.reset(tokens[1])
 
     def subagent(self, name: str, **about: Any) -> Session:
         """A session for a subagent: it knows its parent and shares its store."""
@@ -232,13 +239,6 @@ class Session:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    # --- what the host can do ---------------------------------------------------------------
-
-    @property
-    def _finish(self) -> Callable[[Decision[Any]], Decision[Any]] | None:
-        can = self.capabilities
-        return None if can is None else lambda decision: carried_out(decision, can)
 
 
 def _here(task: Any) -> asyncio.Future[Any]:
