@@ -417,7 +417,7 @@ def test_a_list_at_any_depth_cannot_be_edited(pick: Any, edit: Any) -> None:
 def _mutators(kind: type) -> set[str]:
     """The methods of a built-in container that its immutable counterpart lacks."""
     fixed: Any = type(vars(type)) if kind is dict else tuple
-    not_edits = {"__init__", "__reversed__", "__class_getitem__", "__sizeof__", "copy", "fromkeys"}
+    not_edits = {"__getattribute__", "__init__", "__reversed__", "__class_getitem__", "__sizeof__", "copy", "fromkeys"}
     return {name for name in vars(kind) if name not in vars(fixed) and name not in not_edits}
 
 
