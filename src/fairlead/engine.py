@@ -263,7 +263,7 @@ class Run(msgspec.Struct):
             self.chain.journal(Decision(self.step, self.original, "abort", said, marks))
 
     def _decide(self, marks: tuple[Mark, ...] = ()) -> Decision[Any]:
-        winner, approval = fold(self.verdicts), self._approval()
+        winner, approval = fold(self.verdicts), self._approval() if self.asked else None
         control: Control = "proceed" if winner is None else winner.verdict.control
         if approval is not None:
             control = approval.answer

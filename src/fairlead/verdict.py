@@ -361,8 +361,10 @@ class Opinion(msgspec.Struct, frozen=True):
 
 def fold(opinions: Sequence[Opinion]) -> Opinion | None:
     """The opinion that decides: the most severe, and among equals the first in order."""
-    winner = max(opinions, key=_severity, default=None)
-    return winner if winner is not None and _severity(winner) else None
+    if not opinions:
+        return None
+    winner = max(opinions, key=_severity)
+    return winner if _severity(winner) else None
 
 
 def _severity(opinion: Opinion) -> int:
@@ -377,6 +379,8 @@ def clean(text: str) -> str:
     """A hook's text, safe to show: no control or bidi characters, at most 4 KiB."""
     if not text.isprintable():
         text = re.sub(_UNSAFE, "", text)
+    if len(text) <= TEXT_LIMIT // 4:  # however many bytes each of its characters takes
+        return text
     data = text.encode()
     if len(data) <= TEXT_LIMIT:
         return text
