@@ -13,7 +13,7 @@ from .threads import portal
 
 if TYPE_CHECKING:
     from .decision import RunOutcome
-    from .engine import Run
+    from .run import Run
 
 logger = logging.getLogger("fairlead")
 

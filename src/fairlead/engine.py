@@ -15,298 +15,27 @@ import types
 from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import suppress
-from contextvars import ContextVar
 from operator import length_hint
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
-import msgspec
-from msgspec.structs import replace
-
-from .approvals import Approval, ApprovalRequest, seek_approval
+from .approvals import ApprovalRequest, seek_approval
 from .deadlines import CANCELS, Deadline
-from .decision import Call, Decision, Failure, FailureKind, Mark, Monitored, RunOutcome, Said, Stretch
-from .errors import FairleadError, HookTimeout, MalformedVerdict, Quarantined
-from .hook import Hook, Ran
-from .lifecycle import Control, Event, Step
+from .decision import Call, Decision, Mark, Stretch
+from .errors import HookTimeout
+from .hook import Hook
+from .lifecycle import Step
+from .run import Chain, Run, begin, watching
 from .threads import portal
-from .verdict import ENDING, Opinion, Verdict, apply, check, clean, fold
-
-if TYPE_CHECKING:
-    from .table import Table
+from .verdict import clean, fold
 
 Going = Generator[Any, Any, None]
-Details = dict[str, Any] | None
-
-_SUSPENDED = -math.inf  # what a hook's clock shows once its deadline keeps the time: it is never in patience
-
-finishing: ContextVar[Callable[[Decision[Any]], Decision[Any]] | None] = ContextVar("fairlead_finish", default=None)
-"""Who has the last word on a decision before it is journaled: a host's say on what it can carry out."""
 
 CALM = 16
 """Dispatches a chain must finish without suspending before its hooks are no longer timed one by one."""
 
-
-class Chain(msgspec.Struct):
-    """The hooks that apply to one kind of step, in running order. Compiled once, then only read."""
-
-    table: Table
-    event: Event[Any]
-    stretch: Stretch  # the transforms, then the gates that run one after another
-    gates: Stretch  # those gates alone
-    group: Stretch  # async gates, when there are several: they run at once
-    observers: Stretch
-    detached: tuple[Hook, ...] = ()
-    plain: bool = False  # `stretch` is all there is
-    inline: bool = False  # ... and none of it is async, guarded or recorded
-    has_async: bool = False
-    record: bool = False
-    journal: Callable[[Decision[Any]], None] | None = None
-    patience: float = math.inf  # the shortest time-out; less than none if some hook must always be settled
-    always_timed: bool = False
-    lone: bool = False  # one hook, so that the chain's clock is the hook's
-    calm: int = 0  # dispatches since a hook last suspended, up to CALM
-
-
-class Run(msgspec.Struct):
-    """Where one dispatch stands, once there is something to keep track of. Its hooks are timed."""
-
-    chain: Chain
-    original: Step
-    step: Step
-    stretch: Stretch
-    todo: Iterator[Call] | None  # its calls; what is left of them tells which hook is running
-    clock: list[float]  # when the current hook started; a list, because it is set for every hook
-    marks: list[Mark] | None = None  # what is recorded: see `Decision.runs`
-    deadline: Deadline | None = None  # of the current hook, once it has suspended
-    said: list[tuple[Hook, Said]] = []
-    asked: bool = False  # somebody wants a human to decide
-    barred: bool = False  # a transform denied or aborted, so the gates are not asked
-    sync: bool = False
-    closing: bool = False  # the current hook is being abandoned
-    decision: Decision[Any] | None = None
-
-    # --- how a hook ended -------------------------------------------------------------------
-
-    def settle(self, said: Any, error: BaseException | None) -> bool:
-        """Take in how the current hook ended. True if the loop must go on with a new `todo`."""
-        hook, deadline = self.stretch.hooks[-1 - length_hint(self.todo or ())], self.deadline
-        if deadline is None:
-            took = monotonic() - self.clock[0]
-            late = took > hook.limit
-        else:
-            self.deadline = None
-            took = monotonic() - deadline.started
-            late = deadline.cancels > 0 or took > hook.limit
-            if deadline.task is not None and (deadline.release(error) or deadline.is_foreign(error)):
-                self._cancel(hook, took, error)
-        details: Details = None
-        if said is not None and isinstance(said, Ran):
-            said, details = said.said, said.details
-        if said is None and error is None and not late:
-            if hook.quarantine is not None:
-                hook.quarantine.reset()
-            if self.marks is not None:
-                self.marks.append(("none", took, details))
-            return False
-        if (late or isinstance(error, HookTimeout)) and hook.timeout is not None:
-            return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took, details)
-        if error is not None:
-            kind = _FAILURES.get(type(error), "error")
-            return self._fail(hook, kind, _describe(error), took, getattr(error, "details", None))
-        try:
-            return self._take(hook, said, took, details)
-        except MalformedVerdict as problem:
-            return self._fail(hook, "malformed", str(problem), took, details)
-        except Exception as problem:  # from a mapping, a value or a field of somebody else's making
-            return self._fail(hook, "malformed", _describe(problem), took, details)
-
-    def give_in(self, error: BaseException) -> None:
-        """A hook's task ended in some other way than by the hook's returning or raising."""
-        self.deadline = None
-        self._fail(self.stretch.hooks[-1], "error", _describe(error), 0.0, None)
-
-    def _cancel(self, hook: Hook, took: float, error: BaseException | None) -> NoReturn:
-        """The caller was cancelled. That goes on, even where the hook swallowed it."""
-        self._mark("cancelled", took)
-        if hook.quarantine is not None:
-            hook.quarantine.cancelled()
-        raise error if isinstance(error, CancelledError) else CancelledError
-
-    def _mark(self, outcome: RunOutcome, took: float, details: Details = None) -> None:
-        if self.marks is not None:
-            self.marks.append((outcome, took, details))
-
-    def _take(self, hook: Hook, said: Any, took: float, details: Details) -> bool:
-        """A verdict: check it, apply it whole or not at all, remember it."""
-        if hook.phase == "observe":
-            raise MalformedVerdict("verdict", "an observer only watches; use phase='gate' or 'transform'")
-        chain, transforms = self.chain, hook.phase == "transform"
-        verdict = check(said, self.step, chain.event, may_change=transforms, may_loosen=hook.layer != "project")
-        step = apply(self.step, verdict.changes, chain.table.hooks.tools)
-        self._mark("verdict", took, details)
-        if hook.quarantine is not None:
-            hook.quarantine.reset()
-        if not self._enforced(hook):
-            self.said.append((hook, Monitored(hook.name, verdict)))
-            return False
-        self.said.append((hook, Opinion(hook, verdict)))
-        self.asked = self.asked or verdict.control == "ask"
-        if not transforms:
-            return False
-        changed, self.step = step is not self.step, step
-        moved = changed and self._follow()
-        if verdict.control in ENDING or verdict.control == "skip_rest":
-            return self._end_transforms(verdict.control)
-        return moved
-
-    def _fail(self, hook: Hook, kind: FailureKind, error: str, took: float, details: Details) -> bool:
-        """A failure: what comes of it is the hook's policy, never an accident."""
-        self._mark(kind, took, details)
-        if hook.quarantine is not None and kind != "quarantined":
-            hook.quarantine.failed()
-        policy = None if hook.phase == "observe" else hook.on_failure
-        control: Control | None = None
-        if policy == "abort":
-            control = "abort"
-        elif policy == "closed" and self.chain.event.veto in ("abort", "deny", "stop"):
-            control = self.chain.event.veto
-        failure = Failure(hook.name, self.chain.event.name, kind, clean(error), policy, control)
-        if not self._enforced(hook):
-            self.said.append((hook, Monitored(hook.name, Verdict(control or "proceed", str(failure)), "failure")))
-            return False
-        self.said.append((hook, failure))
-        if control is None:
-            return False
-        self.said.append((hook, Opinion(hook, Verdict(control, str(failure)), "failure")))
-        return hook.phase == "transform" and self._end_transforms(control)
-
-    def _enforced(self, hook: Hook) -> bool:
-        return hook.enforce and self.chain.table.hooks.enforce
-
-    # --- what runs next ---------------------------------------------------------------------
-
-    def _next(self, stretch: Stretch) -> None:
-        if self.sync:  # without a loop here, what is to be awaited is awaited elsewhere
-            stretch = Stretch(tuple((call, False) for call, _ in stretch.calls), stretch.hooks)
-        self.stretch = stretch
-        self.todo = iter(stretch.calls)
-        if self.marks is not None:
-            self.marks.append(stretch)
-
-    def _end_transforms(self, control: Control) -> bool:
-        self.barred = control in ("deny", "abort")
-        self._next(_NOTHING if self.barred else self.chain.gates)
-        return True
-
-    def _follow(self) -> bool:
-        """A change may turn a call into one of another kind: then that kind's gates judge it."""
-        chain = self.chain.table.chain_for(self.step) or self.chain.table.empty(self.chain.event)
-        if chain is self.chain or self.todo is None:
-            return False
-        calls = tuple(self.todo)
-        hooks = self.stretch.hooks[len(self.stretch.hooks) - len(calls) :]
-        left = sum(hook.phase == "transform" for hook in hooks)
-        self.chain = chain
-        self._next(Stretch((*calls[:left], *chain.gates.calls), (*hooks[:left], *chain.gates.hooks)))
-        return True
-
-    # --- the decision -----------------------------------------------------------------------
-
-    @property
-    def verdicts(self) -> list[Opinion]:
-        return [what for _, what in self.said if isinstance(what, Opinion)]
-
-    @property
-    def asks(self) -> bool:
-        """True while a human must decide and has not yet."""
-        winner = fold(self.verdicts) if self.asked else None
-        return winner is not None and winner.verdict.control == "ask" and self._approval() is None
-
-    def _approval(self) -> Approval | None:
-        return next((what for _, what in self.said if isinstance(what, Approval)), None)
-
-    @property
-    def unfinished(self) -> bool:
-        """True when the plain loop was not all: somebody asks, or a change led to another chain."""
-        return self.decision is None and (not self.chain.plain or self.asks)
-
-    def watch(self) -> None:
-        """The decision stands: hand it to those who only watch."""
-        chain, decision = self.chain, self._decide()
-        self.decision = decision
-        for hook in chain.detached:
-            self._next(Stretch((), (hook,)))
-            self._mark(chain.table.hooks.detach(self, hook, decision), 0.0)
-        self._next(_watching(chain.observers, decision))
-        self.clock[0] = monotonic()
-
-    def conclude(self) -> Decision[Any]:
-        """The finished decision, with all that was recorded on the way and what the host says to it."""
-        chain, decision = self.chain, self.decision
-        marks = () if self.marks is None else tuple(self.marks)
-        if decision is None:
-            decision = self._decide(marks) if self.said else Decision(self.step, self.original, "proceed", (), marks)
-        elif marks or len(self.said) != len(decision.said):
-            # Observers saw the decision before they, in turn, were recorded or failed.
-            decision = replace(decision, said=tuple(what for _, what in self.said), marks=marks)
-        if self.said and (finish := finishing.get()) is not None:
-            decision = finish(decision)
-        if chain.journal is not None:
-            chain.journal(decision)
-        return decision
-
-    def give_up(self) -> None:
-        """The caller was cancelled: there is no decision, but there is something to write down."""
-        if self.chain.journal is not None:
-            said, marks = tuple(what for _, what in self.said), tuple(self.marks or ())
-            self.chain.journal(Decision(self.step, self.original, "abort", said, marks))
-
-    def _decide(self, marks: tuple[Mark, ...] = ()) -> Decision[Any]:
-        winner, approval = fold(self.verdicts), self._approval() if self.asked else None
-        control: Control = "proceed" if winner is None else winner.verdict.control
-        if approval is not None:
-            control = approval.answer
-        return Decision(self.step, self.original, control, tuple(what for _, what in self.said), marks)
-
-
-_NOTHING = Stretch()
+_SUSPENDED = -math.inf  # what a hook's clock shows once its deadline keeps the time: it is never in patience
 _NOT_OURS = (GeneratorExit, KeyboardInterrupt, SystemExit)  # every other way to raise is a hook's failure
-_FAILURES: dict[type, FailureKind] = {Quarantined: "quarantined", MalformedVerdict: "malformed"}
-
-
-def begin(chain: Chain, step: Step, todo: Iterator[Call], cell: list[Run], began: float | None) -> Run:
-    """Start keeping track of a dispatch that is at `todo` in its chain."""
-    marks: list[Mark] | None = [chain.stretch] if chain.record else None
-    run = Run(chain, step, step, chain.stretch, todo, [began or monotonic()], marks)
-    cell.append(run)
-    return run
-
-
-def _watching(observers: Stretch, decision: Decision[Any]) -> Stretch:
-    """The observers, with the decision in the hands of those who want it."""
-
-    def showing(call: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda step: call(step, decision)
-
-    calls = tuple(
-        (showing(call) if hook.wants_decision else call, is_async)
-        for (call, is_async), hook in zip(observers.calls, observers.hooks, strict=True)
-    )
-    return Stretch(calls, observers.hooks)
-
-
-def _describe(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:
-        text = "(an error that cannot be shown)"
-    if isinstance(error, FairleadError):
-        return text  # which says it all
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-# --- running ------------------------------------------------------------------------------------
 
 
 @types.coroutine
@@ -503,7 +232,7 @@ async def _together(run: Run) -> None:
 
 def alone(run: Run, hook: Hook, decision: Decision[Any]) -> Run:
     """A run of one observer that nobody waits for."""
-    return _part(run, _watching(Stretch(((hook.call, hook.is_async),), (hook,)), decision))
+    return _part(run, watching(Stretch(((hook.call, hook.is_async),), (hook,)), decision))
 
 
 def _part(run: Run, gate: Stretch) -> Run:

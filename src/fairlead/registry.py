@@ -18,10 +18,11 @@ from msgspec.structs import replace as replace_fields
 from .approvals import ApproveFn, Approver
 from .backlog import Backlog
 from .decision import Call, Decision, Mark, RunOutcome, Stretch, unknown_kind
-from .engine import CALM, Chain, Run, alone, begin, drive, each, parked, phases, rest
+from .engine import CALM, alone, drive, each, parked, phases, rest
 from .errors import RegistrationError, UnknownName, closest
 from .hook import Hook, OneOrMore, Options
 from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named, iter_events
+from .run import Chain, Run, begin
 from .session import About, Session
 from .table import Table
 from .threads import portal

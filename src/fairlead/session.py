@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar
 from msgspec.structs import replace
 
 from .decision import Decision, Unsupported
-from .engine import finishing
 from .errors import FairleadError, Unenforceable
 from .lifecycle import Agent, Step, event_named
+from .run import finishing
 from .threads import portal
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from .decision import Stretch
-from .engine import Chain
 from .hook import PHASES, Hook
 from .lifecycle import EVENTS, Event, Step
+from .run import Chain
 
 if TYPE_CHECKING:
     from .registry import Hooks

@@ -138,7 +138,7 @@ def _default_spec(tool: str) -> ToolSpec:
 
 
 class Tools:
-    """A table of tools: the user's own entries first, then a host's mapper, then the defaults."""
+    """A table of tools: added entries first, the newest winning (some for one host only), then the defaults."""
 
     def __init__(self) -> None:
         self._own: tuple[tuple[re.Pattern[str], str | None, ToolSpec], ...] = ()
