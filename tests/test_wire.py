@@ -96,3 +96,15 @@ def test_the_reference_is_written_to_a_folder(tmp_path):
     assert (
         json.loads((tmp_path / "schemas" / "before_tool.verdict.json").read_text())["title"] == "Verdict on before_tool"
     )
+
+
+def test_a_step_is_encoded_once_for_all_hooks_that_see_it():
+    given = step("before_tool")
+    assert encode_step(given) is encode_step(given)
+
+
+def test_a_state_that_hooks_edit_in_place_is_encoded_as_it_is():
+    given = step("before_request", state={"n": 1})
+    before = encode_step(given)
+    given.state["n"] = 2
+    assert (b'"n":1' in before, b'"n":2' in encode_step(given)) == (True, True)

@@ -16,8 +16,24 @@ VERSION = 1
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
+_latest: tuple[Step | None, bytes] = (None, b"")
+
+
 def encode_step(step: Step) -> bytes:
-    """The envelope of a step: its event, its header and its fields. What is None is left out."""
+    """The envelope of a step: its event, its header and its fields. What is None is left out.
+
+    All external hooks of a dispatch share one encoding, until one of them changes the step.
+    """
+    global _latest
+    known, data = _latest
+    if known is not step:
+        data = _encode(step)
+        if "state" not in step.__struct_fields__:  # which hooks may edit in place
+            _latest = (step, data)
+    return data
+
+
+def _encode(step: Step) -> bytes:
     envelope: dict[str, Any] = {"fairlead": VERSION, "event": step.event}
     for name in step.__struct_fields__:
         value = getattr(step, name)
