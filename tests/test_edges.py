@@ -310,7 +310,7 @@ async def test_an_approval_whose_reason_is_no_text_is_a_deny():
 
     decision = await asking(odd).dispatch(STEP)
     assert decision.control == "deny"
-    assert "5" in str(decision)
+    assert "an approver answers" in str(decision)
 
 
 @pytest.mark.parametrize("options", [{"approver": 5}, {"approval_timeout": "soon"}])
@@ -583,3 +583,121 @@ def test_braces_that_amount_to_too_much_are_refused():
 def test_a_decision_shows_no_escapes_of_a_tools_name():
     hooks = Hooks()
     assert "\x1b" not in str(hooks.dispatch_sync(BeforeTool(tool="\x1b[2Jbash")))
+
+
+# --- what a second stranger found ------------------------------------------------------------------------------------
+
+
+def test_a_detached_observer_of_a_sync_caller_may_dispatch_synchronously_itself():
+    import threading
+
+    inner, outer, done = Hooks(), Hooks(), threading.Event()
+
+    async def waits(s):
+        await asyncio.sleep(0)
+
+    inner.add(waits, on="before_tool")
+
+    @outer.on.before_tool(phase="observe", detached=True)
+    def nests(s):
+        inner.dispatch_sync(STEP)
+        done.set()
+
+    outer.dispatch_sync(STEP)
+    assert done.wait(5)
+    assert inner.dispatch_sync(STEP).control == "proceed"
+
+
+async def test_a_hook_that_awaits_a_future_of_another_loop_has_failed():
+    other = asyncio.new_event_loop()
+    hooks = Hooks()
+
+    @hooks.on.before_tool
+    async def lost(s):
+        await other.create_future()
+
+    decision = await hooks.dispatch(STEP)
+    other.close()
+    assert (decision.cause, "another event loop" in decision.reason) == ("failure", True)
+
+
+async def test_a_gate_that_cancels_its_own_task_is_recorded_once():
+    hooks = Hooks(record=True)
+
+    async def quiet(s):
+        await asyncio.sleep(0)
+
+    hooks.add(cancels_itself, on="before_tool", phase="gate", name="one")
+    hooks.add(quiet, on="before_tool", phase="gate", name="two")
+    runs = (await hooks.dispatch(STEP)).runs
+    assert [(run.hook, run.outcome) for run in runs] == [("one", "error"), ("two", "none")]
+
+
+def test_a_hidden_coroutine_that_will_not_be_cancelled_times_out_in_a_sync_dispatch(monkeypatch):
+    monkeypatch.setattr("fairlead.hook.DEFAULT_TIMEOUT", 0.05)
+    hooks = Hooks()
+
+    async def lasts(s):
+        for _ in range(20):
+            try:
+                await asyncio.sleep(0.02)
+            except asyncio.CancelledError:
+                pass
+
+    hooks.add(lambda s: lasts(s), on="before_tool", name="hidden")
+    assert hooks.dispatch_sync(STEP).failures[0].kind == "timeout"
+
+
+def test_draining_does_not_wait_for_a_loop_that_has_stopped():
+    hooks = Hooks()
+    hooks.add(lambda s: None, on="before_tool", phase="observe", detached=True, name="audit")
+    stopped = asyncio.new_event_loop()
+    stopped.run_until_complete(hooks.dispatch(STEP))
+    asyncio.run(asyncio.wait_for(hooks.aclose(timeout=0.1), 2))
+    stopped.run_until_complete(asyncio.sleep(0.01))  # what it had begun ends here
+    stopped.close()
+
+
+async def test_a_drain_that_gives_up_ends_the_observer_it_waited_for():
+    hooks, ended = Hooks(), []
+
+    @hooks.on.before_tool(phase="observe", detached=True)
+    async def slow(s):
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append(True)
+            raise
+
+    await hooks.dispatch(STEP)
+    await hooks.aclose(timeout=0.02)
+    await asyncio.sleep(0.01)
+    assert (ended, hooks.dropped) == ([True], 1)
+
+
+async def test_an_approvers_error_that_cannot_be_shown_is_a_deny():
+    class Unspeakable(Exception):
+        def __str__(self):
+            raise ValueError("no")
+
+        __repr__ = __str__
+
+    assert (await asking(raises(Unspeakable())).dispatch(STEP)).control == "deny"
+
+
+async def test_an_inner_hook_that_raises_its_cancellation_anew_is_not_blamed_for_the_outer_deadline():
+    hooks, seen = Hooks(), []
+
+    @hooks.on.turn_start(timeout=0.02, on_failure="open")
+    async def outer(s):
+        seen.append(await hooks.dispatch(STEP))
+
+    @hooks.on.before_tool(quarantine=(1, 60))
+    async def anew(s):
+        try:
+            await forever()
+        except asyncio.CancelledError:
+            raise asyncio.CancelledError from None
+
+    await hooks.dispatch(TurnStart())
+    assert seen == []

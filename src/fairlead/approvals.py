@@ -15,6 +15,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TextIO
 
 import msgspec
 
+from .deadlines import TooLateError, in_time
+from .errors import describe
 from .lifecycle import Step, ToolStep
 from .verdict import Verdict, clean
 
@@ -75,25 +77,21 @@ async def seek_approval(
     if approver is None:
         return Approval("deny", None, "nobody is there to approve; pass approver= to Hooks")
     approve: Any = getattr(approver, "approve", approver)
+    caller = asyncio.current_task()
+    before = 0 if caller is None else caller.cancelling()
 
-    async def ask() -> Approval:
-        return _read(await approve(request))
-
-    # A task of its own: one that will not be cancelled is left behind, and cannot hold up the agent.
-    asking = asyncio.get_running_loop().create_task(ask())
     try:
-        answered, _ = await asyncio.wait([asking], timeout=timeout)
-    except asyncio.CancelledError:
-        asking.cancel()
-        raise
-    if not answered:
-        asking.cancel()
+        # One that will not be cancelled is left behind, and cannot hold up the agent.
+        return _read(await in_time(approve(request), timeout))
+    except TooLateError:
         return Approval("deny", None, f"no answer within {timeout:g} s")
-    if asking.cancelled():
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling() > before:
+            raise
         return Approval("deny", None, "the approver was cancelled")
-    if (error := asking.exception()) is not None:
-        return Approval("deny", None, f"the approver failed: {error!r}")
-    return asking.result()
+    except Exception as error:
+        return Approval("deny", None, f"the approver failed: {describe(error)}")
 
 
 def _read(answer: Any) -> Approval:
@@ -102,7 +100,7 @@ def _read(answer: Any) -> Approval:
     clear = isinstance(answer, tuple) and 1 <= len(answer) <= 3 and answer[0] in ("allow", "deny")
     if clear and all(text is None or isinstance(text, str) for text in answer[1:]):
         return Approval(*answer)
-    raise TypeError(f'an approver answers Approval("allow" or "deny", who, why), not {answer!r}')
+    raise TypeError(f'an approver answers Approval("allow" or "deny", who, why), not a {type(answer).__name__}')
 
 
 class TerminalApprover:

@@ -9,7 +9,7 @@ from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from .threads import portal
+from .threads import portal, waited_for
 
 if TYPE_CHECKING:
     from .decision import RunOutcome
@@ -32,7 +32,8 @@ class Backlog:
     def put(self, run: Run) -> RunOutcome:
         """Queue one run. When the queue is full the newest, this one, is dropped and counted."""
         try:
-            loop = asyncio.get_running_loop()
+            # The loop of a nested synchronous dispatch ends with it, and would take the queue along.
+            loop = portal.loop if waited_for.get() else asyncio.get_running_loop()
         except RuntimeError:
             loop = portal.loop
         lane = self._lanes.get(loop)
@@ -62,6 +63,7 @@ class _Lane:
         self.loop = loop
         self.queue: deque[_Item] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._current: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         if self.queue and (self._task is None or self._task.done()):
@@ -70,11 +72,16 @@ class _Lane:
     async def _work(self) -> None:
         while self.queue:
             run, context = self.queue.popleft()
-            await asyncio.wait([self.loop.create_task(_work_off(run), context=context)])
+            self._current = self.loop.create_task(_work_off(run), context=context)
+            await asyncio.wait([self._current])
 
     async def finish_from_anywhere(self, timeout: float) -> int:
         if self.loop is asyncio.get_running_loop():
             return await self._finish(timeout)
+        if not self.loop.is_running():
+            lost = len(self.queue)
+            self.queue.clear()
+            return lost
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._finish(timeout), self.loop))
 
     async def _finish(self, timeout: float) -> int:
@@ -88,6 +95,8 @@ class _Lane:
         lost = len(self.queue) + 1
         self.queue.clear()
         self._task.cancel()
+        if self._current is not None:
+            self._current.cancel()
         await asyncio.wait([self._task], timeout=1)
         return lost
 

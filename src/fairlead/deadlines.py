@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Awaitable
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 TICK = 0.005
 CANCELS = 3
@@ -35,6 +38,7 @@ class Deadline(msgspec.Struct, eq=False):
     before: int = 0  # cancellations the task had been asked for by then
     wheel: Wheel | None = None
     bucket: int = 0  # where the wheel keeps it; 0 is nowhere yet
+    outer: bool = False  # a deadline around this one has fired: of a hook that dispatched
 
     def watch(self, waiting: asyncio.Future[Any]) -> asyncio.Future[Any]:
         """The hook is parked on a future; give what its task is to wait for.
@@ -42,9 +46,13 @@ class Deadline(msgspec.Struct, eq=False):
         (On a bare yield it is back before any timer could fire.) A plain future ends when it is
         cancelled. A task, or a gathering of them, may refuse: then there must be a way around it.
         """
+        if getattr(waiting, "_asyncio_future_blocking", None) is None:
+            raise RuntimeError(f"a hook awaited {waiting!r}, which is no awaitable of asyncio")
         self.waiting = waiting
         loop = waiting.get_loop()
         if self.wheel is None:
+            if loop is not asyncio.get_running_loop():
+                raise RuntimeError(f"a hook awaited {waiting!r}, which belongs to another event loop")
             self.task = task = asyncio.current_task(loop)
             self.before = 0 if task is None else task.cancelling()
             self.wheel = wheel = _wheel_of(loop)
@@ -80,10 +88,15 @@ class Deadline(msgspec.Struct, eq=False):
         self.cancels += 1
         self.at = monotonic() + TICK
 
-    def interrupted(self) -> None:
-        """A cancellation has arrived, whoever asked for it, at a hook that had not waited for anything."""
-        self.task = task = asyncio.current_task()
-        self.before = 0 if task is None else task.cancelling() - 1
+    def interrupted(self, error: asyncio.CancelledError) -> None:
+        """A cancellation has arrived, whoever asked for it."""
+        if self.task is None:  # the hook had not waited for anything yet
+            self.task = task = asyncio.current_task()
+            self.before = 0 if task is None else task.cancelling() - 1
+        for arg in error.args:
+            # One that started before us is around us; one that started later is settled further in.
+            if isinstance(arg, Deadline) and arg.started < self.started:
+                self.outer = True
 
     def release(self, error: BaseException | None) -> bool:
         """The hook has ended, with this error. True if the caller was cancelled, not just the hook.
@@ -108,12 +121,6 @@ class Deadline(msgspec.Struct, eq=False):
             return False
         self.waiting._asyncio_future_blocking = True
         return self.waiting.cancel(*error.args)
-
-    def is_foreign(self, error: BaseException | None) -> bool:
-        """Whether this is the cancellation of a deadline around ours: of a hook that dispatched."""
-        return isinstance(error, asyncio.CancelledError) and any(
-            isinstance(arg, Deadline) and arg is not self for arg in error.args
-        )
 
 
 class Wheel:
@@ -185,3 +192,30 @@ def _wheel_of(loop: asyncio.AbstractEventLoop) -> Wheel:
     if wheel is None or wheel.loop is not loop:
         wheel = _local.wheel = Wheel(loop)
     return wheel
+
+
+class TooLateError(TimeoutError):
+    """What was awaited did not end in time."""
+
+
+async def in_time(work: Awaitable[T], timeout: float | None) -> T:
+    """Await something, but no longer than this. What will not be cancelled is left behind."""
+
+    async def wait() -> T:
+        return await work
+
+    task = asyncio.get_running_loop().create_task(wait())
+    try:
+        done, _ = await asyncio.wait([task], timeout=timeout)
+    except asyncio.CancelledError:
+        _leave(task)
+        raise
+    if not done:
+        _leave(task)
+        raise TooLateError
+    return task.result()
+
+
+def _leave(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody else will look

@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any
 
 from .approvals import ApprovalRequest, seek_approval
-from .deadlines import CANCELS, Deadline
+from .deadlines import CANCELS, Deadline, TooLateError, in_time
 from .decision import Call, Decision, Mark, Stretch
 from .errors import HookTimeout
 from .hook import Hook
@@ -138,12 +138,11 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
                 error = CancelledError(deadline)
             if error is None:
                 if waiting is not None and deadline is not None:
-                    if getattr(waiting, "_asyncio_future_blocking", None) is None:
-                        waiting = going.throw(
-                            RuntimeError(f"a hook awaited {waiting!r}, which is no awaitable of asyncio")
-                        )
+                    try:
+                        waiting = deadline.watch(waiting)
+                    except RuntimeError as wrong:  # which asyncio would tell the hook, too
+                        waiting = going.throw(wrong)
                         continue
-                    waiting = deadline.watch(waiting)
                 try:
                     yield waiting
                 except GeneratorExit:
@@ -151,8 +150,8 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
                     raise
                 except BaseException as thrown:
                     error = thrown
-                    if deadline is not None and deadline.task is None:
-                        deadline.interrupted()
+                    if deadline is not None and isinstance(thrown, CancelledError):
+                        deadline.interrupted(thrown)
                     if deadline is not None and deadline.refuses(thrown):
                         waiting = deadline.waiting
                         continue
@@ -257,11 +256,8 @@ def _elsewhere(awaitable: Any, run: Run) -> Any:
 
     async def wait() -> Any:
         try:
-            async with asyncio.timeout(timeout) as clock:
-                return await awaitable
-        except TimeoutError:
-            if clock.expired():
-                raise HookTimeout from None
-            raise
+            return await in_time(awaitable, timeout)
+        except TooLateError:
+            raise HookTimeout from None
 
     return portal.run(wait)

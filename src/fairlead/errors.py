@@ -66,3 +66,14 @@ def closest(name: str, valid: Iterable[str], cutoff: float = 0.5) -> str | None:
     from difflib import get_close_matches  # only a mistake should pay for it
 
     return next(iter(get_close_matches(name, list(valid), n=1, cutoff=cutoff)), None)
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line, whatever it is."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(an error that cannot be shown)"
+    if isinstance(error, FairleadError):
+        return text  # which says it all
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from .approvals import Approval
 from .deadlines import Deadline
 from .decision import Call, Decision, Failure, FailureKind, Mark, Monitored, RunOutcome, Said, Stretch
-from .errors import FairleadError, HookTimeout, MalformedVerdict, Quarantined
+from .errors import HookTimeout, MalformedVerdict, Quarantined, describe
 from .hook import Hook, Ran
 from .lifecycle import Control, Event, Step
 from .verdict import ENDING, Opinion, Verdict, apply, check, clean, fold
@@ -81,7 +81,7 @@ class Run(msgspec.Struct):
             self.deadline = None
             took = monotonic() - deadline.started
             late = deadline.cancels > 0 or took > hook.limit
-            if deadline.task is not None and (deadline.release(error) or deadline.is_foreign(error)):
+            if deadline.task is not None and (deadline.release(error) or deadline.outer):
                 self._cancel(hook, took, error)
         details: Details = None
         if said is not None and isinstance(said, Ran):
@@ -96,18 +96,20 @@ class Run(msgspec.Struct):
             return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took, details)
         if error is not None:
             kind = _FAILURES.get(type(error), "error")
-            return self._fail(hook, kind, _describe(error), took, getattr(error, "details", None))
+            return self._fail(hook, kind, describe(error), took, getattr(error, "details", None))
         try:
             return self._take(hook, said, took, details)
         except MalformedVerdict as problem:
             return self._fail(hook, "malformed", str(problem), took, details)
         except Exception as problem:  # from a mapping, a value or a field of somebody else's making
-            return self._fail(hook, "malformed", _describe(problem), took, details)
+            return self._fail(hook, "malformed", describe(problem), took, details)
 
     def give_in(self, error: BaseException) -> None:
         """A hook's task ended in some other way than by the hook's returning or raising."""
         self.deadline = None
-        self._fail(self.stretch.hooks[-1], "error", _describe(error), 0.0, None)
+        if self.marks and isinstance(self.marks[-1], tuple):
+            self.marks.pop()  # one start, one end
+        self._fail(self.stretch.hooks[-1], "error", describe(error), 0.0, None)
 
     def _cancel(self, hook: Hook, took: float, error: BaseException | None) -> NoReturn:
         """The caller was cancelled. That goes on, even where the hook swallowed it."""
@@ -276,13 +278,3 @@ def watching(observers: Stretch, decision: Decision[Any]) -> Stretch:
         for (call, is_async), hook in zip(observers.calls, observers.hooks, strict=True)
     )
     return Stretch(calls, observers.hooks)
-
-
-def _describe(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:
-        text = "(an error that cannot be shown)"
-    if isinstance(error, FairleadError):
-        return text  # which says it all
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -222,7 +222,7 @@ class Session:
         """Wait for background tasks, cancel what is left after `timeout`, and report all errors."""
         until = monotonic() + timeout
         while self._tasks and monotonic() < until:  # tasks may spawn further ones
-            await asyncio.wait([_here(task) for task in self._tasks], timeout=until - monotonic())
+            await asyncio.wait([_here(task) for task in list(self._tasks)], timeout=until - monotonic())
             await asyncio.sleep(0)
         late = list(self._tasks)
         for task in late:
@@ -244,7 +244,9 @@ class Session:
 def _here(task: Any) -> asyncio.Future[Any]:
     """A background task, wherever it runs, as something this loop can wait for."""
     if not isinstance(task, asyncio.Task):
-        return asyncio.wrap_future(task)
+        waiting = asyncio.wrap_future(task)
+        waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # reported by `_done`
+        return waiting
     if task.get_loop() is asyncio.get_running_loop():
         return task
 

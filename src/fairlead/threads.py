@@ -101,7 +101,7 @@ class Threads:
             self._idle.append(inbox)
 
 
-_waited_for: contextvars.ContextVar[bool] = contextvars.ContextVar("fairlead_waited_for", default=False)
+waited_for: contextvars.ContextVar[bool] = contextvars.ContextVar("fairleadwaited_for", default=False)
 """True in whatever runs while a synchronous caller waits for it, however deep."""
 
 
@@ -111,16 +111,17 @@ class Portal:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ident: int | None = None
 
     def run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine there while the caller blocks, with the caller's contextvars."""
-        if _waited_for.get():
+        if waited_for.get() or threading.get_ident() == self._ident:
             # The private loop may itself be waiting for us, and waiting for it would be for ever.
             return _on_a_fresh_thread(make)
         loop = self.loop
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         context = contextvars.copy_context()
-        context.run(_waited_for.set, True)
+        context.run(waited_for.set, True)
         tasks: list[asyncio.Task[T]] = []
 
         def start() -> None:
@@ -142,7 +143,9 @@ class Portal:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="fairlead-loop", daemon=True).start()
+                thread = threading.Thread(target=self._loop.run_forever, name="fairlead-loop", daemon=True)
+                thread.start()
+                self._ident = thread.ident
             return self._loop
 
 
@@ -158,7 +161,7 @@ def _copy_result(task: asyncio.Task[T], future: concurrent.futures.Future[T]) ->
 def _on_a_fresh_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
     context = contextvars.copy_context()
-    context.run(_waited_for.set, True)
+    context.run(waited_for.set, True)
 
     def work() -> None:
         try:

@@ -38,7 +38,7 @@ def make(form: str, tmp_path: Path, said: str | None, *, before: str = "") -> An
         f"while IFS= read -r line; do id=${{line#*:}}; id=${{id%%,*}}; {before or ':'}\n"
         f'printf \'{{"id":%s,"verdict":%s}}\\n\' "$id" {shlex.quote(said or "null")}; done\n'
     )
-    return Worker(["/bin/sh", str(script)], timeout=0.3)
+    return Worker(["/bin/sh", str(script)])
 
 
 async def decide(hook: Any, event: str, **options: Any) -> Decision[Any]:

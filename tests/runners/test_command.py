@@ -195,8 +195,9 @@ async def test_cancelling_the_caller_kills_the_command(tmp_path: Path):
     assert task.cancelled()
 
 
-async def test_commands_leave_no_descriptors_behind():
-    hooks = hooked(Command.shell("true"))
+@pytest.mark.parametrize("line", ["true", "exit 2", "head -c 2000000 /dev/zero"])
+async def test_commands_leave_no_descriptors_behind(line: str):
+    hooks = hooked(Command.shell(line))
     await hooks.dispatch(step("before_tool"))
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):

@@ -127,7 +127,7 @@ async def test_a_verdict_that_the_event_does_not_take_is_malformed(tmp_path: Pat
 
 
 async def test_a_stuck_worker_is_killed_after_its_time_out_and_replaced(tmp_path: Path):
-    async with hooked(worker(tmp_path, timeout=1.0), timeout=1.0) as hooks:
+    async with hooked(worker(tmp_path), timeout=1.0) as hooks:
         before = (await hooks.dispatch(bash("pid"))).reason
         stuck = await hooks.dispatch(bash("hang"))
         after = await hooks.dispatch(bash("pid"))
@@ -196,3 +196,25 @@ async def test_ten_thousand_steps_while_the_worker_is_killed_at_random(tmp_path:
     async with hooks:
         await asyncio.wait_for(asyncio.gather(*(one(i) for i in range(10_000))), 60)
     assert (ended, wrong) == (10_000, [])
+
+
+async def test_a_caller_that_gives_up_while_the_worker_starts_loses_no_process(tmp_path: Path):
+    runner = worker(tmp_path)
+    hooks = hooked(runner)
+    task = asyncio.create_task(hooks.dispatch(bash("ls")))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    pid = int((await hooks.dispatch(bash("pid"))).reason)
+    await hooks.aclose()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_closing_ends_the_process_of_sync_dispatches_too(tmp_path: Path):
+    hooks = hooked(worker(tmp_path))
+    pid = int(hooks.dispatch_sync(bash("pid")).reason)
+    asyncio.run(hooks.aclose())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

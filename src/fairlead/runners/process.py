@@ -77,7 +77,8 @@ def _converse(child: subprocess.Popen[bytes], stdin: bytes) -> tuple[bytes, byte
     """
     out: dict[Any, bytearray] = {child.stdout: bytearray(), child.stderr: bytearray()}
     left = memoryview(stdin)
-    with selectors.DefaultSelector() as ready:
+    with contextlib.ExitStack() as stack:
+        ready = stack.enter_context(selectors.DefaultSelector())
         for pipe in (child.stdin, child.stdout, child.stderr):
             assert pipe is not None  # noqa: S101 (they are all pipes)
             os.set_blocking(pipe.fileno(), False)
@@ -85,6 +86,8 @@ def _converse(child: subprocess.Popen[bytes], stdin: bytes) -> tuple[bytes, byte
         ready.register(child.stdout, selectors.EVENT_READ)  # type: ignore[arg-type]
         ready.register(child.stderr, selectors.EVENT_READ)  # type: ignore[arg-type]
         ended = _end_of(child, ready)
+        if ended is not None:
+            stack.callback(os.close, ended)
         while ready.get_map().keys() - {ended}:
             over = False
             for key, _ in ready.select(None if ended is not None else 0.01):
@@ -99,8 +102,6 @@ def _converse(child: subprocess.Popen[bytes], stdin: bytes) -> tuple[bytes, byte
                     while pipe in [key.fileobj for key in ready.get_map().values()] and _read(pipe, out, ready):
                         pass
                 break
-    if ended is not None:
-        os.close(ended)
     return bytes(out[child.stdout]), bytes(out[child.stderr])
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from ..deadlines import Deadline
 from ..errors import FairleadError
 from ..lifecycle import EVENTS, Step
 from ..threads import threads
@@ -56,14 +57,12 @@ class Worker:
         argv: Sequence[str],
         *,
         around: Surroundings | None = None,
-        timeout: float | None = 5.0,
         workspace: str | Path | None = None,
     ) -> None:
         if not argv or not all(isinstance(word, str) and "\0" not in word for word in argv):
             raise MissingProgram(f"a worker is a list of words, the program first, not {argv!r}")
         self.around = around or surroundings()
         self.argv = [resolve_program(argv[0], self.around, workspace), *argv[1:]]
-        self.timeout = timeout
         self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
 
     def __repr__(self) -> str:
@@ -73,16 +72,22 @@ class Worker:
         loop = asyncio.get_running_loop()
         line = self._lines.get(loop)
         if line is None:
-            self._lines = {known: line for known, line in self._lines.items() if not known.is_closed()}
+            for known in [known for known in self._lines if known.is_closed()]:
+                self._lines.pop(known).kill()
             line = self._lines[loop] = _Line(self)
         raw = await line.ask(step)
         return None if raw == b"null" else read_verdict(raw, EVENTS[step.event])
 
     async def aclose(self, timeout: float = 2.0) -> None:
         """Close its stdin, wait for it to end, and kill it if it does not."""
-        line = self._lines.pop(asyncio.get_running_loop(), None)
-        if line is not None:
-            await line.close(timeout)
+        lines, self._lines = self._lines, {}
+        for loop, line in lines.items():
+            if loop is asyncio.get_running_loop():
+                await line.close(timeout)
+            elif loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(line.close(timeout), loop))
+            else:
+                line.kill()
 
 
 class _Line:
@@ -93,6 +98,7 @@ class _Line:
         self._loop = asyncio.get_running_loop()
         self._process: _Child | None = None
         self._starting = asyncio.Lock()
+        self._spawning: asyncio.Task[_Child] | None = None
         self._deaths = 0
         self._died_at = 0.0
         self._ids = count(1)
@@ -105,10 +111,10 @@ class _Line:
         number = next(self._ids)
         try:
             raw = await child.ask(number, step)
-        except asyncio.CancelledError:
-            limit = self._worker.timeout
-            if limit is not None and monotonic() - started >= limit:
-                child.fail(WorkerFailed(f"the worker was stuck for {limit:g} s and was killed"))
+        except asyncio.CancelledError as cancelled:
+            if any(isinstance(arg, Deadline) for arg in cancelled.args):  # late, and not just the caller's wish
+                stuck = monotonic() - started
+                child.fail(WorkerFailed(f"the worker was stuck for {stuck:.1f} s and was killed"))
             raise
         self._deaths = 0
         return raw
@@ -122,14 +128,29 @@ class _Line:
                 pause = PAUSES[self._deaths] - (monotonic() - self._process.died_at)
                 if pause > 0:
                     await asyncio.sleep(pause)
-            around = self._worker.around
+            if self._spawning is None:
+                self._spawning = self._loop.create_task(self._spawn())
+            return await asyncio.shield(self._spawning)  # whoever gave up, the process is not lost
+
+    async def _spawn(self) -> _Child:
+        around = self._worker.around
+        try:
             process = await threads.run(_spawn, self._worker.argv, around.cwd, around.env)
-            self._process = _Child(process, self._loop)
-            return self._process
+        finally:
+            self._spawning = None
+        self._process = _Child(process, self._loop)
+        return self._process
 
     async def close(self, timeout: float) -> None:
+        if self._spawning is not None:
+            await asyncio.wait([self._spawning], timeout=timeout)
         if self._process is not None:
             await self._process.close(timeout)
+
+    def kill(self) -> None:
+        """End the process from anywhere: its loop does not run any more."""
+        if self._process is not None:
+            self._process.kill()
 
 
 def _spawn(argv: list[str], cwd: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -264,15 +285,15 @@ class _Child:
         for fd in (self._out, self._err):
             self._loop.remove_reader(fd)
         self._loop.remove_writer(self._in)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
         waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
             if not future.done():
                 future.set_exception(error)
-        self._bury()
+        self.kill()
 
-    def _bury(self) -> None:
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()  # it was killed, so this is at once
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
