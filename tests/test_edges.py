@@ -701,3 +701,16 @@ async def test_an_inner_hook_that_raises_its_cancellation_anew_is_not_blamed_for
 
     await hooks.dispatch(TurnStart())
     assert seen == []
+
+
+def test_unregistering_an_object_leaves_alone_what_only_sounds_like_it():
+    class Guard:
+        def before_tool(self, step): ...
+
+        def after_tool(self, step): ...
+
+    hooks = Hooks()
+    hooks.add(Guard())
+    hooks.add(lambda s: None, on="before_tool", name="Guard.custom")
+    hooks.unregister("Guard")
+    assert [hook.name for hook in hooks] == ["Guard.custom"]

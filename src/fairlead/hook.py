@@ -112,8 +112,8 @@ class Hook:
 
     __slots__ = (
         "agent", "blocking", "call", "detached", "enforce", "events", "everywhere", "fn", "host", "is_async", "kind",
-        "layer", "limit", "name", "on_failure", "order", "outcome", "patterns", "phase", "priority", "quarantine",
-        "safety", "source", "timeout", "tool", "wants_decision",
+        "layer", "limit", "name", "on_failure", "order", "outcome", "owner", "patterns", "phase", "priority",
+        "quarantine", "safety", "source", "timeout", "tool", "wants_decision",
     )  # fmt: skip
 
     def __init__(
@@ -159,6 +159,7 @@ class Hook:
         self.quarantine = None if quarantine is None else _quarantine(quarantine, self._refuse)
         self.layer: Layer = layer
         self.source = source
+        self.owner: str | None = None  # the object whose method this is
         self.order: tuple[int, int, int, int] = (0, 0, 0, 0)
         self._check(on_failure)
         self._prepare(timeout)

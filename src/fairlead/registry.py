@@ -164,7 +164,7 @@ class Hooks:
     def unregister(self, name: str) -> None:
         """Remove a hook by its name, or an object's hooks by the object's."""
         with self._lock:
-            gone = [n for n in self._by_name if n == name] or [n for n in self._by_name if n.startswith(f"{name}.")]
+            gone = {name} & self._by_name.keys() or {n for n, hook in self._by_name.items() if hook.owner == name}
             if not gone:
                 raise UnknownName("hook", name, self._by_name)
             self._swap({n: hook for n, hook in self._by_name.items() if n not in gone})
@@ -428,4 +428,6 @@ def _hooks_of(thing: Any, options: dict[str, Any]) -> Iterator[Hook]:
             f"{thing!r} has no method named after an event; pass on= for a function, or name methods like before_tool"
         )
     for name in methods:
-        yield Hook(getattr(thing, name), name, name=f"{prefix}.{name}", **options)
+        hook = Hook(getattr(thing, name), name, name=f"{prefix}.{name}", **options)
+        hook.owner = prefix
+        yield hook
