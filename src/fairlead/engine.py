@@ -35,7 +35,7 @@ CALM = 16
 """Dispatches a chain must finish without suspending before its hooks are no longer timed one by one."""
 
 _SUSPENDED = -math.inf  # what a hook's clock shows once its deadline keeps the time: it is never in patience
-_NOT_OURS = (GeneratorExit, KeyboardInterrupt, SystemExit)  # every other way to raise is a hook's failure
+NOT_OURS = (GeneratorExit, KeyboardInterrupt, SystemExit)  # every other way to raise is a hook's failure
 
 
 @types.coroutine
@@ -66,7 +66,7 @@ def each(chain: Chain, step: Step, todo: Iterator[Call], cell: list[Run], began:
                     sync = bool(cell) and cell[0].sync
                     said = _elsewhere(said, cell[0]) if sync else (yield from said.__await__())
             except BaseException as error:
-                if isinstance(error, _NOT_OURS) or (cell and cell[0].closing):
+                if isinstance(error, NOT_OURS) or (cell and cell[0].closing):
                     raise
                 run = cell[0] if cell else begin(chain, step, todo, cell, began)
                 moved = run.settle(None, error)
@@ -197,7 +197,7 @@ async def _together(run: Run) -> None:
         part.clock[0] = monotonic()
         try:
             await drive(part, rest)
-        except _NOT_OURS:
+        except NOT_OURS:
             raise
         except BaseException as error:  # its task was cancelled: by us, or by the gate itself
             if not cancelled:

@@ -18,7 +18,7 @@ from msgspec.structs import replace as replace_fields
 from .approvals import ApproveFn, Approver
 from .backlog import Backlog
 from .decision import Call, Decision, Mark, RunOutcome, Stretch, unknown_kind
-from .engine import CALM, alone, drive, each, parked, phases, rest
+from .engine import CALM, NOT_OURS, alone, drive, each, parked, phases, rest
 from .errors import RegistrationError, UnknownName, closest
 from .hook import Hook, OneOrMore, Options
 from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named, iter_events
@@ -84,8 +84,7 @@ class On(Lifecycle):
             raise RegistrationError(
                 "which event? Write @hooks.on.before_tool, or @hooks.on('before_tool', 'after_tool')"
             )
-        for event in iter_events("*" if events == ("*",) else events):
-            event_named(event.name)
+        list(iter_events("*" if events == ("*",) else events))  # a misspelt one is found here and now
 
         def register(fn: F) -> F:
             self._hooks.add(fn, on="*" if events == ("*",) else events, replace=replace, **options)
@@ -254,6 +253,7 @@ class Hooks:
         cell: list[Run] = []
         began = None
         if chain.calm < CALM:
+            # `begin`, written out: a call more would show in every dispatch that is timed.
             marks: list[Mark] | None = [chain.stretch] if chain.record else None
             cell.append(Run(chain, step, step, chain.stretch, todo, [monotonic()], marks))
         elif chain.lone:
@@ -306,7 +306,9 @@ class Hooks:
             for call, _ in todo:
                 try:
                     said = call(step)
-                except (Exception, CancelledError) as error:
+                except BaseException as error:
+                    if isinstance(error, NOT_OURS):
+                        raise
                     stretch = _again(stretch, todo, error=error)
                     break
                 if said is not None:

@@ -100,7 +100,6 @@ class _Line:
         self._starting = asyncio.Lock()
         self._spawning: asyncio.Task[_Child] | None = None
         self._deaths = 0
-        self._died_at = 0.0
         self._ids = count(1)
 
     async def ask(self, step: Step) -> bytes:
@@ -163,6 +162,16 @@ def _spawn(argv: list[str], cwd: str, env: dict[str, str]) -> subprocess.Popen[b
     return process
 
 
+def _read(fd: int) -> bytes | None:
+    """What there is to read: nothing at its end, None if there is nothing yet."""
+    try:
+        return os.read(fd, _CHUNK)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
 class _Child:
     """One life of the process: who waits for what, and the bytes in between."""
 
@@ -220,12 +229,9 @@ class _Child:
     # --- reading ----------------------------------------------------------------------------
 
     def _on_stdout(self) -> None:
-        try:
-            data = os.read(self._out, _CHUNK)
-        except BlockingIOError:
+        data = _read(self._out)
+        if data is None:
             return
-        except OSError:
-            data = b""
         if not data:
             self.fail(WorkerFailed(f"the worker died{self._last_words()}"))
             return
@@ -258,15 +264,10 @@ class _Child:
                 future.set_result(bytes(answer.verdict))
 
     def _on_stderr(self) -> None:
-        try:
-            data = os.read(self._err, _CHUNK)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
+        data = _read(self._err)
+        if data == b"":
             self._loop.remove_reader(self._err)
-        self._stderr += data
+        self._stderr += data or b""
         del self._stderr[:-4096]
 
     def _last_words(self) -> str:
