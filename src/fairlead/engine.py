@@ -45,16 +45,16 @@ def each(chain: Chain, step: Step, todo: Iterator[Call], cell: list[Run], began:
     `cell` holds the run, once there is one: a hook had something to say, or is timed. `began` is when
     a chain of one hook was entered, if it is not.
     """
-    patience, clock, marks = chain.patience, None, None
+    clock: list[float] | None = None
     while True:
         for call, is_async in todo:
             try:
                 said = (yield from call(step)) if is_async else call(step)
                 if said is None:
-                    if not cell:
-                        continue  # no opinion costs nothing
                     if clock is None:
-                        clock, marks = cell[0].clock, cell[0].marks
+                        if not cell:
+                            continue  # no opinion costs nothing
+                        clock, marks, patience = cell[0].clock, cell[0].marks, chain.patience
                     now = monotonic()
                     took = now - clock[0]
                     if took < patience:  # which a hook that has suspended never is
@@ -74,7 +74,6 @@ def each(chain: Chain, step: Step, todo: Iterator[Call], cell: list[Run], began:
                 run = cell[0] if cell else begin(chain, step, todo, cell, began)
                 moved = run.settle(said, None)
             step = run.step
-            run.clock[0] = monotonic()  # what it takes to settle is nobody's time
             if moved and run.todo is not None:
                 todo = run.todo
                 break
@@ -131,7 +130,8 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
         while True:
             deadline, error = run.deadline, None
             if deadline is None and run.todo is not None:  # a hook has just suspended
-                started, timeout = clock[0], run.stretch.hooks[-1 - length_hint(run.todo)].timeout
+                run.parked = hook = run.stretch.hooks[-1 - length_hint(run.todo)]
+                started, timeout = clock[0], hook.timeout
                 run.deadline = deadline = Deadline(started, None if timeout is None else started + timeout)
                 clock[0] = _SUSPENDED
             elif waiting is None and deadline is not None and deadline.overdue():
@@ -180,7 +180,6 @@ def _abandon(run: Run, work: Callable[[Run], Going], going: Going) -> Going:
         going.close()
     run.closing = False
     run.settle(None, None)
-    run.clock[0] = monotonic()
     return work(run)
 
 

@@ -250,22 +250,24 @@ class Hooks:
         if chain is None:
             return Decision(step, step)
         todo = iter(chain.stretch.calls)
-        cell: list[Run] = []
-        began = None
-        if chain.calm < CALM:
+        began, work = None, rest
+        if not chain.timed:
+            cell: list[Run] = []
+            if chain.lone:
+                began = monotonic()
+            going = each(chain, step, todo, cell, began)
+        else:
             # `begin`, written out: a call more would show in every dispatch that is timed.
             marks: list[Mark] | None = [chain.stretch] if chain.record else None
-            cell.append(Run(chain, step, step, chain.stretch, todo, [monotonic()], marks))
-        elif chain.lone:
-            began = monotonic()
-        if chain.plain:
-            work, going = rest, each(chain, step, todo, cell, began)
-        else:
-            work, going = phases, phases(cell[0])
+            cell = [Run(chain, step, step, chain.stretch, todo, [monotonic()], marks)]
+            if chain.plain:
+                going = each(chain, step, todo, cell, None)
+            else:
+                work, going = phases, phases(cell[0])
         for waiting in going:
             run = cell[0] if cell else begin(chain, step, todo, cell, began)
             if chain.calm:
-                chain.calm = 0
+                chain.timed, chain.calm = True, 0
             try:
                 await parked(run, work, going, waiting)
             except CancelledError:
@@ -276,8 +278,9 @@ class Hooks:
             if not cell:
                 return Decision(step, step)  # nobody had an opinion
             run = cell[0]
-            if not chain.always_timed and chain.calm < CALM:
+            if not chain.always_timed:
                 chain.calm += 1
+                chain.timed = chain.calm < CALM
         if run.said and run.unfinished:
             try:
                 await drive(run, phases)

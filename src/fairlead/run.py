@@ -48,7 +48,8 @@ class Chain(msgspec.Struct):
     patience: float = math.inf  # the shortest time-out; less than none if some hook must always be settled
     always_timed: bool = False
     lone: bool = False  # one hook, so that the chain's clock is the hook's
-    calm: int = 0  # dispatches since a hook last suspended, up to CALM
+    timed: bool = True  # each hook is, until the chain has been calm for a while
+    calm: int = 0  # timed dispatches since a hook last suspended
 
 
 class Run(msgspec.Struct):
@@ -62,6 +63,7 @@ class Run(msgspec.Struct):
     clock: list[float]  # when the current hook started; a list, because it is set for every hook
     marks: list[Mark] | None = None  # what is recorded: see `Decision.runs`
     deadline: Deadline | None = None  # of the current hook, once it has suspended
+    parked: Hook | None = None  # ... which is this one
     said: list[tuple[Hook, Said]] = []
     asked: bool = False  # somebody wants a human to decide
     barred: bool = False  # a transform denied or aborted, so the gates are not asked
@@ -73,25 +75,36 @@ class Run(msgspec.Struct):
 
     def settle(self, said: Any, error: BaseException | None) -> bool:
         """Take in how the current hook ended. True if the loop must go on with a new `todo`."""
-        hook, deadline = self.stretch.hooks[-1 - length_hint(self.todo or ())], self.deadline
+        now, deadline = monotonic(), self.deadline
         if deadline is None:
-            took = monotonic() - self.clock[0]
+            hook = self.stretch.hooks[-1 - length_hint(self.todo or ())]
+            took = now - self.clock[0]
             late = took > hook.limit
         else:
-            self.deadline = None
-            took = monotonic() - deadline.started
+            self.deadline, hook = None, self.parked or self.stretch.hooks[-1]
+            took = now - deadline.started
             late = deadline.cancels > 0 or took > hook.limit
             if deadline.task is not None and (deadline.release(error) or deadline.outer):
                 self._cancel(hook, took, error)
         details: Details = None
         if said is not None and isinstance(said, Ran):
             said, details = said.said, said.details
-        if said is None and error is None and not late:
-            if hook.quarantine is not None:
-                hook.quarantine.reset()
-            if self.marks is not None:
-                self.marks.append(("none", took, details))
-            return False
+        if said is not None or error is not None or late:
+            try:
+                return self._heed(hook, said, error, took, late, details)
+            finally:
+                self.clock[0] = monotonic()  # what it takes to heed a hook is nobody's time
+        if hook.quarantine is not None:
+            hook.quarantine.reset()
+        if self.marks is not None:
+            self.marks.append(("none", took, details))
+        self.clock[0] = now
+        return False
+
+    def _heed(
+        self, hook: Hook, said: Any, error: BaseException | None, took: float, late: bool, details: Details
+    ) -> bool:
+        """A hook said something, failed or was late."""
         if (late or isinstance(error, HookTimeout)) and hook.timeout is not None:
             return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took, details)
         if error is not None:
