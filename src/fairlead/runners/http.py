@@ -1,0 +1,272 @@
+"""The HTTP runner: the envelope is posted to a service, and its answer is the verdict.
+
+Status 200 with JSON is a verdict, 200 or 204 with nothing is no opinion; any other status is a
+failure. A redirect is never followed and a proxy never used: a step goes where its hook says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Collection, Mapping
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ..errors import FairleadError, MalformedVerdict
+from ..hook import Layer, Ran
+from ..lifecycle import EVENTS, Step
+from ..redaction import redact
+from ..signing import SIGNATURE, BadSignature, sign, verify
+from ..verdict import clean, read_verdict
+from ..wire import encode_step
+from .process import OUTPUT_LIMIT
+
+if TYPE_CHECKING:
+    import aiohttp
+
+CONNECTIONS = 64
+"""Connections that one hook may have open at once."""
+IDLE = 15.0
+"""Seconds that an idle connection is kept."""
+_HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
+
+
+class BadUrl(FairleadError, ValueError):
+    """An address that a hook may not have."""
+
+
+class HttpFailed(FairleadError):
+    """The service could not be asked, or its answer means nothing. `details` are for the record."""
+
+    def __init__(self, problem: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(problem)
+        self.details = details
+
+
+class Url:
+    """A hook that is an HTTP service. Called with a step; time-outs are the engine's.
+
+    `secret` signs what is sent and demands a signed verdict. `raw` sends steps as they are; else
+    secrets in them are redacted. A project's hook reaches only public addresses and `allow_hosts`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        secret: str | None = None,
+        raw: bool = False,
+        layer: Layer = "user",
+        allow_hosts: Collection[str] = (),
+    ) -> None:
+        self.url = url
+        self._scheme, self._host = _checked(url)
+        self._headers = _HEADERS | dict(headers or {})
+        for name, value in self._headers.items():
+            if any(c in name + value for c in "\r\n\0"):
+                raise BadUrl(f"header {name!r} holds a line break")
+        self._secret = secret
+        self._raw = raw
+        self._public_only = layer == "project" and self._host not in {host.lower() for host in allow_hosts}
+        if (address := _address(self._host)) is not None:
+            self._check_address(address)
+        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        self._redacted: tuple[Step | None, bytes] = (None, b"")
+
+    def __repr__(self) -> str:
+        return f"<url {self.url}>"
+
+    # --- asking -----------------------------------------------------------------------------
+
+    async def __call__(self, step: Step) -> Ran:
+        body = encode_step(step) if self._raw else self._redact(step)
+        headers = self._headers | (sign(self._secret, body) if self._secret is not None else {})
+        status, answered, answer = await self._post(body, headers)
+        details = {"status": status}
+        if status not in (200, 204):
+            text = clean(answer[:200].decode(errors="replace").strip())
+            where = " (redirects are not followed)" if 300 <= status < 400 else ""
+            raise HttpFailed(f"{self._host} answered {status}{where}{f': {text}' if text else ''}", details)
+        if self._secret is not None:
+            try:
+                verify(self._secret, answered, answer, answers=headers[SIGNATURE])
+            except BadSignature as problem:
+                raise HttpFailed(f"the verdict of {self._host} is not to be trusted: {problem}", details) from None
+        if not answer.strip():
+            return Ran(None, details)
+        try:
+            return Ran(read_verdict(answer, EVENTS[step.event]), details)
+        except MalformedVerdict as problem:
+            problem.details = details  # type: ignore[attr-defined]
+            raise
+
+    def _redact(self, step: Step) -> bytes:
+        known, body = self._redacted
+        if known is not step:
+            body = msgspec.json.encode(redact(msgspec.json.decode(encode_step(step))))
+            if "state" not in step.__struct_fields__:  # which hooks may edit in place
+                self._redacted = (step, body)
+        return body
+
+    async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+        import aiohttp
+
+        session = self._session()
+        for again in (True, False):
+            try:
+                async with session.post(self.url, data=body, headers=headers, allow_redirects=False) as response:
+                    return response.status, response.headers, await self._read(response)
+            except aiohttp.ServerDisconnectedError as error:
+                if not again:  # else an idle connection was closed under us, before it took the step
+                    raise HttpFailed(f"{self._host} hung up: {error}") from None
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                raise HttpFailed(f"{self._host} cannot be asked: {_innermost(error)}") from None
+        raise AssertionError("unreachable")
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        data = bytearray()
+        async for chunk in response.content.iter_chunked(1 << 16):
+            data += chunk
+            if len(data) > OUTPUT_LIMIT:
+                response.close()
+                raise HttpFailed(f"{self._host} answered with more than {OUTPUT_LIMIT >> 20} MiB")
+        return bytes(data)
+
+    def _session(self) -> aiohttp.ClientSession:
+        """The pool of connections of the running loop."""
+        import aiohttp
+
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        if session is None or session.closed:
+            for gone in [known for known in self._sessions if known.is_closed()]:
+                _drop(self._sessions.pop(gone))
+            connector = aiohttp.TCPConnector(
+                resolver=_resolver(self._check_address), use_dns_cache=False, limit=CONNECTIONS, keepalive_timeout=IDLE
+            )
+            session = self._sessions[loop] = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None),
+                trust_env=False,
+                auto_decompress=False,  # a small answer must not become a large one
+            )
+        return session
+
+    # --- addresses --------------------------------------------------------------------------
+
+    def _check_address(self, address: str) -> None:
+        """Refuse an address that this hook may not connect to. What was checked is what is connected to."""
+        if self._scheme == "http" and not _is_loopback(address):
+            raise BadUrl(f"{self._host} is {address}, which is not this machine; use https")
+        if self._public_only and not _is_public(address):
+            raise BadUrl(
+                f"{self._host} is {address}, which is not public; a project's hook may not reach it "
+                f"unless the user's [defaults] allow_hosts names {self._host!r}"
+            )
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        sessions, self._sessions = self._sessions, {}
+        for loop, session in sessions.items():
+            if loop is asyncio.get_running_loop():
+                await session.close()
+            elif loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(session.close(), loop))
+            else:
+                _drop(session)
+
+
+def _drop(session: aiohttp.ClientSession) -> None:
+    """Forget a session whose loop is gone: there is nobody left to close it properly."""
+    if session.connector is not None:
+        session.connector._close()
+    session.detach()
+
+
+def _innermost(error: BaseException) -> str:
+    """What went wrong, without the wrapping."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error) or type(error).__name__
+
+
+def _checked(url: str) -> tuple[str, str]:
+    try:
+        parts = urlsplit(url)
+        host, _ = (parts.hostname or "").lower(), parts.port
+    except ValueError as error:
+        raise BadUrl(f"{url!r} is no address: {error}") from None
+    if parts.scheme not in ("https", "http") or not host:
+        raise BadUrl(f"{url!r} is no address; write https://host/path")
+    if parts.username is not None or parts.password is not None:
+        raise BadUrl("a password does not belong in an address; use headers = { Authorization = { env = ... } }")
+    address = _address(host)
+    if parts.scheme == "http" and not (host == "localhost" or (address is not None and _is_loopback(address))):
+        raise BadUrl(f"{url!r} is not https; http is for this machine only")
+    return parts.scheme, host
+
+
+def _address(host: str) -> str | None:
+    """The address that a host is, if it is one and not a name. (inet_aton knows the odd spellings.)"""
+    try:
+        return str(ip_address(host.partition("%")[0]))
+    except ValueError:
+        pass
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except (OSError, UnicodeError):
+        return None
+
+
+def _is_loopback(address: str) -> bool:
+    ip = ip_address(address)
+    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
+
+
+_NAT64 = ip_network("64:ff9b::/96")
+
+
+def _is_public(address: str) -> bool:
+    """Whether an address is out on the internet, whichever way it is dressed up."""
+    ip = ip_address(address.partition("%")[0])
+    if isinstance(ip, IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if inner is None and ip in _NAT64:
+            inner = ip_address(int(ip) & 0xFFFFFFFF)  # type: ignore[assignment]
+        if inner is not None and not (inner.is_global and not inner.is_multicast):
+            return False
+    return ip.is_global and not ip.is_multicast
+
+
+def _resolver(check: Any) -> Any:
+    """A resolver whose every answer was checked. The connector connects to just these addresses."""
+    from aiohttp.abc import AbstractResolver, ResolveResult
+
+    class Resolver(AbstractResolver):
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        ) -> list[ResolveResult]:
+            loop = asyncio.get_running_loop()
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+            results = []
+            for kind, _, protocol, _, address in found:
+                ip = str(address[0])
+                check(ip)
+                results.append(
+                    ResolveResult(
+                        hostname=host, host=ip, port=port, family=kind, proto=protocol, flags=socket.AI_NUMERICHOST
+                    )
+                )
+            if not results:
+                raise OSError(f"{host} has no address")
+            return results
+
+        async def close(self) -> None:
+            pass
+
+    return Resolver()

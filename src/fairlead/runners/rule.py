@@ -1,0 +1,210 @@
+"""The rule runner: a CEL expression over the step, and what is said when it holds.
+
+The names of an expression are the step's fields, and `step` for all of them. What can be known to
+be wrong is found when the rule is made: unknown names and functions, regular expressions, and what
+an event does not take. Evaluation is in Rust, linear in its input for regular expressions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args, get_origin
+
+from ..errors import FairleadError, MalformedVerdict, UnknownName
+from ..lifecycle import HEADER, Event, Step, StopReason, iter_events
+from ..verdict import Verdict, check
+from .expression import FREE, BadRule, Expression, first_line
+from .template import Template
+
+OUTCOMES = ("deny", "ask", "allow", "stop", "skip", "extend", "abort", "warn", "inject", "change")
+"""What a rule may say when it holds. The first seven exclude one another."""
+_CONTROLS = OUTCOMES[:7]
+EDITS = ("match", "replace", "prepend", "append")
+"""How `change` edits the text of a field."""
+
+_UNDEFINED = re.compile(r"Undefined variable or function: '(\w+)'")
+
+
+class RuleFailed(FairleadError):
+    """An expression could not be evaluated on a step."""
+
+
+class Rule:
+    """A hook that is an expression. `Rule("tool == 'rm'", on="before_tool", deny="Not here.")`
+
+    Texts are templates. `change={"response": {"match": "sk-\\\\w+", "replace": "[key]"}}` edits a field.
+    """
+
+    def __init__(self, expression: str, *, on: str | Iterable[str], **outcomes: Any) -> None:
+        events = list(iter_events(on))
+        self._outcomes = _read_outcomes(outcomes, events)
+        self._expression = Expression(expression, events)
+        for event in events:
+            self._check_outcomes(event)
+            self._check_on_sample(event)
+
+    def __repr__(self) -> str:
+        return f"<rule {self._expression.text}>"
+
+    def __call__(self, step: Step) -> Verdict | None:
+        held = self._evaluate(step)
+        if held is not True and held is not False:
+            raise RuleFailed(f"a rule is true or false, and this one gave {held!r}")
+        return self._verdict(step) if held else None
+
+    def _evaluate(self, step: Step) -> Any:
+        try:
+            return self._expression.on(step)
+        except KeyError as error:
+            problem = f"{error} is not set; guard it with has()"
+        except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            problem = first_line(error)
+            unset = _UNDEFINED.search(problem)
+            if unset is not None and unset[1] in self._expression.names:
+                problem = f"{unset[1]} is not set; guard it with has({unset[1]})"
+        raise RuleFailed(problem)
+
+    def _verdict(self, step: Step) -> Verdict:
+        control: Any = "proceed"
+        reason, context, warnings, changes = None, [], [], {}
+        for word, what in self._outcomes.items():
+            if word == "change":
+                changes = {field: edit.apply(field, step) for field, edit in what.items()}
+            elif word == "inject":
+                context.append(what.fill(step))
+            elif word == "warn":
+                warnings.append(what.fill(step))
+            else:
+                control, reason = word, what.fill(step) or None
+        stop_reason: StopReason | None = "end_turn" if control == "stop" else None
+        return Verdict(control, reason, None, stop_reason, tuple(context), tuple(warnings), None, changes)
+
+    # --- checking -----------------------------------------------------------------------------
+
+    def _check_outcomes(self, event: Event[Any]) -> None:
+        """Whether the event takes what the rule would say."""
+        control: Any = next((word for word in self._outcomes if word in _CONTROLS), "proceed")
+        context = ("",) if "inject" in self._outcomes else ()
+        try:
+            check(Verdict(control, context=context), None, event)
+        except MalformedVerdict as problem:
+            raise BadRule(str(problem).removeprefix("malformed verdict: ")) from None
+        for field in self._outcomes.get("change", ()):
+            takes = _text_fields(event)
+            if field not in takes:
+                raise UnknownName("field", field, takes, f" to change at {event.name}")
+
+    def _check_on_sample(self, event: Event[Any]) -> None:
+        """An expression that says nothing about what is free-form must work on any step."""
+        from ..testing import step as sample
+
+        try:
+            held = self._evaluate(sample(event.name))
+        except RuleFailed as problem:
+            if not FREE & set(self._expression.names) and "not set" not in str(problem):
+                raise BadRule(f"on {event.name}: {problem}") from None
+        else:
+            if not isinstance(held, bool):
+                raise BadRule(f"a rule is true or false, and this one gives {held!r} on a {event.name}")
+
+
+# --- what it says -----------------------------------------------------------------------------
+
+
+def _read_outcomes(outcomes: Mapping[str, Any], events: list[Event[Any]]) -> dict[str, Any]:
+    for word in outcomes:
+        if word not in OUTCOMES:
+            raise UnknownName("outcome", word, OUTCOMES, " of a rule")
+    given = {word: what for word, what in outcomes.items() if what is not None}
+    controls = [word for word in given if word in _CONTROLS]
+    if not given:
+        raise BadRule(f"what is to happen when the rule holds? Add one of {', '.join(OUTCOMES)}")
+    if len(controls) > 1:
+        raise BadRule(f"a rule cannot both {controls[0]} and {controls[1]}")
+    names = [event.name for event in events]
+    return {word: _read_outcome(word, what, names) for word, what in given.items()}
+
+
+def _read_outcome(word: str, what: Any, events: list[str]) -> Any:
+    if word != "change":
+        if not isinstance(what, str):
+            raise BadRule(f"{word} takes a text, not {what!r}")
+        return Template(what, events)
+    if not isinstance(what, Mapping) or not what:
+        raise BadRule('change names fields and what becomes of each: { response = { append = "..." } }')
+    return {field: Edit(field, edits, events) for field, edits in what.items()}
+
+
+class Edit:
+    """What becomes of the text of one field: `replace` (of what `match` finds, or of all), `prepend`, `append`."""
+
+    def __init__(self, field: str, edits: Any, events: list[str]) -> None:
+        if not isinstance(edits, Mapping) or not edits or not all(isinstance(v, str) for v in edits.values()):
+            raise BadRule(f"change.{field} takes texts for {', '.join(EDITS)}")
+        for word in edits:
+            if word not in EDITS:
+                raise UnknownName("edit", word, EDITS, f" of change.{field}")
+        if "match" in edits and "replace" not in edits:
+            raise BadRule(f"change.{field}: match finds something; replace says what it becomes")
+        self._match = _compile_regex(edits["match"]) if "match" in edits else None
+        self._texts = {word: Template(text, events) for word, text in edits.items() if word != "match"}
+
+    def apply(self, field: str, step: Step) -> Any:
+        texts = {word: template.fill(step) for word, template in self._texts.items()}
+        value = getattr(step.target, field) if field in ("command", "url") else getattr(step, field)  # type: ignore[attr-defined]
+        if value is None:
+            value = ""
+        if "replace" in texts:
+            value = self._replaced(value, texts["replace"], field)
+        return _around(texts.get("prepend", ""), value, texts.get("append", ""), field)
+
+    def _replaced(self, value: Any, text: str, field: str) -> Any:
+        if self._match is None:
+            return text
+        if isinstance(value, str):
+            return self._match.sub(lambda _: text, value)
+        if isinstance(value, list):
+            return [self._replaced(item, text, field) for item in value]
+        if isinstance(value, dict) and isinstance(value.get("text"), str):
+            return {**value, "text": self._match.sub(lambda _: text, value["text"])}
+        return value
+
+
+def _around(before: str, value: Any, after: str, field: str) -> Any:
+    if not before and not after:
+        return value
+    if isinstance(value, str):
+        return before + value + after
+    if isinstance(value, list):
+        block = (lambda text: {"type": "text", "text": text}) if field == "output" else (lambda text: text)
+        return [*([block(before)] if before else []), *value, *([block(after)] if after else [])]
+    raise RuleFailed(f"{field} is {type(value).__name__}, not text that something could be added to")
+
+
+def _compile_regex(pattern: str) -> Any:
+    """A regular expression that takes linear time, whatever it is given."""
+    try:
+        import re2
+    except ImportError:
+        raise BadRule("match needs the package google-re2: pip install 'fairlead[rules]'") from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
+        raise BadRule(f"bad regular expression {pattern!r}: {why}") from None
+
+
+def _text_fields(event: Event[Any]) -> tuple[str, ...]:
+    """The fields whose text a rule may edit."""
+    fields = [name for name in event.changes if _is_text(event.types[name]) and name not in HEADER]
+    return (*fields, *(("command", "url") if "args" in event.changes else ()))
+
+
+def _is_text(hint: Any) -> bool:
+    return hint is str or (get_origin(hint) is not dict and str in get_args(hint))
+
+
+__all__ = ["EDITS", "OUTCOMES", "BadRule", "Rule", "RuleFailed"]

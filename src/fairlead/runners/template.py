@@ -1,0 +1,61 @@
+"""Messages with places for what a step says: `{target.command}` becomes the command.
+
+A place is a dotted path into the step's JSON, and nothing more: no attributes, no formatting, one
+pass, so that what is filled in is never read again. Whatever else stands in braces is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from ..errors import UnknownName
+from ..lifecycle import EVENTS, HEADER, Step, iter_events
+
+_PLACE = re.compile(r"\{([A-Za-z_]\w*(?:\.\w+)*)\}", re.ASCII)
+
+
+def names_of(event: str) -> tuple[str, ...]:
+    """What a step of this event has, by the names that templates and rules use."""
+    return ("event", *HEADER, *EVENTS[event].fields)
+
+
+class Template:
+    """A message to be filled in. Checked when it is made: a misspelt name is found then."""
+
+    def __init__(self, text: str, on: str | Iterable[str] = ()) -> None:
+        self.text = text
+        self._parts = _PLACE.split(text)  # text, path, text, path, ..., text
+        for path in self._parts[1::2]:
+            for event in iter_events(on):
+                name, valid = path.partition(".")[0], names_of(event.name)
+                if name not in valid:
+                    raise UnknownName("field", name, valid, f" of {event.name} in {text!r}")
+
+    def fill(self, step: Step) -> str:
+        """The message about this step. What the step does not say is left empty."""
+        parts = list(self._parts)
+        parts[1::2] = [_text(step, path.split(".")) for path in parts[1::2]]
+        return "".join(parts)
+
+
+def _text(step: Step, path: list[str]) -> str:
+    name, *rest = path
+    value: Any = getattr(step, name, None) if name in names_of(step.event) else None
+    try:
+        value = msgspec.to_builtins(value)
+    except (TypeError, RecursionError):  # `state` may hold anything
+        return ""
+    for part in rest:
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return ""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return msgspec.json.encode(value).decode()
