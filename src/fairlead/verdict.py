@@ -299,6 +299,23 @@ def _settle_resolved(control: Control, changes: dict[str, Any]) -> Control:
     return said
 
 
+POWERS = (*(control for control in CONTROLS if control != "proceed"), "change", "answer", "inject", "warn")
+"""All that a verdict can do. `may` names some of them, for a hook that is not trusted with more."""
+
+
+def keep_within(said: Any, event: Event[Any], may: Iterable[str]) -> None:
+    """Raise `MalformedVerdict` if a verdict does more than it may."""
+    if said is None:
+        return
+    verdict = check(said, None, event)
+    used = {"change" if field != event.answer else "answer" for field in verdict.changes if field != "is_error"}
+    used |= {word for word, given in (("inject", verdict.context), ("warn", verdict.warnings)) if given}
+    if verdict.control != "proceed":
+        used.add(verdict.control)
+    for word in sorted(used - set(may)):
+        raise MalformedVerdict(word, f"this hook may only {', '.join(may)}; add {word!r} to its may = [...]")
+
+
 # --- applying -------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """The expressions of rules: CEL over a step, checked as far as it can be before any step comes.
 
-Its names are the step's fields, and `step` for all of them. Evaluation is in Rust, where a regular
-expression takes time linear in its input.
+Its names are the step's fields, and `step` for all of them. Evaluation is in Rust; regular
+expressions are RE2, as CEL has them, compiled once, and take time linear in their input.
 """
 
 from __future__ import annotations
@@ -55,26 +55,28 @@ class Expression:
             raise BadRule(f"an expression is a text of at most {LENGTH_LIMIT} characters")
         self.text = text
         try:
-            self._program = cel.compile(_guards_of_names(text))
+            self._program = cel.compile(_as_evaluated(text))
         except ValueError as error:
             raise BadRule(_syntax_error(error)) from None
         tokens = [(match.lastgroup, match[0]) for match in _TOKEN.finditer(text) if match.lastgroup != "comment"]
         self.names = _check_names(tokens, events)
+        self._regexes = {}
         for literal in _regexes(tokens):
-            try:
-                cel.evaluate(f"''.matches({literal})")
-            except (RuntimeError, TypeError, ValueError) as error:
-                problem = first_line(error).partition("not a valid regex:")[2].strip() or first_line(error)
-                raise BadRule(f"bad regular expression {literal}: {problem}") from None
+            pattern = cel.evaluate(literal)
+            self._regexes[pattern] = compile_regex(pattern)
 
     def on(self, step: Step) -> Any:
         """The value of the expression for this step."""
-        values: dict[str, Any] = {}
+        values: dict[str, Any] = {"found": self._found} if self._regexes else {}
         for name in self.names:
             value = step if name == "step" else getattr(step, name, None)
             if value is not None:
                 values[name] = _plain(value)
         return self._program.execute(values)
+
+    def _found(self, text: Any, pattern: str) -> bool | None:
+        """`text.matches("literal")`. Not a text is an error, which null makes of it."""
+        return self._regexes[pattern].search(text) is not None if isinstance(text, str) else None
 
 
 def _plain(value: Any) -> Any:
@@ -95,17 +97,33 @@ def first_line(error: BaseException) -> str:
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _guards_of_names(expression: str) -> str:
-    """`has(error)` as `has(step.error)`: CEL guards a part of something, never a name by itself."""
+def compile_regex(pattern: str) -> Any:
+    """A regular expression that takes linear time, whatever it is given."""
+    try:
+        import re2
+    except ImportError:
+        raise BadRule("regular expressions need the package google-re2: pip install 'fairlead[rules]'") from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
+        raise BadRule(f"bad regular expression {pattern!r}: {why}") from None
+
+
+def _as_evaluated(text: str) -> str:
+    """`has(error)` as `has(step.error)`, since CEL guards only a part of something; literal regexes as ours."""
     strings: list[str] = []
 
     def hide(match: re.Match[str]) -> str:
         strings.append(match[0])
         return "\0"
 
-    hidden = re.sub(_STRING, hide, expression)
-    guarded = re.sub(r"\bhas\(\s*([A-Za-z_]\w*)\s*\)", r"has(step.\1)", hidden)
-    return re.sub("\0", lambda _: strings.pop(0), guarded)
+    hidden = re.sub(_STRING, hide, text)
+    hidden = re.sub(r"\bhas\(\s*([A-Za-z_]\w*)\s*\)", r"has(step.\1)", hidden)
+    hidden = re.sub(r"\.(\s*)matches(\s*\(\s*\0\s*\))", r".\1found\2", hidden)
+    return re.sub("\0", lambda _: strings.pop(0), hidden)
 
 
 def _syntax_error(error: ValueError) -> str:

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin
 from ..errors import FairleadError, MalformedVerdict, UnknownName
 from ..lifecycle import HEADER, Event, Step, StopReason, iter_events
 from ..verdict import Verdict, check
-from .expression import FREE, BadRule, Expression, first_line
+from .expression import FREE, BadRule, Expression, compile_regex, first_line
 from .template import Template
 
 OUTCOMES = ("deny", "ask", "allow", "stop", "skip", "extend", "abort", "warn", "inject", "change")
@@ -147,7 +147,7 @@ class Edit:
                 raise UnknownName("edit", word, EDITS, f" of change.{field}")
         if "match" in edits and "replace" not in edits:
             raise BadRule(f"change.{field}: match finds something; replace says what it becomes")
-        self._match = _compile_regex(edits["match"]) if "match" in edits else None
+        self._match = compile_regex(edits["match"]) if "match" in edits else None
         self._texts = {word: Template(text, events) for word, text in edits.items() if word != "match"}
 
     def apply(self, field: str, step: Step) -> Any:
@@ -180,21 +180,6 @@ def _around(before: str, value: Any, after: str, field: str) -> Any:
         block = (lambda text: {"type": "text", "text": text}) if field == "output" else (lambda text: text)
         return [*([block(before)] if before else []), *value, *([block(after)] if after else [])]
     raise RuleFailed(f"{field} is {type(value).__name__}, not text that something could be added to")
-
-
-def _compile_regex(pattern: str) -> Any:
-    """A regular expression that takes linear time, whatever it is given."""
-    try:
-        import re2
-    except ImportError:
-        raise BadRule("match needs the package google-re2: pip install 'fairlead[rules]'") from None
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
-        raise BadRule(f"bad regular expression {pattern!r}: {why}") from None
 
 
 def _text_fields(event: Event[Any]) -> tuple[str, ...]:
