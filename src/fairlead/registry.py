@@ -11,7 +11,7 @@ from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import count
 from time import monotonic
-from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack, get_args, overload
 
 from msgspec.structs import replace as replace_fields
 
@@ -35,6 +35,7 @@ R = TypeVar("R", bound=Says | Awaitable[Says])
 F = TypeVar("F", bound=Callable[..., Any])
 
 UnknownTool = Literal["proceed", "ask", "deny"]
+UNKNOWN_TOOL: tuple[UnknownTool, ...] = get_args(UnknownTool)
 
 
 class Decorate(Generic[S]):
@@ -135,7 +136,7 @@ class Hooks:
         self._backlog = Backlog()
         self._table = Table(self, ())
         if unknown_tool is not None:
-            self._watch_unknown_tools(unknown_tool)
+            self._register(tuple(unknown_tool_hooks(unknown_tool)), replace=False)
 
     # --- registering ------------------------------------------------------------------------
 
@@ -224,18 +225,6 @@ class Hooks:
     def _swap(self, by_name: dict[str, Hook]) -> None:
         self._by_name = by_name
         self._table = Table(self, tuple(by_name.values()))
-
-    def _watch_unknown_tools(self, policy: UnknownTool) -> None:
-        if policy not in ("proceed", "ask", "deny"):
-            raise UnknownName("unknown_tool", policy, ("proceed", "ask", "deny"))
-        if policy == "proceed":
-            return  # every decision on such a tool carries a warning as it is
-
-        def unknown_tool(step: Any) -> Verdict:
-            return {"ask": ask, "deny": deny}[policy](unknown_kind(step.tool))
-
-        name = "fairlead.unknown_tool"
-        self.add(unknown_tool, on="before_tool", kind="unknown", phase="gate", name=name, layer="builtin")
 
     # --- dispatching ------------------------------------------------------------------------
 
@@ -397,6 +386,13 @@ class _OwnTools(Tools):
 
     def add(self, *args: Any, **options: Any) -> None:
         super().add(*args, **options)
+        self._in_effect()
+
+    def configure(self, configured: Tools, unknown: Tools) -> None:
+        super().configure(configured, unknown)
+        self._in_effect()
+
+    def _in_effect(self) -> None:
         with self._hooks._lock:
             self._hooks._swap(self._hooks._by_name)
 
@@ -411,6 +407,19 @@ def _again(stretch: Stretch, todo: Iterator[Call], *, said: Any = None, error: B
 
     left = tuple(todo)
     return Stretch(((call, False), *left), stretch.hooks[len(stretch.hooks) - len(left) - 1 :])
+
+
+def unknown_tool_hooks(policy: UnknownTool) -> Iterator[Hook]:
+    """The gate that carries out what becomes of a call to a tool that no table knows."""
+    if policy not in UNKNOWN_TOOL:
+        raise UnknownName("unknown_tool", policy, UNKNOWN_TOOL)
+
+    def unknown_tool(step: Any) -> Verdict:
+        return {"ask": ask, "deny": deny}[policy](unknown_kind(step.tool))
+
+    if policy != "proceed":  # where every decision on such a tool carries a warning as it is
+        name = "fairlead.unknown_tool"
+        yield Hook(unknown_tool, "before_tool", kind="unknown", phase="gate", name=name, layer="builtin")
 
 
 def _duplicate(hook: Hook) -> str:

@@ -137,15 +137,35 @@ def _default_spec(tool: str) -> ToolSpec:
     return _SPEC_OF_KIND["unknown"]
 
 
+_Entry = tuple[re.Pattern[str], str | None, ToolSpec]
+
+
+def _entry_for(tool: str, host: str | None, entries: tuple[_Entry, ...]) -> ToolSpec | None:
+    for pattern, only_host, spec in entries:
+        if (only_host is None or only_host == host) and pattern.fullmatch(tool):
+            return spec
+    return None
+
+
 class Tools:
     """A table of tools: added entries first, the newest winning (some for one host only), then the defaults."""
 
     def __init__(self) -> None:
-        self._own: tuple[tuple[re.Pattern[str], str | None, ToolSpec], ...] = ()
+        self._own: tuple[_Entry, ...] = ()
+        self._configured: tuple[_Entry, ...] = ()
+        self._unknown: tuple[_Entry, ...] = ()  # only for tools that nothing else knows
 
     def __bool__(self) -> bool:
         """True when there are entries beyond the defaults."""
-        return bool(self._own)
+        return bool(self._own or self._configured or self._unknown)
+
+    def configure(self, configured: Tools, unknown: Tools) -> None:
+        """Take over the entries of two other tables, in place of those taken over before.
+
+        `configured` yields to what was added here; `unknown` to everything else, defaults included,
+        so that it can describe new tools but never redescribe one.
+        """
+        self._configured, self._unknown = configured._own, unknown._own
 
     def add(
         self,
@@ -173,22 +193,28 @@ class Tools:
                 where[field] = tuple(map(_normal, (given,) if isinstance(given, str) else given))
         self._own = ((compile_glob(pattern), host, _spec(kind, safety, **where)), *self._own)
 
+    def extend(self, other: Tools) -> None:
+        """Take over another table's entries. They win over those that are there."""
+        self._own = (*other._own, *self._own)
+
     def spec(self, tool: str, args: Mapping[str, Any], host: str | None = None, kind: Kind | None = None) -> ToolSpec:
         """How to read a call; as one of `kind`, where that is known better."""
         spec = self._spec(tool, args, host)
         return spec if kind is None or kind == spec.kind else _SPEC_OF_KIND[kind]
 
     def _spec(self, tool: str, args: Mapping[str, Any], host: str | None) -> ToolSpec:
-        if self._own:
-            for pattern, only_host, spec in self._own:
-                if (only_host is None or only_host == host) and pattern.fullmatch(tool):
-                    return spec
+        if (found := _entry_for(tool, host, (*self._own, *self._configured))) is not None:
+            return found
         spec = _default_spec(tool)
+        if spec.kind == "unknown":
+            return _entry_for(tool, host, self._unknown) or spec
         return _EDITOR_VIEW if spec is _EDITOR_EDIT and args.get("command") == "view" else spec
 
     def knows(self, tool: str, host: str | None = None) -> bool:
         """True when a user's entry, not a default, describes this tool."""
-        return any((h is None or h == host) and pattern.fullmatch(tool) for pattern, h, _ in self._own)
+        if _entry_for(tool, host, (*self._own, *self._configured)) is not None:
+            return True
+        return _default_spec(tool).kind == "unknown" and _entry_for(tool, host, self._unknown) is not None
 
     def classify(
         self, tool: str, args: Mapping[str, Any], host: str | None = None, kind: Kind | None = None

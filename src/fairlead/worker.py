@@ -13,6 +13,7 @@
     worker.run()
 
 It reads steps from stdin and writes verdicts to stdout, one JSON line each, many at a time.
+`python -m fairlead.worker module:function` makes a worker of a function, or of a file's.
 """
 
 from __future__ import annotations
@@ -46,10 +47,7 @@ class Worker:
 
     def run(self) -> None:
         """Answer until stdin ends. What hooks print goes to stderr: stdout belongs to the protocol."""
-        out = os.dup(1)
-        os.dup2(2, 1)
-        sys.stdout = sys.stderr
-        asyncio.run(self._serve(0, out))
+        asyncio.run(self._serve(0, _own_stdout()))
 
     async def _serve(self, source: int, out: int) -> None:
         loop = asyncio.get_running_loop()
@@ -87,6 +85,19 @@ class Worker:
         _write(out, answer + b"\n")
 
 
+def _own_stdout() -> int:
+    """Keep stdout to ourselves; whatever anybody prints goes to stderr."""
+    global _stdout
+    if _stdout is None:
+        _stdout = os.dup(1)
+        os.dup2(2, 1)
+        sys.stdout = sys.stderr
+    return _stdout
+
+
+_stdout: int | None = None
+
+
 def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:
     """A decision as one verdict, for whoever folds it with others. None is no opinion."""
     verdict: dict[str, Any] = {}
@@ -113,3 +124,35 @@ def _write(out: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(out, view) :]
+
+
+def load(target: str, folder: str | None = None) -> Worker:
+    """The worker for `module:function` or `file.py:function`, the module being in `folder` if it is given."""
+    import importlib
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    name, _, attribute = target.rpartition(":")
+    if name.endswith(".py"):
+        spec = spec_from_file_location(os.path.basename(name)[:-3], name)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{name} cannot be imported")
+        module = sys.modules[spec.name] = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    else:
+        if folder is not None:
+            sys.path.insert(0, folder)
+        module = importlib.import_module(name)
+    found = getattr(module, attribute)
+    if isinstance(found, Worker):
+        return found
+    worker = Worker()
+    worker.add(found, on="*", name=attribute, timeout=None)
+    return worker
+
+
+if __name__ == "__main__":
+    # The name that the hook's own module will import, rather than a second copy under __main__.
+    from fairlead import worker
+
+    worker._own_stdout()  # before anything is imported that might print
+    worker.load(*sys.argv[1:3]).run()

@@ -109,19 +109,29 @@ class Command:
         return [text] if text else None
 
 
-def _scripts(argv: Sequence[str], cwd: str) -> list[str]:
-    """The script that an interpreter is to run. It must be there: a missing one looks like exit 2."""
+def script_of(argv: Sequence[str]) -> str | None:
+    """The script that an interpreter is to run; "" if its code is on the command line; None if it is neither."""
     if not os.path.basename(argv[0]).startswith(_INTERPRETERS):
-        return []
+        return None
     for word in argv[1:]:
-        if word in ("-c", "-m", "-e", "-"):
-            return []
+        if word in ("-c", "-e"):
+            return ""
+        if word in ("-m", "-"):
+            return None
         if not word.startswith("-"):
-            script = os.path.join(cwd, word)
-            if not os.path.isfile(script):
-                raise MissingProgram(f"script {word!r} is not in {cwd}")
-            return [script]
-    return []
+            return word
+    return None
+
+
+def _scripts(argv: Sequence[str], cwd: str) -> list[str]:
+    """The files that must be there. A script that is missing looks like exit 2, which is a veto."""
+    script = script_of(argv)
+    if not script:
+        return []
+    path = os.path.join(cwd, script)
+    if not os.path.isfile(path):
+        raise MissingProgram(f"script {script!r} is not in {cwd}")
+    return [path]
 
 
 def _ending(code: int, stderr: str) -> str:

@@ -7,7 +7,7 @@ workspace, and no variable passes that could change what a program loads.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from shutil import which
 
@@ -44,18 +44,21 @@ class Surroundings(msgspec.Struct, frozen=True):
 def surroundings(
     cwd: str | Path | None = None,
     *,
-    env: tuple[str, ...] = (),
+    env: Iterable[str] = (),
     source: Mapping[str, str] | None = None,
+    workspace: str | Path | None = None,
 ) -> Surroundings:
     """Surroundings from the current environment: the usual variables, and those that `env` names.
 
     Whatever steers a loader or an interpreter (LD_*, DYLD_*, PYTHON*, NODE_OPTIONS, BASH_ENV, GIT_*)
-    passes only if it is named.
+    passes only if it is named. No program is looked up in the workspace.
     """
     source = os.environ if source is None else source
     passed = {name: value for name in (*PASSED, *env) if (value := source.get(name)) is not None}
     passed |= {name: value for name, value in source.items() if name.startswith("LC_")}
     passed.setdefault("PYTHONSAFEPATH", "1")
+    places = [place for place in passed.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(place)]
+    passed["PATH"] = os.pathsep.join(p for p in places if workspace is None or not inside(p, workspace))
     return Surroundings(str(Path(cwd or Path.home()).absolute()), passed)
 
 
@@ -64,17 +67,17 @@ def resolve_program(program: str, around: Surroundings, workspace: str | Path | 
     if os.sep in program:
         found = str((Path(around.cwd) / program).absolute())
     else:
-        path = os.pathsep.join(p for p in around.env.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(p))
-        found = which(program, path=path) or ""
+        found = which(program, path=around.env["PATH"]) or ""
     if not found or not os.access(found, os.X_OK) or os.path.isdir(found):
         raise MissingProgram(f"program {program!r} is not there or cannot be run; name one that is, by its full path")
-    if workspace is not None and _inside(found, workspace):
+    if workspace is not None and inside(found, workspace):
         raise MissingProgram(
             f"program {program!r} lies in the agent's workspace ({found}), where the agent can change it"
         )
     return found
 
 
-def _inside(path: str, folder: str | Path) -> bool:
+def inside(path: str | Path, folder: str | Path) -> bool:
+    """Whether a path leads into a folder, links and all."""
     real, root = os.path.realpath(path), os.path.realpath(folder)
     return os.path.commonpath([real, root]) == root

@@ -1,0 +1,405 @@
+"""What the `[[hook]]` entries of one file say, each turned into a hook. All mistakes are noted, none is final.
+
+What an option means is not said here but by `Hook` and the runners: their complaints are put where
+the option stands.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import FairleadError, UnknownName, closest, nearest
+from ..hook import PHASES, Hook, Layer
+from ..lifecycle import CONTROLS, iter_events
+from ..runners.surroundings import Surroundings, surroundings
+from ..verdict import POWERS
+from .document import Document, Keys
+from .restricted import PROJECT_MAY, Restricted
+
+FORMS = ("python", "command", "shell", "worker", "url", "rule", "prompt", "wasm", "pack")
+"""How a hook runs: every entry has exactly one of these."""
+_LATER = ("wasm", "pack")
+
+OUTCOMES = ("deny", "ask", "allow", "stop", "skip", "extend", "abort", "warn", "inject", "change")
+_FILTERS = ("tool", "kind", "safety", "outcome", "agent", "host")
+_OPTIONS = ("phase", "priority", "timeout", "on_failure", "enforce", "detached", "quarantine")
+_COMMON = ("name", "on", "match", *_OPTIONS, "locked", "may")
+_OF_FORM: dict[str, tuple[str, ...]] = {
+    "python": ("interpreter", "env"),
+    "command": ("exit", "output", "env"),
+    "shell": ("exit", "output", "env"),
+    "worker": ("env",),
+    "url": ("headers", "secret", "raw"),
+    "rule": OUTCOMES,
+    "prompt": ("model", "output", "template", "raw"),
+}
+
+_TEXT = (str,)
+_SHAPES: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(
+        ("name", "python", "shell", "url", "rule", "prompt", "interpreter", "output", "template", "model", "phase",
+         "on_failure", *OUTCOMES[:-1]), (_TEXT, "a text")),
+    **dict.fromkeys(("match", "exit", "headers", "change"), ((dict,), "a table")),
+    **dict.fromkeys(("enforce", "detached", "locked", "raw"), ((bool,), "true or false")),
+    **dict.fromkeys(("command", "worker", "may"), ((list,), "a list of texts")),
+    "on": ((str, list), "an event or a list of events"),
+    "priority": ((int,), "a whole number"),
+    "timeout": ((int, float, bool), "a number of seconds, or false for no limit"),
+    "quarantine": ((list,), "[failures, seconds]"),
+    "env": ((list, dict), "a list of names, or a table of names and values"),
+    "secret": ((dict,), '{ env = "NAME" }: a secret does not belong in a file'),
+}  # fmt: skip
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where the hooks of a file come from, and what follows from that."""
+
+    layer: Layer
+    path: Path
+    workspace: Path | None = None
+    allow_hosts: frozenset[str] = frozenset()
+    pinned: Mapping[str, str] = {}  # files of a project, and the copies that were hashed
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    def surroundings(self, env: Any = ()) -> Surroundings:
+        return surroundings(self.folder, env=env, workspace=self.workspace)
+
+
+class Configured(msgspec.Struct, frozen=True):
+    """A hook, and the entry it was made from."""
+
+    hook: Hook
+    form: str
+    entry: dict[str, Any]
+    file: str
+    line: int
+    locked: bool = False
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def read_hooks(document: Document, place: Place, defaults: Mapping[str, Any]) -> list[Configured]:
+    """The hooks of a file, as far as they can be made."""
+    entries = document.data.get("hook", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        document.wrong(("hook",), "hooks are written as [[hook]] tables")
+        return []
+    found: list[Configured] = []
+    names: set[str] = set()
+    for index, entry in enumerate(entries):
+        reader = _Reader(document, ("hook", index), entry, place, defaults)
+        name = entry.get("name")
+        if isinstance(name, str) and name in names:
+            reader.wrong(f"a hook named {name!r} is already in this file; give each its own name", "name")
+        if isinstance(name, str):
+            names.add(name)
+        configured = reader.read()
+        if configured is not None:
+            found.append(configured)
+    return found
+
+
+class _Reader:
+    """Reads one entry."""
+
+    def __init__(
+        self, document: Document, keys: Keys, entry: dict[str, Any], place: Place, defaults: Mapping[str, Any]
+    ) -> None:
+        self._document = document
+        self._keys = keys
+        self._entry = dict(entry)  # without what turns out to be wrong
+        self._place = place
+        self._defaults = defaults
+        self._sound = True
+
+    def wrong(self, problem: str, *keys: str | int, value: bool = True) -> None:
+        """Note a mistake at a value, or at its key, or at the entry as a whole."""
+        self._sound = False
+        self._document.wrong((*self._keys, *keys), problem, value=value and bool(keys))
+
+    @contextmanager
+    def _at(self, *keys: str | int) -> Iterator[None]:
+        """What is found wrong within is wrong here."""
+        try:
+            yield
+        except (FairleadError, ValueError, TypeError) as error:
+            prefix = f"hook {self._entry.get('name')!r}: "
+            self.wrong(str(error).removeprefix(prefix), *keys)
+
+    def read(self) -> Configured | None:
+        """The hook, if the entry is sound. If it is not, all that can be checked still is."""
+        form = self._form()
+        self._check_keys(form)
+        if "name" not in self._entry:
+            self.wrong("a hook needs a name")
+        name = self._entry.setdefault("name", "unnamed")
+        events = self._events()
+        options = self._options(events)
+        runner = None if form is None else self._runner(form, events, options)
+        if runner is None or form is None or not self._sound:
+            return None
+        hook: Hook | None = None
+        with self._at("name"):
+            hook = Hook(runner, self._entry["on"], name=name, layer=self._place.layer, **options)
+        if hook is None:
+            return None
+        line = self._document.line_of(self._keys)
+        return Configured(hook, form, self._entry, str(self._place.path), line, self._entry.get("locked", False))
+
+    # --- keys -------------------------------------------------------------------------------
+
+    def _form(self) -> str | None:
+        forms = [key for key in self._entry if key in FORMS]
+        for form in forms:
+            if form in _LATER:
+                self.wrong(f"{form} is not available in this version of fairlead", form)
+        if len(forms) > 1:
+            self.wrong(f"a hook runs one way, and here are two: {forms[0]} and {forms[1]}", forms[1])
+        if not forms:
+            likely = next((key for key in self._entry if key not in _COMMON and closest(key, FORMS, 0.7)), None)
+            if likely is None:
+                self.wrong(f"how does it run? Add one of {', '.join(f for f in FORMS if f not in _LATER)}")
+            else:
+                self.wrong(f"unknown key {likely!r}{nearest(likely, FORMS)}", likely, value=False)
+            return None
+        return forms[0]
+
+    def _check_keys(self, form: str | None) -> None:
+        valid = (*_COMMON, *FORMS, *_OF_FORM.get(form or "", ()))
+        every = {key for keys in _OF_FORM.values() for key in keys}
+        for key, value in list(self._entry.items()):
+            if key not in valid and form is not None:
+                other = f"a {form} hook takes no {key!r}" if key in every else f"unknown key {key!r}"
+                self.wrong(f"{other}{nearest(key, valid)}", key, value=False)
+            elif key in _SHAPES:
+                self._check_shape(key, value)
+
+    def _check_shape(self, key: str, value: Any) -> None:
+        kinds, described = _SHAPES[key]
+        fits = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+        if fits and key == "timeout" and value is True:
+            fits = False
+        if fits and isinstance(value, list) and key in ("on", "command", "worker", "may", "env"):
+            fits = all(isinstance(item, str) for item in value) and (bool(value) or key in ("may", "env"))
+        if not fits:
+            self.wrong(f"{key} must be {described}", key)
+            del self._entry[key]
+
+    def _events(self) -> list[str]:
+        if "on" not in self._entry:
+            self.wrong(f'when does it run? Add on = "before_tool", or another event{"; see `fairlead events`"}')
+            return []
+        on = self._entry["on"]
+        found: list[str] = []
+        for i, name in enumerate([on] if isinstance(on, str) else on):
+            with self._at("on", *([i] if isinstance(on, list) else [])):
+                found += [event.name for event in iter_events(name)]
+        return found
+
+    def _options(self, events: list[str]) -> dict[str, Any]:
+        """The options of the hook, each checked by itself, so that a mistake is shown in its place."""
+        given = {key: self._defaults[key] for key in ("timeout", "on_failure", "enforce") if key in self._defaults}
+        if self._entry.get("phase") == "observe":
+            given.pop("on_failure", None)
+        given |= {key: self._entry[key] for key in _OPTIONS if key in self._entry}
+        if "timeout" in given:
+            given["timeout"] = None if given["timeout"] is False else given["timeout"]
+        if "quarantine" in given:
+            given["quarantine"] = tuple(given["quarantine"])
+        on: Any = "*" if not events or self._entry["on"] == "*" else events
+        phase = {"phase": given["phase"]} if given.get("phase") in PHASES else {}
+        for key, value in given.items():
+            with self._at(*([key] if key in self._entry else [])):
+                Hook(_probe, on, name=self._entry["name"], **(phase | {key: value}))
+        filters: dict[str, Any] = self._entry.get("match", {})
+        for key, value in filters.items():
+            with self._at("match", key):
+                if key not in _FILTERS:
+                    raise UnknownName("filter", key, _FILTERS)
+                Hook(_probe, on, name=self._entry["name"], **{key: value})
+        if self._entry.get("locked") and self._place.layer == "project":
+            self.wrong("a project cannot lock its hooks", "locked")
+        for i, word in enumerate(self._entry.get("may", ())):
+            with self._at("may", i):
+                self._check_power(word)
+        return given | filters
+
+    def _check_power(self, word: str) -> None:
+        if word not in POWERS:
+            raise UnknownName("power", word, POWERS, " in may")
+        if self._place.layer == "project" and word in ("allow", "skip_rest"):
+            raise UnknownName(
+                "power", word, (p for p in POWERS if p not in ("allow", "skip_rest")), " of a project's hook"
+            )
+
+    # --- runners ----------------------------------------------------------------------------
+
+    def _runner(self, form: str, events: list[str], options: dict[str, Any]) -> Callable[..., Any] | None:
+        make: dict[str, Callable[..., Any]] = {
+            "python": self._python, "command": self._command, "shell": self._shell, "worker": self._worker,
+            "url": self._url, "rule": self._rule, "prompt": self._prompt,
+        }  # fmt: skip
+        runner: Callable[..., Any] | None = None
+        if form not in self._entry or form in _LATER:
+            return None  # its mistake has been noted
+        with self._at(form):
+            runner = make[form](self._entry[form], events, options)
+        if runner is None:
+            return None
+        may = self._entry.get("may")
+        if self._place.layer == "project":
+            may = [*PROJECT_MAY, *(may or ())]
+        elif form == "prompt":
+            may = None  # which it keeps to itself
+        return runner if may is None or options.get("phase") == "observe" else Restricted(runner, may)
+
+    def _command(self, argv: list[str], *_: Any) -> Any:
+        from ..runners.command import Command
+
+        return Command(self._pinned(argv), workspace=self._outside, **self._command_options())
+
+    def _shell(self, line: str, *_: Any) -> Any:
+        from ..runners.command import Command
+
+        return Command.shell(line, **self._command_options())
+
+    def _command_options(self) -> dict[str, Any]:
+        exits: dict[int, str] = {}
+        for code, control in self._entry.get("exit", {}).items():
+            with self._at("exit", code):
+                if not code.isdigit() or int(code) > 255:
+                    raise ValueError(f"an exit code is a number from 0 to 255, not {code!r}")
+                if control not in (*CONTROLS, "veto"):
+                    raise UnknownName("control", control, (*CONTROLS, "veto"))
+                exits[int(code)] = control
+        given = {"output": self._entry["output"]} if "output" in self._entry else {}
+        return {"around": self._around(), "exits": exits, **given}
+
+    def _worker(self, argv: list[str], *_: Any) -> Any:
+        from ..runners.worker import Worker
+
+        return Worker(self._pinned(argv), around=self._around(), workspace=self._outside)
+
+    def _python(self, target: str, *_: Any) -> Any:
+        """Code never runs inside the host: it has a worker of its own."""
+        from ..runners.worker import Worker
+
+        module, colon, function = target.rpartition(":")
+        if not colon or not module or not function.isidentifier():
+            raise ValueError('python names a function: "module:function", or "path/to/file.py:function"')
+        if module.endswith(".py"):
+            file = (self._place.folder / module).absolute()
+            if not file.is_file():
+                raise ValueError(f"{module!r} is not in {self._place.folder}")
+            if self._outside is not None and file.resolve().is_relative_to(Path(self._outside).resolve()):
+                raise ValueError(f"{module!r} lies in the agent's workspace, where the agent can change it")
+            module = self._place.pinned.get(str(file), str(file))
+        elif not all(part.isidentifier() for part in module.split(".")):
+            raise ValueError(f"{module!r} is not the name of a module")
+        interpreter = self._entry.get("interpreter", sys.executable)
+        argv = [interpreter, "-P", "-m", "fairlead.worker", f"{module}:{function}"]
+        if not module.endswith(".py") and self._importable():
+            argv.append(str(self._place.folder))
+        return Worker(argv, around=self._around(), workspace=self._outside)
+
+    def _importable(self) -> bool:
+        """Whether modules beside the file may be imported: not where the agent could have put them."""
+        outside = self._outside
+        return outside is None or not self._place.folder.resolve().is_relative_to(Path(outside).resolve())
+
+    def _url(self, url: str, *_: Any) -> Any:
+        from ..runners.http import Url
+
+        _need("aiohttp", "http")
+        headers: dict[str, str] = {}
+        for name, value in self._entry.get("headers", {}).items():
+            with self._at("headers", name):
+                headers[name] = _value(value)
+        secret: str | None = None
+        if "secret" in self._entry:
+            with self._at("secret"):
+                secret = _value(self._entry["secret"])
+        return Url(
+            url, headers=headers, secret=secret, raw=self._entry.get("raw", False),
+            layer=self._place.layer, allow_hosts=self._place.allow_hosts,
+        )  # fmt: skip
+
+    def _rule(self, expression: str, events: list[str], options: dict[str, Any]) -> Any:
+        from ..runners.rule import Rule
+
+        outcomes = {key: self._entry[key] for key in OUTCOMES if key in self._entry}
+        if "change" in outcomes and options.get("phase", "transform") != "transform":
+            with self._at("change"):
+                raise ValueError('a gate only judges; use phase = "transform" to change something')
+        if not events:
+            return None  # of what, then?
+        for word, what in outcomes.items():
+            with self._at(word):  # by itself first, so that a bad message is shown where it stands
+                Rule("true", on=events, **{word: what})
+        return Rule(expression, on=events, **(outcomes if self._sound or not outcomes else {"warn": ""}))
+
+    def _prompt(self, prompt: str, *_: Any) -> Any:
+        from ..runners.prompt import MAY, Prompt
+
+        _need("pydantic_ai", "prompt")
+        if "model" not in self._entry:
+            raise ValueError('which model? Add model = "provider:name"')
+        given = {key: self._entry[key] for key in ("output", "template", "raw") if key in self._entry}
+        return Prompt(prompt, model=self._entry["model"], may=(*MAY, *self._entry.get("may", ())), **given)
+
+    @property
+    def _outside(self) -> Path | None:
+        """Where a program may not lie: a project's own files are pinned instead."""
+        return None if self._place.layer == "project" else self._place.workspace
+
+    def _pinned(self, argv: list[str]) -> list[str]:
+        """The words of a command, files of the project replaced by the copies that were hashed."""
+        pinned = self._place.pinned
+        return [pinned.get(str((self._place.folder / word).absolute()), word) for word in argv] if pinned else argv
+
+    def _around(self) -> Surroundings:
+        env = self._entry.get("env", [])
+        around = self._place.surroundings(env if isinstance(env, list) else ())
+        if isinstance(env, dict):
+            values = {}
+            for name, value in env.items():
+                with self._at("env", name):
+                    values[name] = _value(value)
+            around = Surroundings(around.cwd, around.env | values)
+        return around
+
+
+def _probe(step: Any) -> None:
+    """Stands in for a runner while options are checked."""
+
+
+def _value(value: Any) -> str:
+    """A text, or what an environment variable holds, where the file says so."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict) or not isinstance(value.get("env"), str) or value.keys() - {"env", "prefix"}:
+        raise ValueError('write a text, or { env = "NAME" } for what a variable holds (prefix = "..." goes before it)')
+    found = os.environ.get(value["env"])
+    if found is None:
+        raise ValueError(f"the environment variable {value['env']} is not set")
+    return f"{value.get('prefix', '')}{found}"
+
+
+def _need(module: str, extra: str) -> None:
+    """A mistake in a file should not wait for the first step to be found."""
+    from importlib.util import find_spec
+
+    if find_spec(module) is None:
+        raise ValueError(f"needs the package {module}: pip install 'fairlead[{extra}]'")

@@ -1,0 +1,289 @@
+"""Trust in a project's hooks: they run only once somebody has looked at them, and only as they were then.
+
+A digest covers the whole file, the programs it names and the files of the project it names. What
+runs are copies of just the bytes that were hashed. Code that no hash can cover (a module, a program
+that loads the project's code) must be trusted unpinned, in so many words.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import file_digest, sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import msgspec
+
+from ..errors import FairleadError
+from ..runners.command import script_of
+from ..runners.surroundings import inside, resolve_program, surroundings
+
+FILE_LIMIT = 16 << 20
+"""Bytes of one file that a project's hook names."""
+
+
+class Untrustworthy(FairleadError):
+    """A project's hooks that cannot be trusted as they are, whatever anybody says."""
+
+
+class Seen(msgspec.Struct):
+    """What one hook of a project would run."""
+
+    name: str
+    form: str
+    runs: str
+    may: list[str]
+    files: dict[str, str] = {}  # relative to the project, and their digests
+    program: str | None = None
+    program_digest: str | None = None
+    uncovered: str | None = None  # why no hash can cover it
+
+
+class Survey(msgspec.Struct):
+    """All that trusting a project means."""
+
+    root: str
+    digest: str
+    hooks: list[Seen]
+    contents: dict[str, bytes]  # of every file of the project that is named, by absolute path
+
+    @property
+    def uncovered(self) -> list[Seen]:
+        return [seen for seen in self.hooks if seen.uncovered is not None]
+
+
+class Pin(msgspec.Struct):
+    """That somebody trusted a project, as it then was."""
+
+    digest: str
+    unpinned: bool = False
+    at: float = 0.0
+
+
+# --- looking ------------------------------------------------------------------------------------
+
+
+def survey(data: Mapping[str, Any], root: Path) -> Survey:
+    """What the hooks of a project would run. Raises `Untrustworthy` where that cannot be told."""
+    contents: dict[str, bytes] = {}
+    hooks = [_look(entry, root, contents) for entry in data.get("hook", []) if isinstance(entry, dict)]
+    covered = {"version": 1, "file": data, "hooks": hooks}
+    encoded = msgspec.json.encode(covered, order="deterministic", enc_hook=str)
+    return Survey(str(root), f"sha256:{sha256(encoded).hexdigest()}", hooks, contents)
+
+
+def _look(entry: dict[str, Any], root: Path, contents: dict[str, bytes]) -> Seen:
+    from .reading import FORMS
+
+    form = next((form for form in FORMS if form in entry), "nothing")
+    runs, may = entry.get(form), entry.get("may")
+    seen = Seen(
+        str(entry.get("name")), form, _shown(runs), [str(word) for word in may] if isinstance(may, list) else []
+    )
+    if form == "shell":
+        seen.uncovered = "a shell line can run anything"
+    elif form in ("command", "worker") and isinstance(runs, list) and runs and all(isinstance(w, str) for w in runs):
+        _look_at_argv(runs, seen, root, contents)
+    elif form == "python" and isinstance(runs, str):
+        module = runs.rpartition(":")[0]
+        interpreter = entry.get("interpreter")
+        if module.endswith(".py"):
+            _take_file(root / module, seen, root, contents)
+        else:
+            seen.uncovered = f"the module {module!r} and what it imports are found when it runs"
+        if isinstance(interpreter, str):
+            _take_program(interpreter, seen, root, contents)
+    return seen
+
+
+def _look_at_argv(argv: list[str], seen: Seen, root: Path, contents: dict[str, bytes]) -> None:
+    _take_program(argv[0], seen, root, contents)
+    for word in argv[1:]:
+        for path in {word, word.partition("=")[2]} - {""}:
+            if (root / path).is_file() and _is_under(root / path, root):
+                _take_file(root / path, seen, root, contents)
+    if seen.program is not None and not inside(seen.program, root):
+        script = script_of([seen.program, *argv[1:]])
+        if script is None:
+            seen.uncovered = f"{argv[0]} is not in the project, and what it loads from there is not known"
+        elif script and not (root / script).is_file():
+            seen.uncovered = f"{script} is not a file of the project"
+
+
+def _take_program(program: str, seen: Seen, root: Path, contents: dict[str, bytes]) -> None:
+    # Without a path, a program of the project is never meant.
+    around = surroundings(root, workspace=root)
+    seen.program = found = resolve_program(program, around)
+    if _is_under(Path(found), root):
+        _take_file(Path(found), seen, root, contents)
+    seen.program_digest = _digest(Path(found))
+
+
+def _take_file(path: Path, seen: Seen, root: Path, contents: dict[str, bytes]) -> None:
+    path = Path(os.path.normpath(root / path))
+    if not inside(path, root):
+        raise Untrustworthy(f"hook {seen.name!r}: {path} leads out of the project, to {path.resolve()}")
+    contents[str(path)] = content = _content(path)
+    seen.files[str(path.relative_to(root))] = sha256(content).hexdigest()
+
+
+def _is_under(path: Path, root: Path) -> bool:
+    """Whether a path says that it lies in the project, wherever it may lead."""
+    return Path(os.path.normpath(path)).is_relative_to(root)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            raise Untrustworthy(f"{path} is not a regular file")
+        with path.open("rb") as file:
+            content = file.read(FILE_LIMIT + 1)
+    except OSError as error:
+        raise Untrustworthy(f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > FILE_LIMIT:
+        raise Untrustworthy(f"{path} is larger than {FILE_LIMIT >> 20} MiB")
+    return content
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise Untrustworthy(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _shown(runs: Any) -> str:
+    import shlex
+
+    return shlex.join(runs) if isinstance(runs, list) and all(isinstance(w, str) for w in runs) else str(runs)
+
+
+# --- remembering ----------------------------------------------------------------------------------
+
+
+def state_folder() -> Path:
+    """Where fairlead keeps what it must remember."""
+    named = os.environ.get("FAIRLEAD_STATE_DIR")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_STATE_HOME")
+    return Path(base if base and os.path.isabs(base) else Path.home() / ".local/state") / "fairlead"
+
+
+class Trust:
+    """The pins of a user: which projects, as they were when they were trusted."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or state_folder()
+        self._file = self._folder / "trust.json"
+
+    def pin_of(self, root: Path) -> Pin | None:
+        return self._read().get(str(root.resolve()))
+
+    def pin(self, survey: Survey, *, unpinned: bool = False) -> None:
+        """Trust a project as it was seen."""
+        if survey.uncovered and not unpinned:
+            names = "; ".join(f"{seen.name}: {seen.uncovered}" for seen in survey.uncovered)
+            raise Untrustworthy(f"not everything can be pinned ({names}); --unpinned trusts it all the same")
+        if inside(self._folder, survey.root):
+            raise Untrustworthy(f"{self._folder} lies in the project, where its agents can change it")
+        with self._changing() as pins:
+            pins[str(Path(survey.root).resolve())] = Pin(survey.digest, unpinned, time.time())
+
+    def forget(self, root: Path) -> bool:
+        """Trust a project no longer. False if nobody did."""
+        with self._changing() as pins:
+            return pins.pop(str(root.resolve()), None) is not None
+
+    def copies(self, survey: Survey) -> dict[str, str]:
+        """For each file of the project that a hook names, the copy that is run in its place."""
+        return {path: str(self._copy(Path(path), content)) for path, content in survey.contents.items()}
+
+    def _copy(self, path: Path, content: bytes) -> Path:
+        folder = self._folder / "pinned" / sha256(content).hexdigest()
+        copy = folder / path.name
+        if not copy.is_file() or copy.read_bytes() != content:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            mode = 0o500 if os.access(path, os.X_OK) else 0o400
+            _write(copy, content, mode)
+        return copy
+
+    def _read(self) -> dict[str, Pin]:
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=dict[str, Pin])
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError) as error:
+            raise FairleadError(
+                f"{self._file} cannot be read ({error}); remove it and trust your projects anew"
+            ) from None
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Pin]]:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self._folder / "trust.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            pins = self._read()
+            yield pins
+            _write(self._file, msgspec.json.format(msgspec.json.encode(pins, order="sorted")), 0o600)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """All of it or nothing."""
+    with NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
+        file.write(content)
+        os.fchmod(file.fileno(), mode)
+    os.replace(file.name, path)
+
+
+# --- who is asking --------------------------------------------------------------------------------
+
+AGENTS = frozenset({
+    "aider", "amp", "claude", "cline", "codex", "copilot", "crush", "cursor-agent", "droid", "gemini", "goose",
+    "kiro-cli", "opencode", "qwen",
+})  # fmt: skip
+_MARKS = ("CLAUDECODE", "CODEX_SANDBOX", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE", "QWEN_CODE", "FAIRLEAD_AGENT")
+
+
+def agent_around(environ: Mapping[str, str] | None = None) -> str | None:
+    """The agent that this process runs under, if it does: an agent must not trust hooks by itself."""
+    for mark in _MARKS:
+        if (os.environ if environ is None else environ).get(mark):
+            return f"{mark} is set"
+    for words in _ancestors():
+        for word in words[:2]:
+            name = os.path.basename(word).removesuffix(".js").removesuffix(".exe")
+            if name in AGENTS:
+                return f"this runs under {name}"
+    return None
+
+
+def _ancestors() -> Iterator[list[str]]:
+    """The command lines of this process's ancestors."""
+    from subprocess import run
+
+    pid = os.getppid()
+    for _ in range(64):
+        if pid <= 1:
+            return
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+            parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        except OSError:
+            if os.path.isdir("/proc/self"):
+                return
+            shown = run(  # noqa: S603 (a number is all that varies)
+                ["/bin/ps", "-o", "ppid=,command=", "-p", str(pid)], capture_output=True, text=True, check=False
+            )
+            parent, _, command = shown.stdout.strip().partition(" ")
+            words = command.split()
+        yield words
+        if not parent.isdigit():
+            return
+        pid = int(parent)
