@@ -222,7 +222,8 @@ class Config:
 
     @property
     def mistakes(self) -> list[Mistake]:
-        return [mistake for layer in self.layers for mistake in layer.document.mistakes]
+        found = [layer.document.mistakes for layer in self.layers]
+        return [mistake for mistakes in found for mistake in sorted(mistakes, key=lambda m: (m.line, m.column))]
 
     @property
     def untrusted(self) -> list[str]:

@@ -180,8 +180,8 @@ class Trust:
     """The pins of a user: which projects, as they were when they were trusted."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or state_folder()
-        self._file = self._folder / "trust.json"
+        self.folder = folder or state_folder()
+        self._file = self.folder / "trust.json"
 
     def pin_of(self, root: Path) -> Pin | None:
         return self._read().get(str(root.resolve()))
@@ -191,8 +191,8 @@ class Trust:
         if survey.uncovered and not unpinned:
             names = "; ".join(f"{seen.name}: {seen.uncovered}" for seen in survey.uncovered)
             raise Untrustworthy(f"not everything can be pinned ({names}); --unpinned trusts it all the same")
-        if inside(self._folder, survey.root):
-            raise Untrustworthy(f"{self._folder} lies in the project, where its agents can change it")
+        if inside(self.folder, survey.root):
+            raise Untrustworthy(f"{self.folder} lies in the project, where its agents can change it")
         with self._changing() as pins:
             pins[str(Path(survey.root).resolve())] = Pin(survey.digest, unpinned, time.time())
 
@@ -206,7 +206,7 @@ class Trust:
         return {path: str(self._copy(Path(path), content)) for path, content in survey.contents.items()}
 
     def _copy(self, path: Path, content: bytes) -> Path:
-        folder = self._folder / "pinned" / sha256(content).hexdigest()
+        folder = self.folder / "pinned" / sha256(content).hexdigest()
         copy = folder / path.name
         if not copy.is_file() or copy.read_bytes() != content:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -226,8 +226,8 @@ class Trust:
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Pin]]:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (self._folder / "trust.lock").open("w") as lock:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self.folder / "trust.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             pins = self._read()
             yield pins

@@ -1,0 +1,69 @@
+"""`fairlead init`: a commented starter file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+STARTER = """\
+# Hooks for every AI agent that works here. `fairlead check` looks for mistakes,
+# `fairlead events` lists the events, and this tries a step on the hooks below:
+#
+#   fairlead test before_tool --set tool=bash --set args.command="git push --force"
+
+[[hook]]
+name = "no-force-push"
+on = "before_tool"
+match = { kind = "shell" }            # whatever the agent calls its shell
+phase = "gate"                        # judges the call as it will be made, after all changes
+rule = 'target.command.matches("git push .*(--force|-f\\\\b)")'   # CEL over the step
+deny = "Force-push is off here. Open a pull request instead."
+
+# A program can judge, too: it reads the step as JSON, exit 0 lets it pass, and exit 2 refuses
+# with stderr as the reason. (In a project, it runs once `fairlead trust` has been told to.)
+#
+# [[hook]]
+# name = "no-secrets"
+# on = "before_tool"
+# match = { kind = ["write", "shell"] }
+# phase = "gate"
+# command = ["./hooks/no-secrets.sh"]
+# timeout = 5                         # seconds; what breaks or is late is refused ...
+# on_failure = "closed"               # ... unless this is "open"
+#
+# What a new hook would do can be seen before it does it:
+# enforce = false
+"""
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "init", help="write a commented starter file", description="Write a commented starter file, and trust it."
+    )
+    parser.add_argument("--user", action="store_true", help="write the file of this user, for all projects")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..config.document import Document
+    from ..config.layers import FILE_NAME, user_file
+    from ..config.trust import Trust, survey
+    from ..errors import FairleadError
+
+    path = user_file() if options.user else Path(FILE_NAME).absolute()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(STARTER)
+    except FileExistsError:
+        raise FairleadError(f"{path} is already there; edit it, or remove it first") from None
+    except OSError as error:
+        raise FairleadError(f"{path} cannot be written: {error.strerror}") from None
+    print(f"Wrote {path}: it refuses force-pushes.")
+    if not options.user:
+        # It is our own text, and just that text, so there is nothing in it to look at first.
+        Trust().pin(survey(Document(path).data, path.parent))
+    print("Next: fairlead check")
+    print('      fairlead test before_tool --set tool=bash --set args.command="git push --force"')
+    return 0

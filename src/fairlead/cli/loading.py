@@ -1,0 +1,40 @@
+"""What several commands need: where to look, and the configuration found there."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from .show import escape
+
+if TYPE_CHECKING:
+    from ..config.layers import Config
+
+
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-C", dest="folder", metavar="DIR", default=".", help="look from this folder (default: here)")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def read_config(options: argparse.Namespace) -> Config:
+    """The configuration, mistakes and all. What is not trusted is said on stderr."""
+    from ..config.layers import find, read
+
+    config = read(find(options.folder))
+    for line in config.untrusted:
+        print(f"fairlead: {escape(line)}", file=sys.stderr)
+    return config
+
+
+def sound_config(options: argparse.Namespace) -> Config:
+    """The configuration, if there is no mistake in it."""
+    from ..config.document import ConfigError
+
+    config = read_config(options)
+    if config.mistakes:
+        raise ConfigError(config.mistakes)
+    return config

@@ -1,0 +1,96 @@
+"""`fairlead trust`: look at a project's hooks, and let them run as they are."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .loading import add_folder, add_json
+from .show import escape, paint, print_json
+
+if TYPE_CHECKING:
+    from ..config.trust import Survey
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "trust",
+        help="look at a project's hooks, and let them run",
+        description="Show what the hooks of this project would do, and pin their content. "
+        "They run only as they are now: any change asks again.",
+    )
+    add_folder(parser)
+    add_json(parser)
+    parser.add_argument("--show", action="store_true", help="only show them")
+    parser.add_argument("--expect", metavar="sha256:...", help="trust them without asking if this is their digest")
+    parser.add_argument("--unpinned", action="store_true", help="also trust code that no digest can cover")
+    parser.add_argument("--forget", action="store_true", help="trust this project no longer")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..config.document import ConfigError
+    from ..config.layers import find, read
+    from ..config.trust import Trust, agent_around, survey
+    from ..errors import FairleadError
+
+    sources = find(options.folder)
+    if sources.project is None:
+        raise FairleadError(f"there is no fairlead.toml in {Path(options.folder).resolve()} or above it")
+    root, trust = sources.project.parent, Trust()
+    config = read(sources, trust)
+    layer = config.layers[-1]
+    if layer.document.mistakes:
+        raise ConfigError(layer.document.mistakes)
+    seen = survey(layer.document.data, root)
+    if options.json:
+        print_json({"root": seen.root, "digest": seen.digest, "hooks": seen.hooks, "trusted": layer.trusted})
+    else:
+        _show(seen, str(sources.project))
+    if options.show or (options.json and not options.expect and not options.forget):
+        return 0 if layer.trusted else 1
+    around = agent_around()
+    if around is not None:
+        raise FairleadError(f"an agent cannot trust hooks ({around}); run this in a terminal of your own")
+    if options.forget:
+        print("Trusted no longer." if trust.forget(root) else "It was not trusted.", file=sys.stderr)
+        return 0
+    if layer.trusted and not options.expect:
+        print("These hooks are already trusted.", file=sys.stderr)
+        return 0
+    if options.expect:
+        if options.expect != seen.digest:
+            raise FairleadError(f"expected {escape(options.expect)}, but the digest is {seen.digest}")
+    elif not _agreed(seen, options.unpinned):
+        print("Not trusted.", file=sys.stderr)
+        return 1
+    trust.pin(seen, unpinned=options.unpinned)
+    print(f"Trusted: {seen.digest}", file=sys.stderr)
+    return 0
+
+
+def _agreed(seen: Survey, unpinned: bool) -> bool:
+    from ..errors import FairleadError
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise FairleadError(f"trust needs a terminal, so that somebody looks; or pass --expect {seen.digest}")
+    if seen.uncovered and not unpinned:
+        return True  # which `pin` refuses, saying why
+    return input("Let these hooks run? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _show(seen: Survey, path: str) -> None:
+    print(f"{paint(escape(path), 'bold')}\n{seen.digest}\n")
+    for hook in seen.hooks:
+        print(f"{paint(escape(hook.name), 'bold')}  {hook.form}: {escape(hook.runs)}")
+        if hook.program is not None:
+            print(f"    runs {escape(hook.program)}")
+        for name, digest in hook.files.items():
+            print(f"    {escape(name)}  sha256:{digest[:16]}...")
+        if hook.may:
+            print(paint(f"    may also {', '.join(map(escape, hook.may))}", "yellow"))
+        if hook.uncovered is not None:
+            print(paint(f"    cannot be pinned: {escape(hook.uncovered)}", "red"))
+    print()
