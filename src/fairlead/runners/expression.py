@@ -7,7 +7,10 @@ expressions are RE2, as CEL has them, compiled once, and take time linear in the
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 import msgspec
@@ -47,10 +50,7 @@ class Expression:
     """A compiled expression for some events."""
 
     def __init__(self, text: str, events: list[Event[Any]]) -> None:
-        try:
-            import cel
-        except ImportError:
-            raise BadRule("rules need the package common-expression-language: pip install 'fairlead[rules]'") from None
+        cel = _cel()
         if not isinstance(text, str) or len(text) > LENGTH_LIMIT:
             raise BadRule(f"an expression is a text of at most {LENGTH_LIMIT} characters")
         self.text = text
@@ -77,6 +77,19 @@ class Expression:
     def _found(self, text: Any, pattern: str) -> bool | None:
         """`text.matches("literal")`. Not a text is an error, which null makes of it."""
         return self._regexes[pattern].search(text) is not None if isinstance(text, str) else None
+
+
+def _cel() -> Any:
+    """The compiled part of the package `cel` alone: the rest of it is a command line that is slow to import."""
+    name = "cel.cel"
+    if name not in sys.modules:
+        package = find_spec("cel")
+        spec = None if package is None else PathFinder.find_spec(name, package.submodule_search_locations)
+        if spec is None or spec.loader is None:
+            raise BadRule("rules need the package common-expression-language: pip install 'fairlead[rules]'")
+        sys.modules[name] = module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
 
 
 def _plain(value: Any) -> Any:
