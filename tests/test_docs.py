@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -63,3 +64,51 @@ def test_the_guide_has_every_verdict():
     guide = (ROOT / "docs" / "guide.md").read_text()
     for name in ("deny", "ask", "allow", "skip", "stop", "extend", "retry", "abort", "skip_rest", "change", "inject"):
         assert f"`{name}(" in guide
+
+
+# --- the command line, as the pages show it -----------------------------------------------------------
+
+CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def test_the_three_commands_say_what_the_quickstart_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("HOME", "XDG_CONFIG_HOME", "FAIRLEAD_STATE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    here = tmp_path / "project"
+    here.mkdir()
+    (session,) = CONSOLE.findall((ROOT / "docs" / "quickstart.md").read_text())
+    for shown in session.split("$ ")[1:]:
+        command, _, expected = shown.partition("\n")
+        run = [sys.executable, "-m", "fairlead.cli", *shlex.split(command)[1:]]
+        said = subprocess.run(run, cwd=here, capture_output=True, text=True, check=False)
+        pattern = ".*?".join(map(re.escape, expected.strip().split("...")))
+        assert re.fullmatch(pattern, said.stdout.strip(), re.DOTALL), said.stdout + said.stderr
+
+
+def test_the_configuration_page_has_no_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from fairlead.config.layers import Sources, read
+    from fairlead.config.trust import Trust
+
+    (tmp_path / "pytest").write_text("#!/bin/sh\n")
+    (tmp_path / "pytest").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("ACME_TOKEN", "token")
+    monkeypatch.setenv("ACME_SECRET", "secret")
+    system, user = tmp_path / "system.toml", tmp_path / "user.toml"
+    system.write_text('[[hook]]\nname = "noisy-audit"\non = "*"\nphase = "observe"\nshell = "true"\n')
+    user.write_text("\n".join(TOML.findall((ROOT / "docs" / "configuration.md").read_text())))
+    config = read(Sources(system, user, None, None), Trust(tmp_path / "state"))
+    assert not config.mistakes, "\n".join(map(str, config.mistakes))
+    assert [c.hook.name for c in config.hooks] == ["no-force-push", "tests-before-done", "org-policy", "careful"]
+
+
+def test_every_command_is_in_the_docs():
+    from fairlead.cli import COMMANDS
+
+    text = "".join(page.read_text() for page in PAGES) + (ROOT / "CHANGELOG.md").read_text()
+    for command in COMMANDS:
+        assert (
+            f"`{command.__name__.rpartition('.')[2]}`" in text
+            or f"fairlead {command.__name__.rpartition('.')[2]}" in text
+        )

@@ -5,6 +5,7 @@ The schemas are derived from the lifecycle table; nothing about an event is writ
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -50,6 +51,9 @@ def decode_step(data: bytes | str) -> Step:
         if version != VERSION:
             raise FairleadError(f"envelope version {version!r} is not {VERSION}; update fairlead")
         event = event_named(envelope.pop("event", None))
+        if envelope.keys() <= event.types.keys():
+            with suppress(msgspec.ValidationError):  # which is put in better words below
+                return msgspec.convert(envelope, event.step)  # type: ignore[no-any-return]
         return event.step(**{name: _convert(event, name, value) for name, value in envelope.items()})  # type: ignore[no-any-return]
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
         raise FairleadError(f"not an envelope: {error}") from None

@@ -37,6 +37,9 @@ class _Question(msgspec.Struct):
     step: msgspec.Raw
 
 
+_read_question = msgspec.json.Decoder(_Question).decode
+
+
 class Worker:
     """Hooks that live in a process of their own."""
 
@@ -47,7 +50,26 @@ class Worker:
 
     def run(self) -> None:
         """Answer until stdin ends. What hooks print goes to stderr: stdout belongs to the protocol."""
-        asyncio.run(self._serve(0, _own_stdout()))
+        out = _own_stdout()
+        if any(hook.is_async for hook in self.hooks):
+            asyncio.run(self._serve(0, out))
+        else:
+            self._serve_in_turn(0, out)
+
+    def _serve_in_turn(self, source: int, out: int) -> None:
+        """Without async hooks there is nothing to wait for, so that a loop would only cost time."""
+        pending = b""
+        while data := os.read(source, _CHUNK):
+            *lines, pending = (pending + data).split(b"\n")
+            for line in lines:
+                if line.strip():
+                    question = _read_question(line)
+                    try:
+                        answer = _answer(question.id, self.hooks.dispatch_sync(decode_step(bytes(question.step))))
+                    except Exception as error:
+                        answer = _sorry(question.id, error)
+                    _write(out, answer)
+        asyncio.run(self.hooks.aclose())
 
     async def _serve(self, source: int, out: int) -> None:
         loop = asyncio.get_running_loop()
@@ -64,7 +86,7 @@ class Worker:
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 if line.strip():
-                    task = loop.create_task(self._answer(line, out))
+                    task = loop.create_task(self._work(line, out))
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
 
@@ -74,15 +96,13 @@ class Worker:
             await asyncio.wait(tasks)
         await self.hooks.aclose()
 
-    async def _answer(self, line: bytes, out: int) -> None:
-        question = msgspec.json.decode(line, type=_Question)
+    async def _work(self, line: bytes, out: int) -> None:
+        question = _read_question(line)
         try:
-            decision = await self.hooks.dispatch(decode_step(bytes(question.step)))
-            said = {"error": decision.reason} if decision.cause == "failure" else {"verdict": verdict_of(decision)}
-            answer = msgspec.json.encode({"id": question.id, **said})
-        except Exception as error:  # whoever asked is waiting, and decides what a failure means
-            answer = msgspec.json.encode({"id": question.id, "error": f"{type(error).__name__}: {error}"})
-        _write(out, answer + b"\n")
+            answer = _answer(question.id, await self.hooks.dispatch(decode_step(bytes(question.step))))
+        except Exception as error:
+            answer = _sorry(question.id, error)
+        _write(out, answer)
 
 
 def _own_stdout() -> int:
@@ -96,6 +116,19 @@ def _own_stdout() -> int:
 
 
 _stdout: int | None = None
+
+
+def _answer(number: int, decision: Decision[Any]) -> bytes:
+    """The line that answers a question."""
+    if not decision.said:
+        return b'{"id":%d,"verdict":null}\n' % number
+    said = {"error": decision.reason} if decision.cause == "failure" else {"verdict": verdict_of(decision)}
+    return msgspec.json.encode({"id": number, **said}) + b"\n"
+
+
+def _sorry(number: int, error: Exception) -> bytes:
+    """The line that says there is no answer. Whoever asked is waiting, and decides what that means."""
+    return msgspec.json.encode({"id": number, "error": f"{type(error).__name__}: {error}"}) + b"\n"
 
 
 def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:

@@ -6,6 +6,6 @@ load(".").apply(hooks)
 """
 
 from .document import ConfigError, Mistake
-from .layers import Config, find, load
+from .layers import Config, find, load, read
 
-__all__ = ["Config", "ConfigError", "Mistake", "find", "load"]
+__all__ = ["Config", "ConfigError", "Mistake", "find", "load", "read"]

@@ -23,9 +23,9 @@ import msgspec
 
 from ..deadlines import Deadline
 from ..errors import FairleadError
-from ..lifecycle import EVENTS, Step
+from ..lifecycle import Step
 from ..threads import threads
-from ..verdict import clean, read_verdict
+from ..verdict import clean
 from ..wire import encode_step
 from .process import OUTPUT_LIMIT
 from .surroundings import MissingProgram, Surroundings, resolve_program, surroundings
@@ -42,7 +42,7 @@ class WorkerFailed(FairleadError):
 
 class _Answer(msgspec.Struct):
     id: int
-    verdict: msgspec.Raw = msgspec.Raw(b"null")
+    verdict: Any = None  # which the engine reads and checks
     error: str | None = None
 
 
@@ -75,8 +75,7 @@ class Worker:
             for known in [known for known in self._lines if known.is_closed()]:
                 self._lines.pop(known).kill()
             line = self._lines[loop] = _Line(self)
-        raw = await line.ask(step)
-        return None if raw == b"null" else read_verdict(raw, EVENTS[step.event])
+        return await line.ask(step)
 
     async def aclose(self, timeout: float = 2.0) -> None:
         """Close its stdin, wait for it to end, and kill it if it does not."""
@@ -102,21 +101,21 @@ class _Line:
         self._deaths = 0
         self._ids = count(1)
 
-    async def ask(self, step: Step) -> bytes:
+    async def ask(self, step: Step) -> Any:
         started = monotonic()
         child = self._process
         if child is None or child.dead:
             child = await self._start()
         number = next(self._ids)
         try:
-            raw = await child.ask(number, step)
+            verdict = await child.ask(number, step)
         except asyncio.CancelledError as cancelled:
             if any(isinstance(arg, Deadline) for arg in cancelled.args):  # late, and not just the caller's wish
                 stuck = monotonic() - started
                 child.fail(WorkerFailed(f"the worker was stuck for {stuck:.1f} s and was killed"))
             raise
         self._deaths = 0
-        return raw
+        return verdict
 
     async def _start(self) -> _Child:
         async with self._starting:
@@ -181,7 +180,7 @@ class _Child:
         self._in, self._out, self._err = (
             pipe.fileno() for pipe in (process.stdin, process.stdout, process.stderr) if pipe is not None
         )
-        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._given_up: set[int] = set()
         self._unsent = bytearray()
         self._heard = bytearray()
@@ -191,8 +190,8 @@ class _Child:
         loop.add_reader(self._out, self._on_stdout)
         loop.add_reader(self._err, self._on_stderr)
 
-    async def ask(self, number: int, step: Step) -> bytes:
-        answered: asyncio.Future[bytes] = self._loop.create_future()
+    async def ask(self, number: int, step: Step) -> Any:
+        answered: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[number] = answered
         self._send(b'{"id":%d,"step":%b}\n' % (number, encode_step(step)))
         try:
@@ -261,7 +260,7 @@ class _Child:
             if answer.error is not None:
                 future.set_exception(WorkerFailed(f"the worker could not answer: {clean(answer.error)}"))
             else:
-                future.set_result(bytes(answer.verdict))
+                future.set_result(answer.verdict)
 
     def _on_stderr(self) -> None:
         data = _read(self._err)
