@@ -62,8 +62,8 @@ class Worker:
         while data := os.read(source, _CHUNK):
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
-                if line.strip():
-                    question = _read_question(line)
+                question = _question(line)
+                if question is not None:
                     try:
                         answer = _answer(question.id, self.hooks.dispatch_sync(decode_step(bytes(question.step))))
                     except Exception as error:
@@ -85,8 +85,9 @@ class Worker:
                 ended.set_result(None)
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
-                if line.strip():
-                    task = loop.create_task(self._work(line, out))
+                question = _question(line)
+                if question is not None:
+                    task = loop.create_task(self._work(question, out))
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
 
@@ -96,8 +97,7 @@ class Worker:
             await asyncio.wait(tasks)
         await self.hooks.aclose()
 
-    async def _work(self, line: bytes, out: int) -> None:
-        question = _read_question(line)
+    async def _work(self, question: _Question, out: int) -> None:
         try:
             answer = _answer(question.id, await self.hooks.dispatch(decode_step(bytes(question.step))))
         except Exception as error:
@@ -116,6 +116,15 @@ def _own_stdout() -> int:
 
 
 _stdout: int | None = None
+
+
+def _question(line: bytes) -> _Question | None:
+    """What a line asks, if it asks anything."""
+    try:
+        return _read_question(line) if line.strip() else None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        print(f"this worker was sent something that is no step: {error}", file=sys.stderr)
+        return None
 
 
 def _answer(number: int, decision: Decision[Any]) -> bytes:

@@ -305,10 +305,11 @@ class _Reader:
                 raise ValueError(f"{module!r} is not in {self._place.folder}")
             if self._outside is not None and file.resolve().is_relative_to(Path(self._outside).resolve()):
                 raise ValueError(f"{module!r} lies in the agent's workspace, where the agent can change it")
-            module = self._place.pinned.get(str(file), str(file))
+            module = self._copy_of(module) or str(file)
         elif not all(part.isidentifier() for part in module.split(".")):
             raise ValueError(f"{module!r} is not the name of a module")
         interpreter = self._entry.get("interpreter", sys.executable)
+        interpreter = self._copy_of(interpreter) or interpreter
         argv = [interpreter, "-P", "-m", "fairlead.worker", f"{module}:{function}"]
         if not module.endswith(".py") and self._importable():
             argv.append(str(self._place.folder))
@@ -366,8 +367,17 @@ class _Reader:
 
     def _pinned(self, argv: list[str]) -> list[str]:
         """The words of a command, files of the project replaced by the copies that were hashed."""
-        pinned = self._place.pinned
-        return [pinned.get(str((self._place.folder / word).absolute()), word) for word in argv] if pinned else argv
+        if not self._place.pinned:
+            return argv
+        return [self._copy_of(word) or self._with_copy(word) for word in argv]
+
+    def _copy_of(self, path: str) -> str | None:
+        return self._place.pinned.get(os.path.normpath(self._place.folder / path))
+
+    def _with_copy(self, word: str) -> str:
+        """`--rules=file`, too."""
+        option, equals, path = word.partition("=")
+        return f"{option}={self._copy_of(path) or path}" if equals else word
 
     def _around(self) -> Surroundings:
         env = self._entry.get("env", [])

@@ -109,7 +109,9 @@ def _look_at_argv(argv: list[str], seen: Seen, root: Path, contents: dict[str, b
                 _take_file(root / path, seen, root, contents)
     if seen.program is not None and not inside(seen.program, root):
         script = script_of([seen.program, *argv[1:]])
-        if script is None:
+        if script == "" and os.path.basename(seen.program).endswith("sh"):
+            seen.uncovered = "a shell line can run anything"
+        elif script is None:
             seen.uncovered = f"{argv[0]} is not in the project, and what it loads from there is not known"
         elif script and not (root / script).is_file():
             seen.uncovered = f"{script} is not a file of the project"

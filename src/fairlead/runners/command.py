@@ -29,6 +29,8 @@ EXITS: dict[int, str] = {0: "proceed", 2: "veto"}
 # Programs whose first plain argument is the script they run.
 _INTERPRETERS = ("bash", "dash", "sh", "zsh", "bun", "deno", "lua", "node", "perl", "php", "python", "Rscript", "ruby")
 
+_WITH_ARGUMENT = ("-I", "-W", "-X", "-r", "--import", "--require")  # options of theirs that the next word belongs to
+
 
 class CommandFailed(FairleadError):
     """A command ended in a way that means nothing. `details` are for the record."""
@@ -113,12 +115,15 @@ def script_of(argv: Sequence[str]) -> str | None:
     """The script that an interpreter is to run; "" if its code is on the command line; None if it is neither."""
     if not os.path.basename(argv[0]).startswith(_INTERPRETERS):
         return None
-    for word in argv[1:]:
+    words = iter(argv[1:])
+    for word in words:
         if word in ("-c", "-e"):
             return ""
         if word in ("-m", "-"):
             return None
-        if not word.startswith("-"):
+        if word in _WITH_ARGUMENT:
+            next(words, None)
+        elif not word.startswith("-"):
             return word
     return None
 
