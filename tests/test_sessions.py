@@ -279,3 +279,8 @@ async def test_a_deny_the_host_cannot_carry_out_is_an_error_never_silence():
     hooks.add(lambda s: deny("no"), on="before_tool", name="denies")
     with pytest.raises(Unenforceable, match="'denies' denies at before_tool, which small cannot carry out: no"):
         await session.dispatch(session.step(BeforeTool, tool="bash"))
+
+
+def test_a_session_builds_steps_of_tools_whose_kind_the_host_knows():
+    step = Hooks().session().step(BeforeTool, tool="frobnicate", kind="shell", safety="destructive")
+    assert (step.kind, step.safety) == ("shell", "destructive")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 import threading
 import time
 from functools import partial
@@ -657,3 +658,26 @@ async def test_too_many_abandoned_threads_fail_further_blocking_hooks(monkeypatc
     errors = [(await hooks.dispatch(STEP)).failures[0].kind for _ in range(3)]
     release.set()
     assert errors == ["timeout", "timeout", "error"]
+
+
+async def test_a_hook_that_always_has_something_to_read_is_held_to_its_time_out():
+    """The loop reads before it looks at the clock, so what the hook waits for is done at every tick."""
+    loop, (ours, theirs) = asyncio.get_running_loop(), socket.socketpair()
+    theirs.send(b"x")  # which nobody takes
+    future = loop.create_future()
+    loop.add_reader(ours, lambda: future.done() or future.set_result(None))
+
+    async def busy(s):
+        nonlocal future
+        until = monotonic() + 2
+        while monotonic() < until:
+            future = loop.create_future()
+            await future
+
+    hooks, started = Hooks(), monotonic()
+    hooks.add(busy, on="before_tool", timeout=0.05)
+    decision = await hooks.dispatch(STEP)
+    loop.remove_reader(ours)
+    ours.close()
+    theirs.close()
+    assert (decision.failures[0].kind, monotonic() - started < 1) == ("timeout", True)

@@ -38,6 +38,7 @@ class Deadline(msgspec.Struct, eq=False):
     before: int = 0  # cancellations the task had been asked for by then
     wheel: Wheel | None = None
     bucket: int = 0  # where the wheel keeps it; 0 is nowhere yet
+    missed: bool = False  # it was due, but what the hook waits for was done: it is cancelled when it goes on
     outer: bool = False  # a deadline around this one has fired: of a hook that dispatched
 
     def watch(self, waiting: asyncio.Future[Any]) -> asyncio.Future[Any]:
@@ -80,9 +81,10 @@ class Deadline(msgspec.Struct, eq=False):
             if self.proxy is not None:
                 self.proxy.cancel(self)
             return
+        if self.waiting is not None and not self.waiting.cancel(self):
+            self.missed = True  # a done future cannot be cancelled, so the hook is about to go on
+            return
         self._fired()
-        if self.waiting is not None:
-            self.waiting.cancel(self)
 
     def _fired(self) -> None:
         self.cancels += 1

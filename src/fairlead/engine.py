@@ -155,6 +155,9 @@ def parked(run: Run, work: Callable[[Run], Going], going: Going, waiting: Any) -
                     if deadline is not None and deadline.refuses(thrown):
                         waiting = deadline.waiting
                         continue
+            if error is None and deadline is not None and deadline.missed and deadline.overdue():
+                deadline.missed = False
+                error = CancelledError(deadline)
             if error is None:
                 for waiting in going:  # a `for`, because it ends without an exception
                     break

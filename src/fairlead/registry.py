@@ -132,6 +132,7 @@ class Hooks:
         self.on = On(self)
         self._lock = threading.RLock()
         self._by_name: dict[str, Hook] = {}
+        self._gone: list[Hook] = []  # whose processes and connections are still to be closed
         self._sequence = count()
         self._backlog = Backlog()
         self._table = Table(self, ())
@@ -223,6 +224,9 @@ class Hooks:
             self._swap(by_name)
 
     def _swap(self, by_name: dict[str, Hook]) -> None:
+        kept = {id(hook) for hook in by_name.values()}
+        gone = (hook for hook in self._by_name.values() if id(hook) not in kept)
+        self._gone += [hook for hook in gone if hasattr(hook.fn, "aclose")]
         self._by_name = by_name
         self._table = Table(self, tuple(by_name.values()))
 
@@ -362,10 +366,17 @@ class Hooks:
     async def aclose(self, timeout: float = 5.0) -> None:
         """Wait until the detached observers are done, `timeout` seconds at most, and stop the workers."""
         await self._backlog.drain(timeout)
+        await self.close_removed()
         for hook in self:
             close = getattr(hook.fn, "aclose", None)
             if close is not None:
                 await close()
+
+    async def close_removed(self) -> None:
+        """Stop the workers, and close the connections, of hooks that are no longer registered."""
+        gone, self._gone = self._gone, []
+        for hook in gone:
+            await hook.fn.aclose()  # type: ignore[attr-defined]
 
     async def __aenter__(self) -> Self:
         return self

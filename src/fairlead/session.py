@@ -156,7 +156,7 @@ class Session:
     def __repr__(self) -> str:
         return f"<session {self.session_id}{f' of {self.agent.name}' if self.agent and self.agent.name else ''}>"
 
-    def step(self, kind: type[S], **fields: Any) -> S:
+    def step(self, kind: type[S], /, **fields: Any) -> S:
         """Build a step with this session's header."""
         header = {name: getattr(self, name) for name in _HEADER}
         return kind(**(header | {"sequence": next(self._sequence)} | fields))

@@ -43,7 +43,9 @@ def verify(
     expected = _signature(secret, timestamp, answers, body)
     if not hmac.compare_digest(expected.encode(), signature.encode(errors="replace")):
         raise BadSignature("the signature does not match; do both sides have the same secret?")
-    age = abs((time.time() if now is None else now) - int(timestamp))  # which was signed, so it is a number
+    if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) < 20):
+        raise BadSignature(f"no time: {TIMESTAMP} is the seconds since 1970")
+    age = abs((time.time() if now is None else now) - int(timestamp))
     if age > MAX_AGE:
         raise BadSignature(f"signed {age:.0f} s ago; check the clocks of both sides")
 

@@ -1,44 +1,77 @@
-"""The same hook in every form means the same: one suite, real processes."""
+"""The same hook in every form means the same: one suite, real processes, a real server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from fairlead import Decision, Hooks
 from fairlead.runners.command import Command
+from fairlead.runners.http import Url
 from fairlead.runners.worker import Worker
 from fairlead.testing import step
 
-FORMS = ("python", "command", "worker")
+FORMS = ("python", "command", "worker", "url")
+Make = Callable[..., Awaitable[Any]]
 
 
-def make(form: str, tmp_path: Path, said: str | None, *, before: str = "") -> Any:
-    """A hook of this form that answers with this JSON text (None: with nothing), after some shell line."""
-    if form == "python":
+@pytest.fixture
+async def make(tmp_path: Path) -> AsyncIterator[Make]:
+    """Makes a hook of a form that answers with this JSON text (None: with nothing), after some shell line."""
+    scripts = (tmp_path / f"worker{i}.sh" for i in range(10))
+    async with AsyncExitStack() as servers:
 
-        async def hook(s: Any) -> Any:
-            if "sleep" in before:
-                await asyncio.sleep(60)
-            if "exit" in before:
-                raise RuntimeError("gone")
-            return None if said is None else json.loads(said)
+        async def make(form: str, said: str | None, *, before: str = "") -> Any:
+            if form == "python":
+                return python(said, before)
+            if form == "command":
+                return Command.shell(f"{before or ':'}; printf %s {shlex.quote(said or '')}")
+            if form == "worker":
+                return worker(next(scripts), said, before)
+            return await url(servers, said, before)
 
-        return hook
-    if form == "command":
-        return Command.shell(f"{before or ':'}; printf %s {shlex.quote(said or '')}")
-    script = tmp_path / "worker.sh"
+        yield make
+
+
+def python(said: str | None, before: str) -> Any:
+    async def hook(s: Any) -> Any:
+        if "sleep" in before:
+            await asyncio.sleep(60)
+        if "exit" in before:
+            raise RuntimeError("gone")
+        return None if said is None else json.loads(said)
+
+    return hook
+
+
+def worker(script: Path, said: str | None, before: str) -> Worker:
     script.write_text(
         f"while IFS= read -r line; do id=${{line#*:}}; id=${{id%%,*}}; {before or ':'}\n"
         f'printf \'{{"id":%s,"verdict":%s}}\\n\' "$id" {shlex.quote(said or "null")}; done\n'
     )
     return Worker(["/bin/sh", str(script)])
+
+
+async def url(servers: AsyncExitStack, said: str | None, before: str) -> Url:
+    async def answer(request: web.BaseRequest) -> web.Response:
+        await request.read()
+        if "sleep" in before:
+            await asyncio.sleep(60)
+        return web.Response(text=said or "", status=500 if "exit" in before else 200)
+
+    runner = web.ServerRunner(web.Server(answer, handler_cancellation=True, access_log=None), shutdown_timeout=0.01)
+    servers.push_async_callback(runner.cleanup)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    return Url(f"http://127.0.0.1:{runner.addresses[0][1]}/")
 
 
 async def decide(hook: Any, event: str, **options: Any) -> Decision[Any]:
@@ -81,9 +114,9 @@ CASES: dict[str, tuple[str, Any, Callable[[Decision[Any]], bool]]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", CASES)
-async def test_a_hook_says_the_same_in_every_form(form: str, case: str, tmp_path: Path):
+async def test_a_hook_says_the_same_in_every_form(form: str, case: str, make: Make):
     event, said, expected = CASES[case]
-    decision = await decide(make(form, tmp_path, None if said is None else json.dumps(said)), event)
+    decision = await decide(await make(form, None if said is None else json.dumps(said)), event)
     assert expected(decision), str(decision)
 
 
@@ -91,17 +124,17 @@ async def test_a_hook_says_the_same_in_every_form(form: str, case: str, tmp_path
 @pytest.mark.parametrize(("policy", "control"), [("closed", "deny"), ("open", "proceed"), ("abort", "abort")])
 @pytest.mark.parametrize(("way", "kind"), [("exit 9", "error"), ("sleep 60", "timeout")])
 async def test_a_hook_fails_the_same_in_every_form(
-    form: str, policy: str, control: str, way: str, kind: str, tmp_path: Path
+    form: str, policy: str, control: str, way: str, kind: str, make: Make
 ):
-    decision = await decide(make(form, tmp_path, "{}", before=way), "before_tool", on_failure=policy, timeout=0.3)
+    decision = await decide(await make(form, "{}", before=way), "before_tool", on_failure=policy, timeout=0.3)
     assert (decision.control, decision.failures[0].kind) == (control, kind)
     assert [run.outcome for run in decision.runs] == [kind]
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_hook_of_any_form_is_cancelled_with_its_caller(form: str, tmp_path: Path):
+async def test_a_hook_of_any_form_is_cancelled_with_its_caller(form: str, make: Make):
     hooks = Hooks()
-    hooks.add(make(form, tmp_path, "{}", before="sleep 60"), on="before_tool", name="hook", timeout=30)
+    hooks.add(await make(form, "{}", before="sleep 60"), on="before_tool", name="hook", timeout=30)
     task = asyncio.create_task(hooks.dispatch(step("before_tool")))
     await asyncio.sleep(0.05)
     task.cancel()
@@ -111,12 +144,10 @@ async def test_a_hook_of_any_form_is_cancelled_with_its_caller(form: str, tmp_pa
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_gates_of_any_form_run_at_the_same_time(form: str, tmp_path: Path):
+async def test_gates_of_any_form_run_at_the_same_time(form: str, make: Make):
     async with Hooks() as hooks:
         for i in range(4):
-            folder = tmp_path / str(i)
-            folder.mkdir()
             deny = json.dumps({"control": "deny", "reason": f"gate {i}"})
-            hooks.add(make(form, folder, deny), on="before_tool", name=f"gate{i}", phase="gate")
+            hooks.add(await make(form, deny), on="before_tool", name=f"gate{i}", phase="gate")
         decision = await hooks.dispatch(step("before_tool"))
     assert (decision.reason, len(decision.opinions)) == ("gate 0", 4)

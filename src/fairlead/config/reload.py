@@ -59,19 +59,12 @@ class Reloader:
             mistakes.append(Mistake(str(self._cwd / FILE_NAME), 1, 1, "", str(error)))
         else:
             self.config = found
-            await self._close_what_is_gone(before)
+            await self._hooks.close_removed()
         for mistake in mistakes:
             _log.error("%s", mistake)
         if self._on_reload is not None:
             self._on_reload(mistakes)
         return mistakes
-
-    async def _close_what_is_gone(self, before: Config) -> None:
-        still = {id(configured.hook) for configured in self.config.hooks}
-        for configured in before.hooks:
-            close = getattr(configured.hook.fn, "aclose", None)
-            if id(configured.hook) not in still and close is not None:
-                await close()
 
     async def watch(self) -> None:
         """Reload whenever a file changes, until cancelled. Needs the package watchfiles."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Collection, Mapping
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -117,14 +117,21 @@ class Url:
 
         session = self._session()
         for again in (True, False):
+            reused: list[bool] = []  # not empty: the connection had been idle
+            asking = session.post(self.url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=reused)
+            status: dict[str, Any] | None = None
             try:
-                async with session.post(self.url, data=body, headers=headers, allow_redirects=False) as response:
+                async with asking as response:
+                    status = {"status": response.status}
                     return response.status, response.headers, await self._read(response)
-            except aiohttp.ServerDisconnectedError as error:
-                if not again:  # else an idle connection was closed under us, before it took the step
-                    raise HttpFailed(f"{self._host} hung up: {error}") from None
+            except aiohttp.ClientConnectionError as error:
+                if reused and again and status is None:
+                    continue  # it was closed under us, before it took the step
+                what = "hung up" if status or isinstance(error, aiohttp.ServerDisconnectedError) else "cannot be asked"
+                raise HttpFailed(f"{self._host} {what}: {_innermost(error)}", status) from None
             except (aiohttp.ClientError, OSError, ValueError) as error:
-                raise HttpFailed(f"{self._host} cannot be asked: {_innermost(error)}") from None
+                what = "gave an answer that was cut short" if status else "cannot be asked"
+                raise HttpFailed(f"{self._host} {what}: {_innermost(error)}", status) from None
         raise AssertionError("unreachable")
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
@@ -133,7 +140,9 @@ class Url:
             data += chunk
             if len(data) > OUTPUT_LIMIT:
                 response.close()
-                raise HttpFailed(f"{self._host} answered with more than {OUTPUT_LIMIT >> 20} MiB")
+                raise HttpFailed(
+                    f"{self._host} answered with more than {OUTPUT_LIMIT >> 20} MiB", {"status": response.status}
+                )
         return bytes(data)
 
     def _session(self) -> aiohttp.ClientSession:
@@ -153,6 +162,7 @@ class Url:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
                 trust_env=False,
+                trace_configs=[_noting_reuse()],
                 auto_decompress=False,  # a small answer must not become a large one
             )
         return session
@@ -182,10 +192,31 @@ class Url:
 
 
 def _drop(session: aiohttp.ClientSession) -> None:
-    """Forget a session whose loop is gone: there is nobody left to close it properly."""
-    if session.connector is not None:
-        session.connector._close()
+    """Forget a session whose loop is gone. Closing it properly would need that loop, so its sockets are closed."""
+    connector: Any = session.connector
+    if connector is not None:
+        transports = [protocol.transport for kept in connector._conns.values() for protocol, _ in kept]
+        connector._close()
+        for transport in transports:
+            while getattr(transport, "_ssl_protocol", None) is not None:
+                transport._closed = True
+                transport = transport._ssl_protocol._transport
+            if getattr(transport, "_sock", None) is not None:
+                transport._sock.close()
+                transport._sock = None
     session.detach()
+
+
+def _noting_reuse() -> aiohttp.TraceConfig:
+    """Has a request know whether its connection had been used before."""
+    import aiohttp
+
+    async def reused(_: Any, context: Any, __: Any) -> None:
+        context.trace_request_ctx.append(True)
+
+    config = aiohttp.TraceConfig()
+    config.on_connection_reuseconn.append(reused)
+    return config
 
 
 def _innermost(error: BaseException) -> str:
@@ -196,15 +227,20 @@ def _innermost(error: BaseException) -> str:
 
 
 def _checked(url: str) -> tuple[str, str]:
+    """The scheme and the host of an address that a hook may have. What is wrong is said without repeating it."""
     try:
         parts = urlsplit(url)
         host, _ = (parts.hostname or "").lower(), parts.port
+        if parts.username is not None or parts.password is not None:
+            raise BadUrl("a password does not belong in an address; use headers = { Authorization = { env = ... } }")
+    except BadUrl:
+        raise
     except ValueError as error:
-        raise BadUrl(f"{url!r} is no address: {error}") from None
+        raise BadUrl(f"that is no address: {error}") from None
     if parts.scheme not in ("https", "http") or not host:
         raise BadUrl(f"{url!r} is no address; write https://host/path")
-    if parts.username is not None or parts.password is not None:
-        raise BadUrl("a password does not belong in an address; use headers = { Authorization = { env = ... } }")
+    if not host.isascii():  # which others may read as an address where we see a name
+        raise BadUrl(f"{host!r} is not written in ASCII; write its punycode, xn--...")
     address = _address(host)
     if parts.scheme == "http" and not (host == "localhost" or (address is not None and _is_loopback(address))):
         raise BadUrl(f"{url!r} is not https; http is for this machine only")
@@ -229,18 +265,27 @@ def _is_loopback(address: str) -> bool:
 
 
 _NAT64 = ip_network("64:ff9b::/96")
+# Beyond what `is_global` says, which differs between versions of Python: metadata services, and old ways to write IPv4.
+_NOT_PUBLIC = tuple(
+    map(ip_network, ("192.0.0.0/24", "168.63.129.16/32", "::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "fec0::/10"))
+)
 
 
 def _is_public(address: str) -> bool:
     """Whether an address is out on the internet, whichever way it is dressed up."""
     ip = ip_address(address.partition("%")[0])
+    inner: IPv4Address | IPv6Address | None = None
     if isinstance(ip, IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if inner is None and ip in _NAT64:
-            inner = ip_address(int(ip) & 0xFFFFFFFF)  # type: ignore[assignment]
-        if inner is not None and not (inner.is_global and not inner.is_multicast):
-            return False
-    return ip.is_global and not ip.is_multicast
+            inner = IPv4Address(int(ip) & 0xFFFFFFFF)
+        if ip.ipv4_mapped is not None:
+            return _is_global(ip.ipv4_mapped)
+    return _is_global(ip) and (inner is None or _is_global(inner))
+
+
+def _is_global(ip: IPv4Address | IPv6Address) -> bool:
+    return ip.is_global and not ip.is_multicast and not any(ip in network for network in _NOT_PUBLIC)
 
 
 def _resolver(check: Any) -> Any:
