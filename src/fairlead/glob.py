@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from .errors import RegistrationError
 
+LENGTH, BRACES = 10_000, 100
 ALTERNATIVES = 1000
 """What the braces of one glob may amount to."""
 
@@ -15,6 +16,8 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
     """A glob as a regular expression, to be used with `fullmatch`. A bad one raises."""
     if not isinstance(pattern, str) or not pattern:
         raise RegistrationError(f"bad glob {pattern!r}: it must be a non-empty string")
+    if len(pattern) > LENGTH or pattern.count("{") > BRACES:
+        raise RegistrationError(f"bad glob {pattern[:50]!r}...: it is too long, or has too many braces")
     _check_braces(pattern)
     plain: list[str] = []
     for alternative in _alternatives(pattern):

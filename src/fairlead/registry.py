@@ -168,6 +168,7 @@ class Hooks:
             gone = {name} & self._by_name.keys() or {n for n, hook in self._by_name.items() if hook.owner == name}
             if not gone:
                 raise UnknownName("hook", name, self._by_name)
+            self._leave(self._by_name[n] for n in gone)
             self._swap({n: hook for n, hook in self._by_name.items() if n not in gone})
 
     def replace_all(self, hooks: Iterable[Hook], *, source: str) -> None:
@@ -181,6 +182,8 @@ class Hooks:
                 if hook.name in by_name:
                     raise RegistrationError(_duplicate(by_name[hook.name]))
                 by_name[hook.name] = hook
+            kept = {id(hook) for hook in new}
+            self._leave(h for h in self._by_name.values() if h.source == source and id(h) not in kept)
             for hook in new:
                 hook.source = source
                 hook.place(next(self._sequence))
@@ -218,15 +221,16 @@ class Hooks:
             for hook in hooks:
                 if hook.name in by_name and not replace:
                     raise RegistrationError(_duplicate(by_name[hook.name]))
-                by_name.pop(hook.name, None)
+                if (replaced := by_name.pop(hook.name, None)) is not None:
+                    self._leave([replaced])
                 by_name[hook.name] = hook
                 hook.place(next(self._sequence))
             self._swap(by_name)
 
+    def _leave(self, hooks: Iterable[Hook]) -> None:
+        self._gone += [hook for hook in hooks if hasattr(hook.fn, "aclose")]
+
     def _swap(self, by_name: dict[str, Hook]) -> None:
-        kept = {id(hook) for hook in by_name.values()}
-        gone = (hook for hook in self._by_name.values() if id(hook) not in kept)
-        self._gone += [hook for hook in gone if hasattr(hook.fn, "aclose")]
         self._by_name = by_name
         self._table = Table(self, tuple(by_name.values()))
 
@@ -420,7 +424,7 @@ def _again(stretch: Stretch, todo: Iterator[Call], *, said: Any = None, error: B
     return Stretch(((call, False), *left), stretch.hooks[len(stretch.hooks) - len(left) - 1 :])
 
 
-def unknown_tool_hooks(policy: UnknownTool) -> Iterator[Hook]:
+def unknown_tool_hooks(policy: UnknownTool, name: str = "fairlead.unknown_tool") -> Iterator[Hook]:
     """The gate that carries out what becomes of a call to a tool that no table knows."""
     if policy not in UNKNOWN_TOOL:
         raise UnknownName("unknown_tool", policy, UNKNOWN_TOOL)
@@ -429,7 +433,6 @@ def unknown_tool_hooks(policy: UnknownTool) -> Iterator[Hook]:
         return {"ask": ask, "deny": deny}[policy](unknown_kind(step.tool))
 
     if policy != "proceed":  # where every decision on such a tool carries a warning as it is
-        name = "fairlead.unknown_tool"
         yield Hook(unknown_tool, "before_tool", kind="unknown", phase="gate", name=name, layer="builtin")
 
 

@@ -6,7 +6,7 @@ A verdict is a value. Checking and applying never change it; they give a new ver
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
@@ -208,7 +208,7 @@ def _kind(value: object) -> str:
 
 # --- checking -------------------------------------------------------------------------------
 
-_LOOSENING = frozenset({"allow", "skip_rest"})
+LOOSENING = frozenset({"allow", "skip_rest"})
 
 
 def check(
@@ -244,7 +244,7 @@ def check(
         }
         control = _settle_resolved(control, changes)
         verdict = replace(verdict, control=control, changes=changes)
-    if control in _LOOSENING and not may_loosen:
+    if control in LOOSENING and not may_loosen:
         raise MalformedVerdict("control", f"{control}: a project's hook may not loosen what others hold")
     return verdict
 
@@ -303,17 +303,20 @@ POWERS = (*(control for control in CONTROLS if control != "proceed"), "change", 
 """All that a verdict can do. `may` names some of them, for a hook that is not trusted with more."""
 
 
-def keep_within(said: Any, event: Event[Any], may: Iterable[str]) -> None:
-    """Raise `MalformedVerdict` if a verdict does more than it may."""
+def keep_within(said: Any, event: Event[Any], may: Collection[str], never: Collection[str] = ()) -> None:
+    """Raise `MalformedVerdict` if a verdict does more than it may. `never` is what `may` cannot be made to say."""
     if said is None:
         return
     verdict = check(said, None, event)
-    used = {"change" if field != event.answer else "answer" for field in verdict.changes if field != "is_error"}
+    answers = (event.answer, "is_error")
+    fields = verdict.changes.keys() - {"resolved"}  # which is a control by another name
+    used = {"answer" if field in answers else "change" for field in fields}
     used |= {word for word, given in (("inject", verdict.context), ("warn", verdict.warnings)) if given}
     if verdict.control != "proceed":
         used.add(verdict.control)
     for word in sorted(used - set(may)):
-        raise MalformedVerdict(word, f"this hook may only {', '.join(may)}; add {word!r} to its may = [...]")
+        way_out = "" if word in never else f"; add {word!r} to its may = [...]"
+        raise MalformedVerdict(word, f"this hook may only {', '.join(may)}{way_out}")
 
 
 # --- applying -------------------------------------------------------------------------------

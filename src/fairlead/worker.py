@@ -25,8 +25,10 @@ from typing import Any
 
 import msgspec
 
+from .approvals import Approval, ApprovalRequest
 from .decision import Decision
 from .registry import Hooks
+from .verdict import fold
 from .wire import decode_step
 
 _CHUNK = 1 << 16
@@ -40,11 +42,16 @@ class _Question(msgspec.Struct):
 _read_question = msgspec.json.Decoder(_Question).decode
 
 
+async def _whoever_asked(request: ApprovalRequest) -> Approval:
+    """Nobody is asked here: `verdict_of` passes the question on."""
+    return Approval("allow")
+
+
 class Worker:
     """Hooks that live in a process of their own."""
 
     def __init__(self) -> None:
-        self.hooks = Hooks()
+        self.hooks = Hooks(approver=_whoever_asked)
         self.on = self.hooks.on
         self.add = self.hooks.add
 
@@ -131,7 +138,8 @@ def _answer(number: int, decision: Decision[Any]) -> bytes:
     """The line that answers a question."""
     if not decision.said:
         return b'{"id":%d,"verdict":null}\n' % number
-    said = {"error": decision.reason} if decision.cause == "failure" else {"verdict": verdict_of(decision)}
+    failed = next((failure for failure in decision.failures if failure.policy in ("closed", "abort")), None)
+    said = {"verdict": verdict_of(decision)} if failed is None else {"error": str(failed)}
     return msgspec.json.encode({"id": number, **said}) + b"\n"
 
 
@@ -143,9 +151,12 @@ def _sorry(number: int, error: Exception) -> bytes:
 def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:
     """A decision as one verdict, for whoever folds it with others. None is no opinion."""
     verdict: dict[str, Any] = {}
-    if decision.control != "proceed":
-        verdict["control"] = decision.control
-        verdict["reason"] = decision.reason
+    winner = fold(decision.opinions)
+    if winner is not None:
+        said = winner.verdict
+        verdict = {"control": said.control, "reason": said.reason} | ({"name": said.name} if said.name else {})
+    elif any(opinion.verdict.control == "skip_rest" for opinion in decision.opinions):
+        verdict["control"] = "skip_rest"
     if decision.stop_reason is not None:
         verdict["stop_reason"] = decision.stop_reason
     context = [str(text) for text in decision.context if decision.control != "extend" or text != decision.reason]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
-from . import check, completion, events, hooks, init, schema, test, trust
+from . import check, completion, demo, events, hooks, init, schema, test, trust
+from .show import escape
 
-COMMANDS = (init, check, hooks, events, schema, trust, test, completion)
+COMMANDS = (init, check, hooks, events, schema, trust, test, demo, completion)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -17,7 +21,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        self.exit(1, f"{self.prog}: {message}\n")
+        self.exit(1, f"{self.prog}: {escape(message)}\n")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -33,17 +37,54 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Ends with what it returns, 1 if it could not be run."""
+    _prepare_streams()
+    try:
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        _silence_stdout()
+        return 1
+    except OSError as error:
+        _silence_stdout()
+        print(f"fairlead: {escape(str(error))}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    from ..config.document import ConfigError
     from ..errors import FairleadError
-    from .show import escape
+    from .show import print_json
 
     options = make_parser().parse_args(argv)
     try:
         return int(options.run(options))
     except FairleadError as error:
+        if isinstance(error, ConfigError) and getattr(options, "json", False):
+            print_json({"mistakes": error.mistakes})
         print(f"fairlead: {escape(str(error), keep_lines=True)}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # `| head` has seen enough
-        sys.stderr.close()
-        return 1
-    except KeyboardInterrupt:
-        return 130
+
+
+def _prepare_streams() -> None:
+    """Whatever the streams are, they are there and take any text; and whoever is told to end, ends tidily."""
+    import logging
+
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (it stays open)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    logging.getLogger("fairlead").addHandler(logging.NullHandler())  # what is logged is also said, and said safely
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def _silence_stdout() -> None:
+    """Nobody reads it, so nothing more is written, not even when the interpreter ends."""
+    with suppress(OSError, ValueError):  # it is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

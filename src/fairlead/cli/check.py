@@ -46,7 +46,7 @@ def describe(configured: Configured) -> dict[str, Any]:
     """One hook, as data."""
     hook, entry = configured.hook, configured.entry
     return {
-        "name": hook.name, "layer": hook.layer, "file": configured.file, "line": configured.line,
+        "name": configured.name, "layer": hook.layer, "file": configured.file, "line": configured.line,
         "form": configured.form, "runs": entry[configured.form], "on": hook.described_events, "phase": hook.phase,
         "priority": hook.priority, "match": entry.get("match", {}), "timeout": hook.timeout,
         "on_failure": None if hook.phase == "observe" else hook.on_failure, "enforce": hook.enforce,
@@ -91,15 +91,14 @@ def _show(config: Config, chains: list[tuple[str, list[tuple[Configured, list[st
     for event, chain in chains:
         print(f"\n{paint(event, 'bold')}")
         rows = [
-            [c.hook.phase, escape(c.hook.name), c.form, f"{c.hook.layer} {escape(c.where)}", _match(c)]
-            for c, _ in chain
+            [c.hook.phase, escape(c.name), c.form, f"{c.hook.layer} {escape(c.where)}", _match(c)] for c, _ in chain
         ]
         for (_, notes), line in zip(chain, columns(rows, "  ").splitlines(), strict=True):
             print(line)
             for note in notes:
                 print(paint(f"      {note}", "yellow"))
     for mistake in config.mistakes:
-        print(paint(escape(str(mistake), keep_lines=True), "red"), file=sys.stderr)
+        print(paint(escape(str(mistake), keep_lines=True), "red", to=sys.stderr), file=sys.stderr)
     wrong = len(config.mistakes)
     if wrong:
         print(f"\n{wrong} mistake{'s' * (wrong != 1)}.", file=sys.stderr)

@@ -38,4 +38,10 @@ def run(options: argparse.Namespace) -> int:
 def _row(configured: Configured) -> list[str]:
     hook, runs = configured.hook, configured.entry[configured.form]
     shown = shlex.join(runs) if isinstance(runs, list) else runs
-    return [escape(hook.name), hook.layer, hook.phase, hook.described_events, f"{configured.form} {short(shown, 60)}"]
+    return [
+        escape(configured.name),
+        hook.layer,
+        hook.phase,
+        hook.described_events,
+        f"{configured.form} {short(shown, 60)}",
+    ]

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from .show import escape
+
 STARTER = """\
 # Hooks for every AI agent that works here. `fairlead check` looks for mistakes,
 # `fairlead events` lists the events, and this tries a step on the hooks below:
@@ -52,18 +54,18 @@ def run(options: argparse.Namespace) -> int:
     from ..errors import FairleadError
 
     path = user_file() if options.user else Path(FILE_NAME).absolute()
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            raise FairleadError(f"{path} is already there; edit it, or remove it first")
+        if not options.user:
+            # It is our own text, and just that text, so there is nothing in it to look at first.
+            Trust().pin(survey(Document(path, STARTER.encode()).data, path.parent))
         with path.open("x", encoding="utf-8") as file:
             file.write(STARTER)
-    except FileExistsError:
-        raise FairleadError(f"{path} is already there; edit it, or remove it first") from None
     except OSError as error:
-        raise FairleadError(f"{path} cannot be written: {error.strerror}") from None
-    print(f"Wrote {path}: it refuses force-pushes.")
-    if not options.user:
-        # It is our own text, and just that text, so there is nothing in it to look at first.
-        Trust().pin(survey(Document(path).data, path.parent))
+        raise FairleadError(f"{path}: {error.strerror}") from None
+    print(f"Wrote {escape(str(path))}: it refuses force-pushes.")
     print("Next: fairlead check")
     print('      fairlead test before_tool --set tool=bash --set args.command="git push --force"')
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
 
@@ -21,16 +21,16 @@ def _visible(character: str) -> str:
     return character.encode("unicode_escape", errors="surrogatepass").decode()
 
 
-def paint(text: str, *colours: str) -> str:
+def paint(text: str, *colours: str, to: TextIO | None = None) -> str:
     """Text in colour, if anybody can see it."""
-    if not _in_colour():
+    if not _in_colour(to or sys.stdout):
         return text
     codes = ";".join(_COLOURS[colour] for colour in colours)
     return f"\x1b[{codes}m{text}\x1b[0m"
 
 
-def _in_colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def _in_colour(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def columns(rows: Iterable[Sequence[str]], indent: str = "") -> str:
@@ -53,6 +53,11 @@ def short(value: Any, limit: int = 100) -> str:
 
 
 def print_json(data: Any) -> None:
+    """Data, as JSON in which nothing is left that a terminal could take for something else."""
+    import re
+
     import msgspec
 
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(data, enc_hook=str), indent=2).decode() + "\n")
+    text = msgspec.json.format(msgspec.json.encode(data, enc_hook=str), indent=2).decode()
+    unseen = r"[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+    sys.stdout.write(re.sub(unseen, lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")

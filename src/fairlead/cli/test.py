@@ -33,6 +33,7 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Steps that people like to try. The name of an event stands for an ordinary step of that event."""
 
+_ABSENT = object()
 _COLOURS = {"proceed": "green", "allow": "green"}
 
 
@@ -56,8 +57,8 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    step = make_step(options)
     config = sound_config(options)
+    step = make_step(options)
     decision = asyncio.run(_dispatch(config, step))
     if options.json:
         print_json(describe(decision))
@@ -104,45 +105,50 @@ def make_step(options: argparse.Namespace) -> Step:
     merged.setdefault("cwd", os.getcwd())
     try:
         return step(event, **merged)  # type: ignore[no-any-return]
-    except TypeError as error:
+    except (TypeError, RecursionError) as error:
         raise FairleadError(str(error)) from None
 
 
 def _read_fields(given: list[str], event: Any) -> dict[str, Any]:
+    """What --set says. Each field is of the kind that the event wants."""
     import msgspec
 
     from ..errors import FairleadError, UnknownName
-    from ..lifecycle import HEADER
+    from ..lifecycle import HEADER, Agent
+    from ..tools import TARGET_FIELDS
 
     fields: dict[str, Any] = {}
     for text in given:
         path, equals, value = text.partition("=")
         if not equals or not path.strip(":"):
             raise FairleadError(f"--set takes FIELD=TEXT, not {text!r}")
-        is_json = path.endswith(":")
         names = path.removesuffix(":").split(".")
         valid = (*event.fields, *HEADER)
         if names[0] not in valid:
             raise UnknownName("field", names[0], valid, f" of {event.name}")
-        found: Any = value
+        parts = {"agent": Agent.__struct_fields__, "target": TARGET_FIELDS}.get(names[0])
+        if parts is not None and len(names) > 1 and names[1] not in parts:
+            raise UnknownName("field", names[1], parts, f" of {names[0]}")
         try:
-            if is_json:
-                found = msgspec.json.decode(value)
-            elif len(names) == 1 and not isinstance(value, event.types[names[0]] if _is_class(event, names[0]) else ()):
-                found = msgspec.convert(value, event.types[names[0]], strict=False)
-        except msgspec.MsgspecError as error:
-            raise FairleadError(f"--set {text}: {error}") from None
-        into = fields
-        for name in names[:-1]:
-            into = into.setdefault(name, {})
-            if not isinstance(into, dict):
-                raise FairleadError(f"--set {text}: {name} is not a table")
-        into[names[-1]] = found
+            text.encode()
+            _put(fields, names, msgspec.json.decode(value) if path.endswith(":") else value)
+            fields[names[0]] = msgspec.convert(fields[names[0]], event.types[names[0]], strict=False)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
+            raise FairleadError(f"--set {text[:200]}: {error}") from None
     return fields
 
 
-def _is_class(event: Any, name: str) -> bool:
-    return isinstance(event.types[name], type)
+def _put(fields: dict[str, Any], names: list[str], value: Any) -> None:
+    import msgspec
+
+    for name in names[:-1]:
+        inner = fields.setdefault(name, {})
+        if not isinstance(inner, dict):
+            inner = fields[name] = msgspec.to_builtins(inner)  # one that is there already, such as the agent
+        if not isinstance(inner, dict):
+            raise TypeError(f"{name} has no parts")
+        fields = inner
+    fields[names[-1]] = value
 
 
 # --- the story ------------------------------------------------------------------------------------
@@ -157,7 +163,10 @@ def describe(decision: Decision[Any]) -> dict[str, Any]:
     return {
         "step": msgspec.Raw(encode_step(decision.original)),
         "hooks": [run._asdict() | {"said": _said(decision, run.hook)} for run in decision.runs],
-        "changed": {name: {"from": old, "to": new} for name, old, new in _diff(decision)},
+        "changed": {
+            name: {word: value for word, value in (("from", old), ("to", new)) if value is not _ABSENT}
+            for name, old, new in _diff(decision)
+        },
         "decision": {
             "control": decision.control, "reason": decision.reason, "hook": decision.hook, "cause": decision.cause,
             "stop_reason": decision.stop_reason, "context": [str(text) for text in decision.context],
@@ -199,8 +208,8 @@ def _diff(decision: Decision[Any]) -> Iterator[tuple[str, Any, Any]]:
         old, new = thaw(getattr(decision.original, name)), thaw(getattr(decision.step, name))
         if isinstance(old, dict) and isinstance(new, dict):
             for key in [*old, *(key for key in new if key not in old)]:
-                if old.get(key) != new.get(key):
-                    yield f"{name}.{key}", old.get(key), new.get(key)
+                if key not in new or key not in old or old[key] != new[key]:
+                    yield f"{name}.{key}", old.get(key, _ABSENT), new.get(key, _ABSENT)
         elif name not in ("kind", "target", "safety"):  # which follow from the arguments
             yield name, old, new
 
@@ -221,8 +230,10 @@ def _story(decision: Decision[Any]) -> Iterator[str]:
     else:
         yield "  no hook applies"
     for name, old, new in _diff(decision):
-        yield paint(f"  - {escape(name)}: {short(old)}", "red")
-        yield paint(f"  + {escape(name)}: {short(new)}", "green")
+        if old is not _ABSENT:
+            yield paint(f"  - {escape(name)}: {short(old)}", "red")
+        if new is not _ABSENT:
+            yield paint(f"  + {escape(name)}: {short(new)}", "green")
     for text in decision.context:
         yield f"  context from {escape(text.hook)}: {short(str(text))}"
     for warning in decision.warnings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import select
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from .loading import add_folder, add_json
 from .show import escape, paint, print_json
 
 if TYPE_CHECKING:
-    from ..config.trust import Survey
+    from ..config.trust import Survey, Trust
 
 
 def add_to(commands: Any) -> None:
@@ -33,42 +34,53 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     from ..config.document import ConfigError
     from ..config.layers import find, read
-    from ..config.trust import Trust, agent_around, survey
+    from ..config.trust import Trust, survey
     from ..errors import FairleadError
 
-    sources = find(options.folder)
-    if sources.project is None:
+    sources, trust = find(options.folder), Trust()
+    root = sources.project.parent if sources.project is not None else sources.workspace
+    if options.forget and root is not None:
+        _refuse_agents()
+        print("Trusted no longer." if trust.forget(root) else "It was not trusted.", file=sys.stderr)
+        return 0
+    if sources.project is None or root is None:
         raise FairleadError(f"there is no fairlead.toml in {Path(options.folder).resolve()} or above it")
-    root, trust = sources.project.parent, Trust()
-    config = read(sources, trust)
-    layer = config.layers[-1]
+    layer = read(sources, trust).layers[-1]
     if layer.document.mistakes:
         raise ConfigError(layer.document.mistakes)
-    seen = survey(layer.document.data, root)
-    if options.json:
-        print_json({"root": seen.root, "digest": seen.digest, "hooks": seen.hooks, "trusted": layer.trusted})
-    else:
+    seen, trusted = survey(layer.document.data, root), layer.trusted
+    if not options.json:
         _show(seen, str(sources.project))
-    if options.show or (options.json and not options.expect and not options.forget):
-        return 0 if layer.trusted else 1
+    if options.expect or not (options.show or options.json):
+        trusted = trusted or _trust(seen, trust, options)
+    if options.json:
+        print_json({"root": seen.root, "digest": seen.digest, "hooks": seen.hooks, "trusted": trusted})
+    elif not options.show:
+        said = f"Trusted: {seen.digest}" if trusted else "Not trusted."
+        print("These hooks are already trusted." if layer.trusted else said, file=sys.stderr)
+    return 0 if trusted else 1
+
+
+def _trust(seen: Survey, trust: Trust, options: argparse.Namespace) -> bool:
+    """Pin the hooks, if they are what is expected or somebody agrees."""
+    from ..errors import FairleadError
+
+    _refuse_agents()
+    if options.expect and options.expect != seen.digest:
+        raise FairleadError(f"expected {options.expect}, but the digest is {seen.digest}")
+    if not options.expect and not _agreed(seen, options.unpinned):
+        return False
+    trust.pin(seen, unpinned=options.unpinned)
+    return True
+
+
+def _refuse_agents() -> None:
+    from ..config.trust import agent_around
+    from ..errors import FairleadError
+
     around = agent_around()
     if around is not None:
         raise FairleadError(f"an agent cannot trust hooks ({around}); run this in a terminal of your own")
-    if options.forget:
-        print("Trusted no longer." if trust.forget(root) else "It was not trusted.", file=sys.stderr)
-        return 0
-    if layer.trusted and not options.expect:
-        print("These hooks are already trusted.", file=sys.stderr)
-        return 0
-    if options.expect:
-        if options.expect != seen.digest:
-            raise FairleadError(f"expected {escape(options.expect)}, but the digest is {seen.digest}")
-    elif not _agreed(seen, options.unpinned):
-        print("Not trusted.", file=sys.stderr)
-        return 1
-    trust.pin(seen, unpinned=options.unpinned)
-    print(f"Trusted: {seen.digest}", file=sys.stderr)
-    return 0
 
 
 def _agreed(seen: Survey, unpinned: bool) -> bool:
@@ -78,7 +90,10 @@ def _agreed(seen: Survey, unpinned: bool) -> bool:
         raise FairleadError(f"trust needs a terminal, so that somebody looks; or pass --expect {seen.digest}")
     if seen.uncovered and not unpinned:
         return True  # which `pin` refuses, saying why
-    return input("Let these hooks run? [y/N] ").strip().lower() in ("y", "yes")
+    print("Let these hooks run? [y/N] ", end="", flush=True)
+    while not select.select([sys.stdin], [], [], 0.2)[0]:
+        pass  # so that Ctrl-C is heard even if it comes just before the reading begins
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _show(seen: Survey, path: str) -> None:
@@ -89,6 +104,8 @@ def _show(seen: Survey, path: str) -> None:
             print(f"    runs {escape(hook.program)}")
         for name, digest in hook.files.items():
             print(f"    {escape(name)}  sha256:{digest[:16]}...")
+        if hook.env:
+            print(f"    with {', '.join(map(escape, hook.env))} in its environment")
         if hook.may:
             print(paint(f"    may also {', '.join(map(escape, hook.may))}", "yellow"))
         if hook.uncovered is not None:

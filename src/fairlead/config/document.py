@@ -18,6 +18,9 @@ import msgspec
 from ..errors import FairleadError
 
 SIZE_LIMIT = 1 << 20
+MISTAKES = 100
+"""What is shown of a file that has more."""
+_TOO_DEEP = re.compile(rb"(?<![\w\"'-])(?:[\w\"'-]++\s*+\.\s*+){100}")  # a dotted key costs the square of its length
 
 Keys = tuple[str | int, ...]
 """Where something stands in a document: `("hook", 2, "match", "kind")`."""
@@ -60,6 +63,8 @@ class Document:
         try:
             content = _read(Path(path)) if content is None else content
             self.digest = sha256(content).hexdigest()
+            if _TOO_DEEP.search(content):
+                raise RecursionError
             self._text = content.decode().replace("\r\n", "\n")
             self.data = tomllib.loads(self._text)
             self._places = _Scanner(self._text).places
@@ -68,17 +73,27 @@ class Document:
         except UnicodeDecodeError as error:
             line = content[: error.start].count(b"\n") + 1 if content else 1
             self.mistakes.append(Mistake(self.path, line, 1, "", "not UTF-8; save the file as UTF-8"))
+        except ValueError as error:
+            self.mistakes.append(Mistake(self.path, 1, 1, "", f"not TOML: {error}"))
         except RecursionError:
             self.mistakes.append(Mistake(self.path, 1, 1, "", "nested too deeply"))
         except OSError as error:
             self.mistakes.append(Mistake(self.path, 1, 1, "", f"cannot be read: {error.strerror or error}"))
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether there are so many mistakes that more would help nobody."""
+        return len(self.mistakes) >= MISTAKES
+
     def wrong(self, keys: Keys, problem: str, *, value: bool = False) -> None:
         """Note a mistake at a key, or at its value."""
+        if not self.hopeless:
+            self.mistakes.append(self.mistake_at(keys, problem, value=value))
+
+    def mistake_at(self, keys: Keys, problem: str, *, value: bool = False) -> Mistake:
         while keys and keys not in self._places:
             keys = keys[:-1]
-        offset = self._places[keys][value] if keys else 0
-        self.mistakes.append(self._mistake(offset, problem))
+        return self._mistake(self._places[keys][value] if keys else 0, problem)
 
     def line_of(self, keys: Keys) -> int:
         return self._text.count("\n", 0, self._places.get(keys, (0, 0))[0]) + 1
@@ -86,8 +101,8 @@ class Document:
     def _mistake(self, offset: int, problem: str) -> Mistake:
         start = self._text.rfind("\n", 0, offset) + 1
         end = self._text.find("\n", offset)
-        text = self._text[start : end if end >= 0 else None]
-        return Mistake(self.path, self._text.count("\n", 0, offset) + 1, offset - start + 1, text[:200], problem)
+        text = _printable(self._text[start : end if end >= 0 else None])
+        return Mistake(self.path, self._text.count("\n", 0, offset) + 1, offset - start + 1, text, problem)
 
     def _syntax_mistake(self, message: str) -> None:
         found = re.search(r"\(at line (\d+), column (\d+)\)", message)
@@ -95,7 +110,11 @@ class Document:
         lines = self._text.split("\n")
         text = lines[line - 1] if line <= len(lines) else ""
         problem = message.partition(" (at ")[0]
-        self.mistakes.append(Mistake(self.path, line, column, text[:200], f"not TOML: {problem}"))
+        self.mistakes.append(Mistake(self.path, line, column, _printable(text), f"not TOML: {problem}"))
+
+
+def _printable(line: str) -> str:
+    return "".join(c if c.isprintable() else " " if c == "\t" else "\ufffd" for c in line[:200])
 
 
 def _read(path: Path) -> bytes:

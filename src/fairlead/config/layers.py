@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ..errors import FairleadError, nearest
 from ..hook import POLICIES, Hook, Layer
@@ -55,7 +56,12 @@ def user_file() -> Path:
 
 def find(cwd: str | Path = ".") -> Sources:
     """The files that apply in a folder. The project's is looked for from there up to the repository's root."""
-    here = Path(cwd).resolve()
+    try:
+        here = Path(cwd).resolve(strict=True)
+        if not here.is_dir():
+            raise NotADirectoryError(20, "it is not a folder")
+    except (OSError, ValueError, RuntimeError) as error:
+        raise FairleadError(f"{cwd}: {getattr(error, 'strerror', None) or error}") from None
     project: Path | None = None
     root = here
     for folder in (here, *here.parents):
@@ -68,11 +74,19 @@ def find(cwd: str | Path = ".") -> Sources:
     user = user_file()
     home = Path(os.path.expanduser("~")).resolve()
     return Sources(
-        SYSTEM_FILE if SYSTEM_FILE.exists() else None,
-        user if user.exists() else None,
-        None if project in (user, SYSTEM_FILE) else project,
+        SYSTEM_FILE if _may_be_there(SYSTEM_FILE) else None,
+        user if _may_be_there(user) else None,
+        None if project in (user.resolve(), SYSTEM_FILE.resolve()) else project,
         None if home.is_relative_to(root) else root,  # who works on all of a home has nowhere else to put programs
     )
+
+
+def _may_be_there(path: Path) -> bool:
+    """Whether a file is there, or cannot be looked for: then reading it will say so."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
 
 
 class LayerFile:
@@ -89,13 +103,15 @@ class LayerFile:
         self.untrusted_because = ""
         self._check_owner(path)
         for key in document.data:
-            if key not in _TOP:
+            if key not in _TOP and not document.hopeless:
                 document.wrong((key,), f"unknown key {key!r}{nearest(key, _TOP)}")
         self.defaults = self._read_defaults()
         self.tools = self._read_tools()
         self.disable = self._read_disable()
         pinned = self._look(path.parent, trust) if layer == "project" else {}
-        place = Place(layer, path, workspace, allow_hosts, pinned)
+        programs: dict[str, str] = self.survey.programs if self.survey is not None else {}
+        workspace = path.parent if layer == "project" else workspace
+        place = Place(layer, path, workspace, allow_hosts, pinned, programs, self.trusted)
         self.hooks = read_hooks(document, place, self.defaults)
 
     @property
@@ -116,24 +132,26 @@ class LayerFile:
 
     def _look(self, root: Path, trust: Trust) -> dict[str, str]:
         """Whether a project's hooks are trusted, and the copies that are run."""
-        self.trusted = not self.document.data.get("hook")
-        if self.document.mistakes or self.trusted:
+        self.trusted = False
+        if self.document.mistakes:
             return {}
         try:
             self.survey = survey(self.document.data, root)
             pin = trust.pin_of(root)
-        except FairleadError as error:
+            if pin is None and not self.document.data.keys() & {"hook", "tool", "defaults"}:
+                self.trusted = True  # there is nothing to trust
+            elif pin is None:
+                self.untrusted_because = "nobody has trusted them yet"
+            elif pin.digest != self.survey.digest:
+                self.untrusted_because = "they have changed since they were trusted"
+            elif self.survey.uncovered and not pin.unpinned:
+                self.untrusted_because = "not all of it is pinned"
+            else:
+                copies = trust.copies(self.survey)
+                self.trusted = True
+                return copies
+        except (FairleadError, RecursionError) as error:
             self.untrusted_because = str(error)
-            return {}
-        if pin is None:
-            self.untrusted_because = "nobody has trusted them yet"
-        elif pin.digest != self.survey.digest:
-            self.untrusted_because = "they have changed since they were trusted"
-        elif self.survey.uncovered and not pin.unpinned:
-            self.untrusted_because = "not all of it is pinned"
-        else:
-            self.trusted = True
-            return trust.copies(self.survey)
         return {}
 
     # --- the other tables ---------------------------------------------------------------------
@@ -147,7 +165,7 @@ class LayerFile:
 
     def _read_defaults(self) -> dict[str, Any]:
         checks: dict[str, tuple[Any, str]] = {
-            "timeout": (lambda v: v is False or (isinstance(v, (int, float)) and v is not True and v > 0),
+            "timeout": (lambda v: v is False or (isinstance(v, (int, float)) and v is not True and 0 < v < 1e9),
                         "a number of seconds above 0, or false for no limit"),
             "on_failure": (lambda v: v in POLICIES, f"one of {', '.join(POLICIES)}"),
             "enforce": (lambda v: isinstance(v, bool), "true or false"),
@@ -156,6 +174,8 @@ class LayerFile:
         }  # fmt: skip
         sound = {}
         for key, value in self._table("defaults", dict).items():
+            if self.document.hopeless:
+                break
             if key not in checks:
                 self.document.wrong(("defaults", key), f"unknown key {key!r}{nearest(key, _DEFAULTS)}")
             elif not checks[key][0](value):
@@ -173,6 +193,8 @@ class LayerFile:
         tools = Tools()
         for index, entry in enumerate(self._table("tool", list)):
             keys: Keys = ("tool", index)
+            if self.document.hopeless:
+                break
             if not isinstance(entry, dict):
                 self.document.wrong(keys, "tools are written as [[tool]] tables")
                 continue
@@ -215,74 +237,97 @@ def _is_texts(value: Any) -> bool:
 class Config:
     """The configuration of a folder: the layers, and what they come to together."""
 
-    def __init__(self, sources: Sources, layers: list[LayerFile]) -> None:
+    def __init__(self, sources: Sources, layers: list[LayerFile], gone: Sequence[str] = ()) -> None:
         self.sources = sources
         self.layers = layers
+        self.conflicts: list[tuple[Layer, Mistake]] = []  # what is wrong with a layer because of those above it
+        self._gone = gone
         self.hooks: tuple[Configured, ...] = tuple(self._merged())
 
     @property
     def mistakes(self) -> list[Mistake]:
-        found = [layer.document.mistakes for layer in self.layers]
-        return [mistake for mistakes in found for mistake in sorted(mistakes, key=lambda m: (m.line, m.column))]
+        found = [*(m for layer in self.layers for m in layer.document.mistakes), *(m for _, m in self.conflicts)]
+        files = [layer.document.path for layer in self.layers]
+        return sorted(found, key=lambda m: (files.index(m.file), m.line, m.column))
+
+    @property
+    def _trusted(self) -> list[LayerFile]:
+        return [layer for layer in self.layers if layer.trusted]
 
     @property
     def untrusted(self) -> list[str]:
-        """One line per file whose hooks do not run."""
+        """One line per file whose hooks do not run, though they should or could."""
         return [
-            f"{len(layer.hooks)} hook{'s' * (len(layer.hooks) != 1)} of {layer.document.path} "
-            f"({', '.join(c.hook.name for c in layer.hooks)}) do not run: {layer.untrusted_because}; "
-            f"look at them with `fairlead trust`"
-            for layer in self.layers
-            if not layer.trusted
+            *self._gone,
+            *(_complaint(layer) for layer in self.layers if not layer.trusted and not layer.document.mistakes),
         ]
 
     @property
     def unknown_tool(self) -> UnknownTool:
         """The strictest that any layer asks for."""
-        asked = [layer.defaults["unknown_tool"] for layer in self.layers if "unknown_tool" in layer.defaults]
+        asked = [layer.defaults["unknown_tool"] for layer in self._trusted if "unknown_tool" in layer.defaults]
         return max(asked, key=UNKNOWN_TOOL.index, default="proceed")
 
     def _merged(self) -> Iterator[Configured]:
         """All hooks that run, highest layer first. Where two layers use one name, the lower one's is qualified."""
         disabled = self._disabled()
         names: set[str] = set()
-        for layer in self.layers:
-            for configured in layer.hooks if layer.trusted else ():
-                hook = configured.hook
-                if id(hook) in disabled:
+        for layer in self._trusted:
+            for configured in layer.hooks:
+                name = configured.entry["name"]
+                if id(configured.hook) in disabled:
                     continue
-                if hook.name in names:
-                    hook.name = f"{layer.layer}:{hook.name}"
-                names.add(hook.name)
-                yield configured
+                while name in names:
+                    name = f"{layer.layer}:{name}"
+                names.add(name)
+                yield replace(configured, name=name)
 
     def _disabled(self) -> set[int]:
         found: set[int] = set()
         for i, layer in enumerate(self.layers):
-            above = [c for higher in self.layers[:i] for c in higher.hooks]
+            higher = self.layers[:i]
+            above = [c for other in higher for c in other.hooks]
             for k, name in enumerate(layer.disable):
                 named = [c for c in above if c.entry["name"] == name]
-                locked = next((c for c in named if c.locked), None)
-                if locked is not None:
-                    layer.document.wrong(("disable", k), f"{name!r} is locked ({locked.where})")
-                elif not named:
-                    suggestion = nearest(name, [c.entry["name"] for c in above]) or "; there is none to disable"
-                    layer.document.wrong(("disable", k), f"no higher layer has a hook {name!r}{suggestion}")
                 found |= {id(c.hook) for c in named if not c.locked}
+                locked = next((c for c in named if c.locked), None)
+                problem = None
+                if locked is not None:
+                    problem = f"{name!r} is locked ({locked.where})"
+                elif not named and not any(other.document.mistakes for other in higher):
+                    suggestion = nearest(name, [c.entry["name"] for c in above]) or "; there is none to disable"
+                    problem = f"no higher layer has a hook {name!r}{suggestion}"
+                if problem is not None:
+                    self.conflicts.append((layer.layer, layer.document.mistake_at(("disable", k), problem)))
         return found
 
     def apply(self, hooks: Hooks) -> None:
         """Put these hooks in force, in place of those of an earlier configuration."""
         configured, unknown = Tools(), Tools()
-        for layer in self.layers:
+        for layer in self._trusted:
             into = unknown if layer.layer == "project" else configured
             into.extend(layer.tools)
-        gates = list(unknown_tool_hooks(self.unknown_tool))
-        notices = [_notice(line) for line in self.untrusted]
-        hooks.replace_all([*(c.hook for c in self.hooks), *gates, *notices], source=SOURCE)
+        gates = list(unknown_tool_hooks(self.unknown_tool, "fairlead.toml.unknown_tool"))
+        notices = [_notice(line) for line in self.untrusted[:1]]
+        before = [(c.hook, c.hook.name) for c in self.hooks]
+        for c in self.hooks:
+            c.hook.name = c.name
+        try:
+            hooks.replace_all([*(c.hook for c in self.hooks), *gates, *notices], source=SOURCE)
+        except FairleadError:
+            for hook, name in before:
+                hook.name = name
+            raise
         hooks.tools.configure(configured, unknown)
         for line in self.untrusted:
             _log.warning("%s", line)
+
+
+def _complaint(layer: LayerFile) -> str:
+    names = [configured.hook.name for configured in layer.hooks]
+    what = f"{len(names)} hook{'s' * (len(names) != 1)} of {layer.document.path} ({', '.join(names)}) do not run"
+    what = what if names else f"{layer.document.path} is not in force"
+    return f"{what}: {layer.untrusted_because}; look at it with `fairlead trust`"
 
 
 def _notice(line: str) -> Hook:
@@ -303,7 +348,15 @@ def read(sources: Sources, trust: Trust | None = None, before: Config | None = N
         layer = known.get(layer.state, layer) if not layer.document.mistakes else layer
         allow_hosts |= frozenset(layer.defaults.get("allow_hosts", ()))
         layers.append(layer)
-    return Config(sources, layers)
+    return Config(sources, layers, _gone(sources, trust))
+
+
+def _gone(sources: Sources, trust: Trust) -> list[str]:
+    """A trusted file that is there no longer: somebody may have thought that would switch its hooks off quietly."""
+    root = sources.workspace
+    if sources.project is not None or root is None or trust.pin_of(root) is None:
+        return []
+    return [f"{root / FILE_NAME} was trusted and is gone; if that is right, `fairlead trust --forget`"]
 
 
 def load(cwd: str | Path = ".", *, trust: Trust | None = None) -> Config:

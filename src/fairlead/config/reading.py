@@ -17,9 +17,10 @@ import msgspec
 
 from ..errors import FairleadError, UnknownName, closest, nearest
 from ..hook import PHASES, Hook, Layer
-from ..lifecycle import CONTROLS, iter_events
-from ..runners.surroundings import Surroundings, surroundings
-from ..verdict import POWERS
+from ..lifecycle import CONTROLS, EVENTS, iter_events
+from ..runners.command import OUTPUTS, script_of
+from ..runners.surroundings import Surroundings, inside, outside_path, resolve_program, surroundings
+from ..verdict import LOOSENING, POWERS
 from .document import Document, Keys
 from .restricted import PROJECT_MAY, Restricted
 
@@ -66,6 +67,8 @@ class Place(msgspec.Struct, frozen=True):
     workspace: Path | None = None
     allow_hosts: frozenset[str] = frozenset()
     pinned: Mapping[str, str] = {}  # files of a project, and the copies that were hashed
+    programs: Mapping[str, str] = {}  # programs of a project's hooks, and what they were resolved to
+    trusted: bool = True
 
     @property
     def folder(self) -> Path:
@@ -83,6 +86,7 @@ class Configured(msgspec.Struct, frozen=True):
     entry: dict[str, Any]
     file: str
     line: int
+    name: str  # which another layer may have, too: then this one is qualified
     locked: bool = False
 
     @property
@@ -108,6 +112,8 @@ def read_hooks(document: Document, place: Place, defaults: Mapping[str, Any]) ->
         configured = reader.read()
         if configured is not None:
             found.append(configured)
+        if document.hopeless:
+            break
     return found
 
 
@@ -119,6 +125,7 @@ class _Reader:
     ) -> None:
         self._document = document
         self._keys = keys
+        self._given = entry
         self._entry = dict(entry)  # without what turns out to be wrong
         self._place = place
         self._defaults = defaults
@@ -142,8 +149,7 @@ class _Reader:
         """The hook, if the entry is sound. If it is not, all that can be checked still is."""
         form = self._form()
         self._check_keys(form)
-        if "name" not in self._entry:
-            self.wrong("a hook needs a name")
+        self._check_name()
         name = self._entry.setdefault("name", "unnamed")
         events = self._events()
         options = self._options(events)
@@ -156,9 +162,20 @@ class _Reader:
         if hook is None:
             return None
         line = self._document.line_of(self._keys)
-        return Configured(hook, form, self._entry, str(self._place.path), line, self._entry.get("locked", False))
+        locked = self._entry.get("locked", False)
+        return Configured(hook, form, self._entry, str(self._place.path), line, name, locked)
 
     # --- keys -------------------------------------------------------------------------------
+
+    def _check_name(self) -> None:
+        name = self._entry.get("name")
+        if "name" not in self._given:
+            self.wrong("a hook needs a name")
+        elif isinstance(name, str) and not (name and name.isprintable() and len(name) <= 100):
+            self.wrong("a name must be a non-empty text of printable characters, 100 at most", "name")
+            del self._entry["name"]
+        elif isinstance(name, str) and name.startswith("fairlead."):
+            self.wrong("names that begin with fairlead. are fairlead's own", "name")
 
     def _form(self) -> str | None:
         forms = [key for key in self._entry if key in FORMS]
@@ -180,7 +197,7 @@ class _Reader:
         valid = (*_COMMON, *FORMS, *_OF_FORM.get(form or "", ()))
         every = {key for keys in _OF_FORM.values() for key in keys}
         for key, value in list(self._entry.items()):
-            if key not in valid and form is not None:
+            if key not in valid and (form is not None or (key not in every and not closest(key, FORMS, 0.7))):
                 other = f"a {form} hook takes no {key!r}" if key in every else f"unknown key {key!r}"
                 self.wrong(f"{other}{nearest(key, valid)}", key, value=False)
             elif key in _SHAPES:
@@ -199,12 +216,15 @@ class _Reader:
 
     def _events(self) -> list[str]:
         if "on" not in self._entry:
-            self.wrong(f'when does it run? Add on = "before_tool", or another event{"; see `fairlead events`"}')
+            if "on" not in self._given:
+                self.wrong('when does it run? Add on = "before_tool", or another event; see `fairlead events`')
             return []
         on = self._entry["on"]
         found: list[str] = []
         for i, name in enumerate([on] if isinstance(on, str) else on):
             with self._at("on", *([i] if isinstance(on, list) else [])):
+                if name == "*" and isinstance(on, list):
+                    raise UnknownName("event", name, EVENTS)
                 found += [event.name for event in iter_events(name)]
         return found
 
@@ -228,9 +248,17 @@ class _Reader:
             with self._at("match", key):
                 if key not in _FILTERS:
                     raise UnknownName("filter", key, _FILTERS)
+                if isinstance(value, dict):
+                    raise ValueError(f"{key} is a name or a list of names")
                 Hook(_probe, on, name=self._entry["name"], **{key: value})
         if self._entry.get("locked") and self._place.layer == "project":
             self.wrong("a project cannot lock its hooks", "locked")
+        if (
+            given.get("on_failure") == "abort"
+            and self._place.layer == "project"
+            and "abort" not in self._entry.get("may", ())
+        ):
+            self.wrong('a project\'s hook may abort only with may = ["abort"]', "on_failure")
         for i, word in enumerate(self._entry.get("may", ())):
             with self._at("may", i):
                 self._check_power(word)
@@ -239,10 +267,23 @@ class _Reader:
     def _check_power(self, word: str) -> None:
         if word not in POWERS:
             raise UnknownName("power", word, POWERS, " in may")
-        if self._place.layer == "project" and word in ("allow", "skip_rest"):
-            raise UnknownName(
-                "power", word, (p for p in POWERS if p not in ("allow", "skip_rest")), " of a project's hook"
+        if self._place.layer == "project" and word in LOOSENING:
+            raise UnknownName("power", word, (p for p in POWERS if p not in LOOSENING), " of a project's hook")
+
+    @property
+    def _powers(self) -> list[str] | None:
+        """What the hook may do; None is everything."""
+        may = self._entry.get("may")
+        return [*PROJECT_MAY, *(may or ())] if self._place.layer == "project" else may
+
+    def _may(self, word: str) -> None:
+        powers = self._powers
+        if powers is not None and word not in powers and word != "proceed":
+            never = self._place.layer == "project" and word in LOOSENING
+            way_out = (
+                "a project's hook never may" if never else f"add it to may = [...]; so far it may {', '.join(powers)}"
             )
+            raise ValueError(f"this hook may not {word}: {way_out}")
 
     # --- runners ----------------------------------------------------------------------------
 
@@ -258,24 +299,28 @@ class _Reader:
             runner = make[form](self._entry[form], events, options)
         if runner is None:
             return None
-        may = self._entry.get("may")
-        if self._place.layer == "project":
-            may = [*PROJECT_MAY, *(may or ())]
-        elif form == "prompt":
-            may = None  # which it keeps to itself
-        return runner if may is None or options.get("phase") == "observe" else Restricted(runner, may)
+        may = None if form == "prompt" and self._place.layer != "project" else self._powers  # which it keeps to itself
+        never = LOOSENING if self._place.layer == "project" else ()
+        return runner if may is None or options.get("phase") == "observe" else Restricted(runner, may, never)
 
-    def _command(self, argv: list[str], *_: Any) -> Any:
+    def _command(self, argv: list[str], events: list[str], *_: Any) -> Any:
         from ..runners.command import Command
 
-        return Command(self._pinned(argv), workspace=self._outside, **self._command_options())
+        self._check_script(argv)
+        return Command(self._pinned(argv), workspace=self._outside, **self._command_options(events))
 
-    def _shell(self, line: str, *_: Any) -> Any:
+    def _shell(self, line: str, events: list[str], *_: Any) -> Any:
         from ..runners.command import Command
 
-        return Command.shell(line, **self._command_options())
+        return Command.shell(line, **self._command_options(events))
 
-    def _command_options(self) -> dict[str, Any]:
+    def _check_script(self, argv: list[str]) -> None:
+        """A script in the agent's workspace is the agent's, whatever interprets it."""
+        script = script_of(argv)
+        if script and self._outside is not None and inside(self._place.folder / script, self._outside):
+            raise ValueError(f"{script!r} lies in the agent's workspace, where the agent can change it")
+
+    def _command_options(self, events: list[str]) -> dict[str, Any]:
         exits: dict[int, str] = {}
         for code, control in self._entry.get("exit", {}).items():
             with self._at("exit", code):
@@ -283,13 +328,27 @@ class _Reader:
                     raise ValueError(f"an exit code is a number from 0 to 255, not {code!r}")
                 if control not in (*CONTROLS, "veto"):
                     raise UnknownName("control", control, (*CONTROLS, "veto"))
+                for event in events:
+                    self._check_control(control, event)
                 exits[int(code)] = control
         given = {"output": self._entry["output"]} if "output" in self._entry else {}
+        if "output" in given and given["output"] not in OUTPUTS:
+            with self._at("output"):
+                raise UnknownName("output", given.pop("output"), OUTPUTS)
         return {"around": self._around(), "exits": exits, **given}
+
+    def _check_control(self, control: str, event: str) -> None:
+        meant = EVENTS[event].veto if control == "veto" else control
+        if meant is None:
+            raise ValueError(f"{event} has nothing to veto")
+        if meant not in EVENTS[event].controls:
+            raise ValueError(f"{event} does not take {meant!r}{nearest('', EVENTS[event].controls)}")
+        self._may(meant)
 
     def _worker(self, argv: list[str], *_: Any) -> Any:
         from ..runners.worker import Worker
 
+        self._check_script(argv)
         return Worker(self._pinned(argv), around=self._around(), workspace=self._outside)
 
     def _python(self, target: str, *_: Any) -> Any:
@@ -299,9 +358,11 @@ class _Reader:
         module, colon, function = target.rpartition(":")
         if not colon or not module or not function.isidentifier():
             raise ValueError('python names a function: "module:function", or "path/to/file.py:function"')
+        if "\0" in target:
+            raise ValueError("no name holds a NUL")
         if module.endswith(".py"):
             file = (self._place.folder / module).absolute()
-            if not file.is_file():
+            if not os.path.isfile(file):
                 raise ValueError(f"{module!r} is not in {self._place.folder}")
             if self._outside is not None and file.resolve().is_relative_to(Path(self._outside).resolve()):
                 raise ValueError(f"{module!r} lies in the agent's workspace, where the agent can change it")
@@ -309,11 +370,12 @@ class _Reader:
         elif not all(part.isidentifier() for part in module.split(".")):
             raise ValueError(f"{module!r} is not the name of a module")
         interpreter = self._entry.get("interpreter", sys.executable)
-        interpreter = self._copy_of(interpreter) or interpreter
+        with self._at(*(["interpreter"] if "interpreter" in self._entry else ["python"])):
+            interpreter = resolve_program(self._program(interpreter), self._around(), self._outside)
         argv = [interpreter, "-P", "-m", "fairlead.worker", f"{module}:{function}"]
         if not module.endswith(".py") and self._importable():
             argv.append(str(self._place.folder))
-        return Worker(argv, around=self._around(), workspace=self._outside)
+        return Worker(argv, around=self._around(), workspace=self._outside) if self._sound else None
 
     def _importable(self) -> bool:
         """Whether modules beside the file may be imported: not where the agent could have put them."""
@@ -321,19 +383,21 @@ class _Reader:
         return outside is None or not self._place.folder.resolve().is_relative_to(Path(outside).resolve())
 
     def _url(self, url: str, *_: Any) -> Any:
-        from ..runners.http import Url
+        from ..runners.http import Url, check_header
 
         _need("aiohttp", "http")
         headers: dict[str, str] = {}
         for name, value in self._entry.get("headers", {}).items():
             with self._at("headers", name):
                 headers[name] = _value(value)
+                check_header(name, headers[name])
         secret: str | None = None
         if "secret" in self._entry:
             with self._at("secret"):
                 secret = _value(self._entry["secret"])
+        sound = headers if self._sound else {}
         return Url(
-            url, headers=headers, secret=secret, raw=self._entry.get("raw", False),
+            url, headers=sound, secret=secret, raw=self._entry.get("raw", False),
             layer=self._place.layer, allow_hosts=self._place.allow_hosts,
         )  # fmt: skip
 
@@ -348,8 +412,14 @@ class _Reader:
             return None  # of what, then?
         for word, what in outcomes.items():
             with self._at(word):  # by itself first, so that a bad message is shown where it stands
-                Rule("true", on=events, **{word: what})
-        return Rule(expression, on=events, **(outcomes if self._sound or not outcomes else {"warn": ""}))
+                self._may(word)
+                Rule("true", on=events, trusted=False, **{word: what})
+        return Rule(
+            expression,
+            on=events,
+            trusted=self._place.trusted,
+            **(outcomes if self._sound or not outcomes else {"warn": ""}),
+        )
 
     def _prompt(self, prompt: str, *_: Any) -> Any:
         from ..runners.prompt import MAY, Prompt
@@ -358,6 +428,12 @@ class _Reader:
         if "model" not in self._entry:
             raise ValueError('which model? Add model = "provider:name"')
         given = {key: self._entry[key] for key in ("output", "template", "raw") if key in self._entry}
+        for key in ("output", "template"):
+            if key in given:
+                with self._at(key):  # by itself first, too
+                    Prompt("", model="", **{key: given[key]})
+        if not self._sound:
+            return None
         return Prompt(prompt, model=self._entry["model"], may=(*MAY, *self._entry.get("may", ())), **given)
 
     @property
@@ -367,9 +443,12 @@ class _Reader:
 
     def _pinned(self, argv: list[str]) -> list[str]:
         """The words of a command, files of the project replaced by the copies that were hashed."""
-        if not self._place.pinned:
-            return argv
-        return [self._copy_of(word) or self._with_copy(word) for word in argv]
+        return [self._program(argv[0]), *(self._copy_of(word) or self._with_copy(word) for word in argv[1:])]
+
+    def _program(self, program: str) -> str:
+        """The very program that was looked at when the project was trusted."""
+        found = self._place.programs.get(program, program)
+        return self._copy_of(found) or found
 
     def _copy_of(self, path: str) -> str | None:
         return self._place.pinned.get(os.path.normpath(self._place.folder / path))
@@ -381,14 +460,19 @@ class _Reader:
 
     def _around(self) -> Surroundings:
         env = self._entry.get("env", [])
-        around = self._place.surroundings(env if isinstance(env, list) else ())
-        if isinstance(env, dict):
-            values = {}
-            for name, value in env.items():
-                with self._at("env", name):
-                    values[name] = _value(value)
-            around = Surroundings(around.cwd, around.env | values)
-        return around
+        values: dict[str, str] = {}
+        for i, name in enumerate(env):
+            with self._at("env", name if isinstance(env, dict) else i):
+                if not name or "=" in name or "\0" in name:
+                    raise ValueError(f"{name!r} is no name of a variable")
+                if isinstance(env, dict):
+                    values[name] = _value(env[name])
+                    if "\0" in values[name]:
+                        raise ValueError("no variable holds a NUL")
+        around = self._place.surroundings([] if isinstance(env, dict) else env)
+        if "PATH" in values and self._place.layer != "project":
+            values["PATH"] = outside_path(values["PATH"], self._place.workspace)
+        return Surroundings(around.cwd, around.env | values)
 
 
 def _probe(step: Any) -> None:
@@ -399,7 +483,8 @@ def _value(value: Any) -> str:
     """A text, or what an environment variable holds, where the file says so."""
     if isinstance(value, str):
         return value
-    if not isinstance(value, dict) or not isinstance(value.get("env"), str) or value.keys() - {"env", "prefix"}:
+    texts = isinstance(value, dict) and all(isinstance(part, str) for part in value.values())
+    if not texts or "env" not in value or value.keys() - {"env", "prefix"}:
         raise ValueError('write a text, or { env = "NAME" } for what a variable holds (prefix = "..." goes before it)')
     found = os.environ.get(value["env"])
     if found is None:

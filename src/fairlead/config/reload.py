@@ -13,11 +13,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from ..errors import FairleadError
+from ..hook import Layer
 from ..registry import Hooks
 from .document import Mistake
 from .layers import FILE_NAME, SYSTEM_FILE, Config, find, load, read, user_file
 from .trust import Trust
 
+POLL = 0.5
+"""Seconds after which a change is noticed that nothing else has told of."""
 _log = logging.getLogger("fairlead")
 
 
@@ -40,23 +43,23 @@ class Reloader:
         self._trust = trust or Trust()
         self._on_reload = on_reload
         self.config: Config = load(self._cwd, trust=self._trust)
+        self._seen = self._look()
         self.config.apply(hooks)
 
     async def reload(self) -> list[Mistake]:
         """Read all layers again; those without mistakes take effect. The mistakes of the others are returned."""
-        before = self.config
-        found = read(find(self._cwd), self._trust, before)
+        self._seen = self._look()
+        found = read(find(self._cwd), self._trust, self.config)
         mistakes = found.mistakes
-        if mistakes:
-            bad = {layer.layer for layer in found.layers if layer.document.mistakes}
-            old = {layer.layer: layer for layer in before.layers}
-            kept = [old.get(layer.layer) if layer.layer in bad else layer for layer in found.layers]
-            found = Config(found.sources, [layer for layer in kept if layer is not None])
+        found = self._without(found, {layer.layer for layer in found.layers if layer.document.mistakes})
+        mistakes += [mistake for _, mistake in found.conflicts if mistake not in mistakes]
+        found = self._without(found, {layer for layer, _ in found.conflicts})
         try:
             found.apply(self._hooks)
         except FairleadError as error:  # a name that a hook in code has
-            _log.error("the configuration stays as it was: %s", error)
-            mistakes.append(Mistake(str(self._cwd / FILE_NAME), 1, 1, "", str(error)))
+            mistakes.append(
+                Mistake(str(self._cwd / FILE_NAME), 1, 1, "", f"the configuration stays as it was: {error}")
+            )
         else:
             self.config = found
             await self._hooks.close_removed()
@@ -66,42 +69,101 @@ class Reloader:
             self._on_reload(mistakes)
         return mistakes
 
+    def _without(self, config: Config, bad: set[Layer]) -> Config:
+        """A configuration in which bad layers are what they were."""
+        if not bad:
+            return config
+        old = {layer.layer: layer for layer in self.config.layers}
+        layers = [old.get(layer.layer) if layer.layer in bad else layer for layer in config.layers]
+        return Config(config.sources, [layer for layer in layers if layer is not None])
+
+    # --- noticing ---------------------------------------------------------------------------
+
     async def watch(self) -> None:
-        """Reload whenever a file changes, until cancelled. Needs the package watchfiles."""
-        from watchfiles import awatch
+        """Reload whenever a file changes, until cancelled: at once with the package watchfiles, else after a moment."""
+        while True:
+            folders = self._folders()
+            async for _ in _changes(folders):
+                if self._look() != self._seen:
+                    await self._reload_safely()
+                if self._folders() != folders:
+                    break
 
-        names = {FILE_NAME, "trust.json"}
-        folders = {self._cwd, SYSTEM_FILE.parent, user_file().parent, self._trust.folder}
-        folders |= {path.parent for _, path in self.config.sources}
-        there = [folder for folder in folders if folder.is_dir()]
-        async for changes in awatch(*there, recursive=False, step=50):
-            if any(Path(path).name in names or path in self._named for _, path in changes):
-                await self.reload()
+    async def _reload_safely(self) -> None:
+        try:
+            await self.reload()
+        except Exception:
+            _log.exception("the configuration could not be read again")
 
-    @property
-    def _named(self) -> set[str]:
-        """Files of the project whose content was pinned."""
-        return {path for layer in self.config.layers if layer.survey for path in layer.survey.contents}
+    def _files(self) -> set[Path]:
+        """All files that the configuration is or could be made from."""
+        project = (folder / FILE_NAME for folder in (self._cwd, *self._cwd.parents))
+        pinned = (Path(path) for layer in self.config.layers if layer.survey for path in layer.survey.contents)
+        return {SYSTEM_FILE, user_file(), self._trust.folder / "trust.json", *project, *pinned}
+
+    def _look(self) -> dict[Path, tuple[int, ...] | None]:
+        """What there is of these files now."""
+        return {path: _stamp(path) for path in self._files()}
+
+    def _folders(self) -> set[str]:
+        """The folders in which a change would show, links and all; where one is missing, the nearest that is there."""
+        found: set[str] = set()
+        for path in self._files():
+            for place in (path, path.resolve()):
+                folder = next((parent for parent in place.parents if parent.is_dir()), None)
+                if folder is not None:
+                    found.add(str(folder))
+        return found
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[Reloader]:
         """`async with Reloader(hooks).watching():` reloads on change and on SIGHUP within."""
         loop = asyncio.get_running_loop()
-        hangups: set[asyncio.Task[list[Mistake]]] = set()
+        hangups: set[asyncio.Task[None]] = set()
 
         def hang_up() -> None:
-            task = loop.create_task(self.reload())
+            task = loop.create_task(self._reload_safely())
             hangups.add(task)
             task.add_done_callback(hangups.discard)
 
-        task = loop.create_task(self.watch())
+        before = signal.getsignal(signal.SIGHUP)
+        heard = False
         with contextlib.suppress(ValueError, NotImplementedError, RuntimeError):  # not the main thread
             loop.add_signal_handler(signal.SIGHUP, hang_up)
+            heard = True
+        task = loop.create_task(self.watch())
         try:
             yield self
         finally:
-            with contextlib.suppress(ValueError, NotImplementedError, RuntimeError):
+            if heard:
                 loop.remove_signal_handler(signal.SIGHUP)
+                signal.signal(signal.SIGHUP, before)
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait([task, *hangups])
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode
+
+
+async def _changes(folders: set[str]) -> AsyncIterator[None]:
+    """Something may have changed in these folders, or half a second has passed."""
+    yield  # whatever happened before there was anybody to notice
+    try:
+        from watchfiles import awatch
+    except ImportError:
+        while True:
+            await asyncio.sleep(POLL)
+            yield
+    try:
+        watching = awatch(
+            *folders, recursive=False, watch_filter=None, step=50, rust_timeout=int(POLL * 1000), yield_on_timeout=True
+        )
+        async for _ in watching:
+            yield
+    except FileNotFoundError:
+        return  # a folder went away meanwhile: look again which there are

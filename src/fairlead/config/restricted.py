@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from ..errors import MalformedVerdict
@@ -18,9 +18,10 @@ PROJECT_MAY = ("deny", "ask", "stop", "warn")
 class Restricted:
     """Runs a hook and holds its verdict to what it may do."""
 
-    def __init__(self, fn: Callable[[Step], Any], may: Iterable[str]) -> None:
+    def __init__(self, fn: Callable[[Step], Any], may: Iterable[str], never: Collection[str] = ()) -> None:
         self.fn = fn
         self.may = tuple(dict.fromkeys(may))
+        self._never = never
 
     def __repr__(self) -> str:
         return repr(self.fn)
@@ -31,7 +32,7 @@ class Restricted:
             said = await said
         verdict, details = (said.said, said.details) if isinstance(said, Ran) else (said, None)
         try:
-            keep_within(verdict, EVENTS[step.event], self.may)
+            keep_within(verdict, EVENTS[step.event], self.may, self._never)
         except MalformedVerdict as problem:
             problem.details = details  # type: ignore[attr-defined]
             raise

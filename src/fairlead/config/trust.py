@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ import msgspec
 
 from ..errors import FairleadError
 from ..runners.command import script_of
-from ..runners.surroundings import inside, resolve_program, surroundings
+from ..runners.surroundings import inside, resolve_program, steers, surroundings
 
 FILE_LIMIT = 16 << 20
 """Bytes of one file that a project's hook names."""
@@ -41,6 +42,7 @@ class Seen(msgspec.Struct):
     files: dict[str, str] = {}  # relative to the project, and their digests
     program: str | None = None
     program_digest: str | None = None
+    env: list[str] = []  # variables that it is given
     uncovered: str | None = None  # why no hash can cover it
 
 
@@ -51,6 +53,7 @@ class Survey(msgspec.Struct):
     digest: str
     hooks: list[Seen]
     contents: dict[str, bytes]  # of every file of the project that is named, by absolute path
+    programs: dict[str, str]  # what each program, as it is named, was resolved to
 
     @property
     def uncovered(self) -> list[Seen]:
@@ -70,67 +73,78 @@ class Pin(msgspec.Struct):
 
 def survey(data: Mapping[str, Any], root: Path) -> Survey:
     """What the hooks of a project would run. Raises `Untrustworthy` where that cannot be told."""
-    contents: dict[str, bytes] = {}
-    hooks = [_look(entry, root, contents) for entry in data.get("hook", []) if isinstance(entry, dict)]
-    covered = {"version": 1, "file": data, "hooks": hooks}
+    found = Survey(str(root), "", [], {}, {})
+    entries = data.get("hook", [])
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            found.hooks.append(_look(entry, root, found))
+    covered = {"version": 1, "file": data, "hooks": found.hooks}
     encoded = msgspec.json.encode(covered, order="deterministic", enc_hook=str)
-    return Survey(str(root), f"sha256:{sha256(encoded).hexdigest()}", hooks, contents)
+    found.digest = f"sha256:{sha256(encoded).hexdigest()}"
+    return found
 
 
-def _look(entry: dict[str, Any], root: Path, contents: dict[str, bytes]) -> Seen:
+def _look(entry: dict[str, Any], root: Path, found: Survey) -> Seen:
     from .reading import FORMS
 
     form = next((form for form in FORMS if form in entry), "nothing")
-    runs, may = entry.get(form), entry.get("may")
-    seen = Seen(
-        str(entry.get("name")), form, _shown(runs), [str(word) for word in may] if isinstance(may, list) else []
-    )
+    runs, may, env = entry.get(form), entry.get("may"), entry.get("env")
+    seen = Seen(str(entry.get("name")), form, _shown(runs), [str(w) for w in may] if isinstance(may, list) else [])
     if form == "shell":
         seen.uncovered = "a shell line can run anything"
     elif form in ("command", "worker") and isinstance(runs, list) and runs and all(isinstance(w, str) for w in runs):
-        _look_at_argv(runs, seen, root, contents)
+        _look_at_argv(runs, seen, root, found)
     elif form == "python" and isinstance(runs, str):
-        module = runs.rpartition(":")[0]
-        interpreter = entry.get("interpreter")
-        if module.endswith(".py"):
-            _take_file(root / module, seen, root, contents)
-        else:
-            seen.uncovered = f"the module {module!r} and what it imports are found when it runs"
-        if isinstance(interpreter, str):
-            _take_program(interpreter, seen, root, contents)
+        _look_at_python(runs.rpartition(":")[0], entry.get("interpreter"), seen, root, found)
+    if isinstance(env, (list, dict)):
+        seen.env = [str(name) for name in env]
+        steering = [name for name in seen.env if steers(name)]
+        if steering:
+            seen.uncovered = f"{', '.join(steering)} can change what it loads"
     return seen
 
 
-def _look_at_argv(argv: list[str], seen: Seen, root: Path, contents: dict[str, bytes]) -> None:
-    _take_program(argv[0], seen, root, contents)
+def _look_at_argv(argv: list[str], seen: Seen, root: Path, found: Survey) -> None:
+    _take_program(argv[0], seen, root, found)
     for word in argv[1:]:
         for path in {word, word.partition("=")[2]} - {""}:
-            if (root / path).is_file() and _is_under(root / path, root):
-                _take_file(root / path, seen, root, contents)
+            if os.path.isfile(root / path) and _is_under(root / path, root):
+                _take_file(root / path, seen, root, found)
     if seen.program is not None and not inside(seen.program, root):
         script = script_of([seen.program, *argv[1:]])
-        if script == "" and os.path.basename(seen.program).endswith("sh"):
-            seen.uncovered = "a shell line can run anything"
-        elif script is None:
-            seen.uncovered = f"{argv[0]} is not in the project, and what it loads from there is not known"
-        elif script and not (root / script).is_file():
+        if script is None:
+            seen.uncovered = f"what {argv[0]} loads is not known"
+        elif script == "":
+            seen.uncovered = "code on a command line can load anything"
+        elif script and os.path.normpath(root / script) not in found.contents:
             seen.uncovered = f"{script} is not a file of the project"
 
 
-def _take_program(program: str, seen: Seen, root: Path, contents: dict[str, bytes]) -> None:
+def _look_at_python(module: str, interpreter: Any, seen: Seen, root: Path, found: Survey) -> None:
+    if module.endswith(".py"):
+        _take_file(root / module, seen, root, found)
+    else:
+        seen.uncovered = f"the module {module!r} and what it imports are found when it runs"
+    if isinstance(interpreter, str):
+        _take_program(interpreter, seen, root, found)
+
+
+def _take_program(program: str, seen: Seen, root: Path, found: Survey) -> None:
     # Without a path, a program of the project is never meant.
-    around = surroundings(root, workspace=root)
-    seen.program = found = resolve_program(program, around)
-    if _is_under(Path(found), root):
-        _take_file(Path(found), seen, root, contents)
-    seen.program_digest = _digest(Path(found))
+    seen.program = path = resolve_program(program, surroundings(root, workspace=root))
+    found.programs[program] = path
+    if _is_under(Path(path), root):
+        _take_file(Path(path), seen, root, found)
+    seen.program_digest = _digest(Path(path))
 
 
-def _take_file(path: Path, seen: Seen, root: Path, contents: dict[str, bytes]) -> None:
+def _take_file(path: Path, seen: Seen, root: Path, found: Survey) -> None:
     path = Path(os.path.normpath(root / path))
+    if "\0" in str(path):
+        raise Untrustworthy(f"hook {seen.name!r} names a file that cannot be")
     if not inside(path, root):
         raise Untrustworthy(f"hook {seen.name!r}: {path} leads out of the project, to {path.resolve()}")
-    contents[str(path)] = content = _content(path)
+    found.contents[str(path)] = content = _content(path)
     seen.files[str(path.relative_to(root))] = sha256(content).hexdigest()
 
 
@@ -141,7 +155,7 @@ def _is_under(path: Path, root: Path) -> bool:
 
 def _content(path: Path) -> bytes:
     try:
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise Untrustworthy(f"{path} is not a regular file")
         with path.open("rb") as file:
             content = file.read(FILE_LIMIT + 1)
@@ -173,6 +187,8 @@ def state_folder() -> Path:
     """Where fairlead keeps what it must remember."""
     named = os.environ.get("FAIRLEAD_STATE_DIR")
     if named:
+        if not os.path.isabs(named):
+            raise Untrustworthy(f"FAIRLEAD_STATE_DIR must be an absolute path, not {named!r}")
         return Path(named)
     base = os.environ.get("XDG_STATE_HOME")
     return Path(base if base and os.path.isabs(base) else Path.home() / ".local/state") / "fairlead"
@@ -186,21 +202,29 @@ class Trust:
         self._file = self.folder / "trust.json"
 
     def pin_of(self, root: Path) -> Pin | None:
-        return self._read().get(str(root.resolve()))
+        pin = self._read().get(str(root.resolve()))
+        if pin is not None:
+            self._check_folder(root)
+        return pin
 
     def pin(self, survey: Survey, *, unpinned: bool = False) -> None:
         """Trust a project as it was seen."""
         if survey.uncovered and not unpinned:
             names = "; ".join(f"{seen.name}: {seen.uncovered}" for seen in survey.uncovered)
             raise Untrustworthy(f"not everything can be pinned ({names}); --unpinned trusts it all the same")
-        if inside(self.folder, survey.root):
-            raise Untrustworthy(f"{self.folder} lies in the project, where its agents can change it")
-        with self._changing() as pins:
+        with self._changing(Path(survey.root)) as pins:
             pins[str(Path(survey.root).resolve())] = Pin(survey.digest, unpinned, time.time())
+
+    def _check_folder(self, root: Path) -> None:
+        """Pins that an agent or somebody else could write are worth nothing."""
+        if inside(self.folder, root):
+            raise Untrustworthy(f"{self.folder} lies in the project, where its agents can change it")
+        if self.folder.is_dir() and self.folder.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise Untrustworthy(f"others may write to {self.folder}; chmod go-w it")
 
     def forget(self, root: Path) -> bool:
         """Trust a project no longer. False if nobody did."""
-        with self._changing() as pins:
+        with self._changing(root) as pins:
             return pins.pop(str(root.resolve()), None) is not None
 
     def copies(self, survey: Survey) -> dict[str, str]:
@@ -208,12 +232,15 @@ class Trust:
         return {path: str(self._copy(Path(path), content)) for path, content in survey.contents.items()}
 
     def _copy(self, path: Path, content: bytes) -> Path:
-        folder = self.folder / "pinned" / sha256(content).hexdigest()
+        runs = os.access(path, os.X_OK)
+        folder = self.folder / "pinned" / (sha256(content).hexdigest() + ("-x" if runs else ""))
         copy = folder / path.name
-        if not copy.is_file() or copy.read_bytes() != content:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            mode = 0o500 if os.access(path, os.X_OK) else 0o400
-            _write(copy, content, mode)
+        try:
+            if not copy.is_file() or copy.read_bytes() != content:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _write(copy, content, 0o500 if runs else 0o400)
+        except OSError as error:
+            raise Untrustworthy(f"{folder} cannot be written: {error.strerror}") from None
         return copy
 
     def _read(self) -> dict[str, Pin]:
@@ -221,19 +248,22 @@ class Trust:
             return msgspec.json.decode(self._file.read_bytes(), type=dict[str, Pin])
         except FileNotFoundError:
             return {}
-        except (OSError, msgspec.DecodeError) as error:
-            raise FairleadError(
-                f"{self._file} cannot be read ({error}); remove it and trust your projects anew"
-            ) from None
+        except (OSError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            problem = f"{self._file} cannot be read ({error}); remove it and trust your projects anew"
+            raise FairleadError(problem) from None
 
     @contextmanager
-    def _changing(self) -> Iterator[dict[str, Pin]]:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (self.folder / "trust.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            pins = self._read()
-            yield pins
-            _write(self._file, msgspec.json.format(msgspec.json.encode(pins, order="sorted")), 0o600)
+    def _changing(self, root: Path) -> Iterator[dict[str, Pin]]:
+        try:
+            self._check_folder(root)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with (self.folder / "trust.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                pins = self._read()
+                yield pins
+                _write(self._file, msgspec.json.format(msgspec.json.encode(pins, order="sorted")), 0o600)
+        except OSError as error:
+            raise FairleadError(f"{self.folder} cannot be written: {error.strerror}") from None
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
@@ -259,7 +289,7 @@ def agent_around(environ: Mapping[str, str] | None = None) -> str | None:
         if (os.environ if environ is None else environ).get(mark):
             return f"{mark} is set"
     for words in _ancestors():
-        for word in words[:2]:
+        for word in [word for word in words if not word.startswith("-")][:2]:  # the program, or what it interprets
             name = os.path.basename(word).removesuffix(".js").removesuffix(".exe")
             if name in AGENTS:
                 return f"this runs under {name}"

@@ -7,11 +7,14 @@ stderr as its reason; anything else is a failure. `exits` and `output` say other
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+import msgspec
 
 from ..errors import FairleadError, MalformedVerdict, UnknownName
 from ..hook import Ran
@@ -26,10 +29,25 @@ Output = Literal["verdict", "context", "ignore"]
 OUTPUTS: tuple[str, ...] = get_args(Output)
 EXITS: dict[int, str] = {0: "proceed", 2: "veto"}
 
-# Programs whose first plain argument is the script they run.
-_INTERPRETERS = ("bash", "dash", "sh", "zsh", "bun", "deno", "lua", "node", "perl", "php", "python", "Rscript", "ruby")
 
-_WITH_ARGUMENT = ("-I", "-W", "-X", "-r", "--import", "--require")  # options of theirs that the next word belongs to
+class _Interpreter(msgspec.Struct, frozen=True):
+    """How a program that runs scripts is called: single letters, as they may be joined after one dash."""
+
+    plain: str = ""  # options that only set something
+    takes: str = ""  # ... that take an argument
+    code: str = ""  # ... whose argument is the code
+
+
+_SHELL = _Interpreter("abefhkmnpuvxBCEHPT", "oO", "c")
+_NODE = _Interpreter("", "r", "ep")
+_INTERPRETERS = {
+    "python": _Interpreter("bBdEiIOPqsSuvx", "WX", "c"), "perl": _Interpreter("acnpsStTuUvwWX", "I", "eE"),
+    "ruby": _Interpreter("aclnpsSvw", "IrE", "e"), "php": _Interpreter("qn", "cd", "r"),
+    "lua": _Interpreter("vE", "l", "e"),
+    "Rscript": _Interpreter(), "node": _NODE, "bun": _NODE, "bash": _SHELL, "dash": _SHELL, "sh": _SHELL, "zsh": _SHELL,
+    "ksh": _SHELL,
+}  # fmt: skip
+_VERSION = re.compile(r"([A-Za-z]+)[\d.]*")
 
 
 class CommandFailed(FairleadError):
@@ -63,7 +81,7 @@ class Command:
         self.argv = [resolve_program(argv[0], self.around, workspace), *argv[1:]]
         self.exits = {**EXITS, **(exits or {})}
         self.output = output
-        self._needed = [self.argv[0], *_scripts(self.argv, self.around.cwd)]
+        self._needed = [self.argv[0], *scripts_of(self.argv, self.around.cwd)]
 
     @classmethod
     def shell(cls, line: str, **options: Any) -> Command:
@@ -112,23 +130,33 @@ class Command:
 
 
 def script_of(argv: Sequence[str]) -> str | None:
-    """The script that an interpreter is to run; "" if its code is on the command line; None if it is neither."""
-    if not os.path.basename(argv[0]).startswith(_INTERPRETERS):
+    """The script that an interpreter is to run; "" if its code is on the command line; None if that is not known."""
+    named = _VERSION.fullmatch(os.path.basename(argv[0]))
+    known = _INTERPRETERS.get(named[1]) if named else None
+    if known is None:
         return None
     words = iter(argv[1:])
     for word in words:
-        if word in ("-c", "-e"):
-            return ""
-        if word in ("-m", "-"):
-            return None
-        if word in _WITH_ARGUMENT:
+        if not word.startswith("-") or word == "-":
+            return word if word != "-" else None
+        if word in ("--require", "--import"):
             next(words, None)
-        elif not word.startswith("-"):
-            return word
+            continue
+        if word.startswith(("--require=", "--import=")):
+            continue
+        for i, letter in enumerate(word[1:], 2):
+            if letter in known.code:
+                return ""
+            if letter in known.takes:
+                if i == len(word):
+                    next(words, None)
+                break
+            if letter not in known.plain:
+                return None
     return None
 
 
-def _scripts(argv: Sequence[str], cwd: str) -> list[str]:
+def scripts_of(argv: Sequence[str], cwd: str) -> list[str]:
     """The files that must be there. A script that is missing looks like exit 2, which is a veto."""
     script = script_of(argv)
     if not script:

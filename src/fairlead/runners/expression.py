@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,26 +21,51 @@ from ..lifecycle import Agent, Event, Step
 from ..tools import TARGET_FIELDS, Target
 from .template import names_of
 
-LENGTH_LIMIT = 10_000
-FUNCTIONS = frozenset({
-    "bytes", "contains", "double", "duration", "endsWith", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear",
-    "getFullYear", "getHours", "getMilliseconds", "getMinutes", "getMonth", "getSeconds", "hasValue", "int", "matches",
-    "none", "of", "ofNonZeroValue", "or", "orValue", "size", "startsWith", "string", "timestamp", "type", "uint",
-    "value", "dyn",
+LENGTH_LIMIT, NESTING = 10_000, 2
+"""Of an expression: its characters, and how many macros may stand in one another. Each more costs a power."""
+GLOBAL = frozenset({
+    "bytes", "double", "duration", "dyn", "int", "size", "string", "timestamp", "type", "uint",
 })  # fmt: skip
-"""What an expression may call."""
+METHODS = frozenset({
+    "contains", "endsWith", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours",
+    "getMilliseconds", "getMinutes", "getMonth", "getSeconds", "hasValue", "matches", "none", "of", "ofNonZeroValue",
+    "or", "orValue", "size", "startsWith", "value",
+})  # fmt: skip
+FUNCTIONS = GLOBAL | METHODS
+"""What an expression may call, as `size(x)` and as `x.contains(y)`."""
 _MACROS = frozenset({"all", "exists", "exists_one", "filter", "has", "map"})
 _TYPES = frozenset({"bool", "bytes", "double", "int", "list", "map", "null_type", "optional", "string", "type", "uint"})
 _LITERALS = frozenset({"false", "in", "null", "true"})
-FREE = frozenset({"args", "assistant", "messages", "metadata", "output", "result", "results", "state", "step"})
+FREE = frozenset({
+    "args", "assistant", "content", "input", "messages", "metadata", "output", "prepend_input", "response", "result",
+    "results", "state", "step", "usage",
+})  # fmt: skip
 """Fields whose inside nobody knows before a step comes."""
 
-_STRING = (
-    r"""(?:[rRbB]{0,2}(?:\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'))"""
+_RAW = r"""(?:[bB]?[rR]|[rR][bB])(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"[^"\n]*"|'[^'\n]*')"""
+_PLAIN = (
+    r"""[bB]?(?:\"{3}(?:\\[\s\S]|[^\\])*?\"{3}|'{3}(?:\\[\s\S]|[^\\])*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
 )
-_TOKEN = re.compile(rf"(?P<string>{_STRING})|(?P<name>[A-Za-z_]\w*)|(?P<comment>//[^\n]*)|(?P<other>\S)", re.ASCII)
+_NUMBER = r"0[xX][0-9a-fA-F]+[uU]?|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?[uU]?"
+_TOKEN = re.compile(
+    rf"(?P<string>{_RAW}|{_PLAIN})|(?P<name>[A-Za-z_]\w*)|(?P<number>{_NUMBER})|(?P<comment>//[^\n]*)|(?P<other>\S)",
+    re.ASCII,
+)
+_GIVEN = "_given_"
+"""Which guarded names are set."""
 
-Tokens = list[tuple[str | None, str]]
+
+class Token(NamedTuple):
+    kind: str
+    text: str
+    start: int
+    bound: frozenset[str]  # the variables of the macros it stands in
+    depth: int  # how many those are
+
+
+Tokens = list[Token]
+
+_loading = threading.Lock()
 
 
 class BadRule(FairleadError, ValueError):
@@ -51,45 +77,63 @@ class Expression:
 
     def __init__(self, text: str, events: list[Event[Any]]) -> None:
         cel = _cel()
-        if not isinstance(text, str) or len(text) > LENGTH_LIMIT:
-            raise BadRule(f"an expression is a text of at most {LENGTH_LIMIT} characters")
+        if not isinstance(text, str) or len(text) > LENGTH_LIMIT or "\0" in text:
+            raise BadRule(f"an expression is a text of at most {LENGTH_LIMIT} characters, none of them NUL")
         self.text = text
+        tokens = _tokens(text)
         try:
-            self._program = cel.compile(_as_evaluated(text))
+            self._program = cel.compile(_as_evaluated(text, tokens))
         except ValueError as error:
             raise BadRule(_syntax_error(error)) from None
-        tokens = [(match.lastgroup, match[0]) for match in _TOKEN.finditer(text) if match.lastgroup != "comment"]
-        self.names = _check_names(tokens, events)
+        if any(token.depth > NESTING for token in tokens):
+            raise BadRule(f"more than {NESTING} of all, exists, filter and map in one another take too long")
+        guarded = _guarded(tokens)
+        self._guarded = tuple({tokens[i].text for i in guarded})
+        self.names = _check_names(tokens, events, guarded)
         self._regexes = {}
-        for literal in _regexes(tokens):
-            pattern = cel.evaluate(literal)
+        for i in _regexes(tokens):
+            pattern = cel.evaluate(tokens[i].text)
+            if not isinstance(pattern, str):
+                raise BadRule(f"a regular expression is a text, not {pattern!r}")
             self._regexes[pattern] = compile_regex(pattern)
+
+    @property
+    def has_regexes(self) -> bool:
+        return bool(self._regexes)
 
     def on(self, step: Step) -> Any:
         """The value of the expression for this step."""
         values: dict[str, Any] = {"found": self._found} if self._regexes else {}
+        if self._guarded:
+            values[_GIVEN] = {name: True for name in self._guarded if getattr(step, name, None) is not None}
         for name in self.names:
             value = step if name == "step" else getattr(step, name, None)
             if value is not None:
                 values[name] = _plain(value)
         return self._program.execute(values)
 
-    def _found(self, text: Any, pattern: str) -> bool | None:
-        """`text.matches("literal")`. Not a text is an error, which null makes of it."""
-        return self._regexes[pattern].search(text) is not None if isinstance(text, str) else None
+    def _found(self, text: Any, pattern: str) -> list[bool]:
+        """`text.matches("literal")`, of which the first item is asked for: of what is no text there is none."""
+        return [self._regexes[pattern].search(text) is not None] if isinstance(text, str) else []
 
 
 def _cel() -> Any:
     """The compiled part of the package `cel` alone: the rest of it is a command line that is slow to import."""
     name = "cel.cel"
-    if name not in sys.modules:
-        package = find_spec("cel")
-        spec = None if package is None else PathFinder.find_spec(name, package.submodule_search_locations)
-        if spec is None or spec.loader is None:
-            raise BadRule("rules need the package common-expression-language: pip install 'fairlead[rules]'")
-        sys.modules[name] = module = module_from_spec(spec)
-        spec.loader.exec_module(module)
+    with _loading:  # importing twice panics, and a module that is half there has nothing in it
+        if name not in sys.modules:
+            sys.modules[name] = _load_cel(name)
     return sys.modules[name]
+
+
+def _load_cel(name: str) -> Any:
+    package = find_spec("cel")
+    spec = None if package is None else PathFinder.find_spec(name, package.submodule_search_locations)
+    if spec is None or spec.loader is None:
+        raise BadRule("rules need the package common-expression-language: pip install 'fairlead[rules]'")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _plain(value: Any) -> Any:
@@ -120,23 +164,52 @@ def compile_regex(pattern: str) -> Any:
     options.log_errors = False
     try:
         return re2.compile(pattern, options)
+    except UnicodeError as error:
+        raise BadRule(f"bad regular expression {pattern!r}: {error}") from None
     except re2.error as error:
         why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
         raise BadRule(f"bad regular expression {pattern!r}: {why}") from None
 
 
-def _as_evaluated(text: str) -> str:
-    """`has(error)` as `has(step.error)`, since CEL guards only a part of something; literal regexes as ours."""
-    strings: list[str] = []
+def _tokens(text: str) -> Tokens:
+    """The words of an expression, each with the variables that are known where it stands."""
+    found = [match for match in _TOKEN.finditer(text) if match.lastgroup != "comment"]
+    tokens: Tokens = []
+    scopes: list[tuple[frozenset[str], int]] = [(frozenset(), 0)]
+    for i, match in enumerate(found):
+        words = [other[0] for other in found[i : i + 3]]
+        if match[0] == "(":
+            binds = i > 1 and found[i - 2][0] == "." and found[i - 1][0] in _MACROS - {"has"} and words[2:] == [","]
+            bound, depth = scopes[-1]
+            scopes.append((bound | {words[1]}, depth + 1) if binds else scopes[-1])
+        tokens.append(Token(match.lastgroup or "", match[0], match.start(), *scopes[-1]))
+        if match[0] == ")" and len(scopes) > 1:
+            scopes.pop()
+    return tokens
 
-    def hide(match: re.Match[str]) -> str:
-        strings.append(match[0])
-        return "\0"
 
-    hidden = re.sub(_STRING, hide, text)
-    hidden = re.sub(r"\bhas\(\s*([A-Za-z_]\w*)\s*\)", r"has(step.\1)", hidden)
-    hidden = re.sub(r"\.(\s*)matches(\s*\(\s*\0\s*\))", r".\1found\2", hidden)
-    return re.sub("\0", lambda _: strings.pop(0), hidden)
+def _guarded(tokens: Tokens) -> list[int]:
+    """Where the fields stand that are guarded by themselves: `has(error)`."""
+    return [
+        i + 2
+        for i in range(len(tokens) - 3)
+        if (tokens[i].text, tokens[i + 1].text, tokens[i + 3].text) == ("has", "(", ")")
+        and tokens[i + 2].kind == "name"
+        and tokens[i + 2].text not in tokens[i + 2].bound | {"step"}
+        and not (i and tokens[i - 1].text == ".")
+    ]
+
+
+def _as_evaluated(text: str, tokens: Tokens) -> str:
+    """`has(error)` as `has(_given_.error)`, since CEL guards only a part of something; literal regexes as ours."""
+    edits = [(tokens[i].start, 0, f"{_GIVEN}.") for i in _guarded(tokens)]
+    for i in _regexes(tokens):
+        first = next(j for j in range(i, -1, -1) if tokens[j].text == "matches")
+        last = i + (i - first) - 1
+        edits += [(tokens[first].start, len("matches"), "found"), (tokens[last].start + 1, 0, "[0]")]
+    for start, length, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[start + length :]
+    return text
 
 
 def _syntax_error(error: ValueError) -> str:
@@ -147,39 +220,46 @@ def _syntax_error(error: ValueError) -> str:
     return f"syntax error at character {found[2]} of the expression: {problem}"
 
 
-def _check_names(tokens: Tokens, events: list[Event[Any]]) -> tuple[str, ...]:
+def _check_names(tokens: Tokens, events: list[Event[Any]], guarded: list[int]) -> tuple[str, ...]:
     """The fields an expression reads. Raises `UnknownName` for a name or function that nothing goes by."""
-    own = {tokens[i + 2][1] for i in range(len(tokens) - 2) if tokens[i][1] in _MACROS and tokens[i + 1][1] == "("}
-    own = {name for name in own if any(_binds(tokens, i, name) for i in range(len(tokens)))}
     names: dict[str, None] = {}
-    for i, (kind, text) in enumerate(tokens):
-        before = tokens[i - 1][1] if i else ""
-        after = tokens[i + 1][1] if i + 1 < len(tokens) else ""
+    for i, (kind, text, _, bound, _) in enumerate(tokens):
+        before = tokens[i - 1].text if i else ""
+        after = tokens[i + 1].text if i + 1 < len(tokens) else ""
         if kind != "name" or text in _LITERALS:
             continue
+        if before == "." and not _ends_operand(tokens, i - 2):
+            raise BadRule(f"a name does not begin with a dot: .{text}")
         if after == "(":
             if text not in FUNCTIONS and text not in _MACROS:
                 raise UnknownName("function", text, FUNCTIONS | _MACROS)
+            if text not in _MACROS and text not in (METHODS if before == "." else GLOBAL):
+                raise BadRule(f"{text} is called as {text + '(x)' if before == '.' else 'x.' + text + '(...)'}")
         elif before == ".":
             _check_part(tokens, i, events)
-        elif text not in own and not (text in _TYPES and text not in _fields(events)):
+        elif text not in bound and not (text in _TYPES and text not in _fields(events)):
             for event in events:
                 if text != "step" and text not in names_of(event.name):
                     raise UnknownName("name", text, ("step", *names_of(event.name)), f" at {event.name}")
-            names[text] = None
-    if "has" in [text for kind, text in tokens if kind == "name"]:
-        names["step"] = None  # a guarded name is looked up there
+            if i not in guarded:
+                names[text] = None
     return tuple(names)
+
+
+def _ends_operand(tokens: Tokens, i: int) -> bool:
+    """Whether what stands here can have a part."""
+    if i < 0:
+        return False
+    token = tokens[i]
+    return (
+        token.kind in ("string", "number")
+        or token.text in (")", "]", "}")
+        or (token.kind == "name" and token.text != "in")
+    )
 
 
 def _fields(events: list[Event[Any]]) -> set[str]:
     return {name for event in events for name in names_of(event.name)}
-
-
-def _binds(tokens: Tokens, i: int, name: str) -> bool:
-    """Whether the macro at i gives a name to each item: `.exists(name, ...)`."""
-    words = [text for _, text in tokens[i : i + 4]]
-    return len(words) == 4 and words[0] in _MACROS - {"has"} and words[1:] == ["(", name, ","]
 
 
 _PARTS: dict[str, tuple[str, ...]] = {"target": TARGET_FIELDS, "agent": Agent.__struct_fields__}
@@ -187,24 +267,30 @@ _PARTS: dict[str, tuple[str, ...]] = {"target": TARGET_FIELDS, "agent": Agent.__
 
 def _check_part(tokens: Tokens, i: int, events: list[Event[Any]]) -> None:
     """`target.comand`, `step.tol`: where the parts are known, a misspelt one is found."""
-    if i < 2 or tokens[i - 2][0] != "name":
-        return
-    whole, part = tokens[i - 2][1], tokens[i][1]
-    if i >= 3 and tokens[i - 3][1] == "." and not (i >= 4 and tokens[i - 4][1] == "step"):
-        return  # a part of a part of something free-form
-    if whole == "step":
+    path = [tokens[i].text]
+    while i >= 2 and tokens[i - 1].text == "." and tokens[i - 2].kind == "name":
+        i -= 2
+        path.insert(0, tokens[i].text)
+    if (i and tokens[i - 1].text == ".") or path[0] in tokens[i].bound:
+        return  # a part of something free-form
+    if path[0] == "step" and len(path) == 2:
         valid = sorted(_fields(events))
-    elif whole in _PARTS:
-        valid = list(_PARTS[whole])
     else:
-        return
-    if part not in valid:
-        raise UnknownName("field", f"{whole}.{part}", [f"{whole}.{name}" for name in valid])
+        path = path[1:] if path[0] == "step" else path
+        if len(path) != 2 or path[0] not in _PARTS:
+            return
+        valid = list(_PARTS[path[0]])
+    if path[1] not in valid:
+        raise UnknownName("field", ".".join(path), [f"{path[0]}.{name}" for name in valid])
 
 
-def _regexes(tokens: Tokens) -> Iterator[str]:
-    """The literal regular expressions: what stands in `.matches("...")`."""
-    for i in range(len(tokens) - 3):
-        words = [text for _, text in tokens[i : i + 4]]
-        if words[0] == "matches" and words[1] == "(" and tokens[i + 2][0] == "string" and words[3] == ")":
-            yield words[2]
+def _regexes(tokens: Tokens) -> Iterator[int]:
+    """Where the literal regular expressions stand: `.matches("...")`."""
+    for i, token in enumerate(tokens):
+        if token.kind == "name" and token.text == "matches" and i and tokens[i - 1].text == ".":
+            j = i + 1
+            while j < len(tokens) and tokens[j].text == "(":
+                j += 1
+            closing = [other.text for other in tokens[j + 1 : j + j - i]]
+            if j > i + 1 and j < len(tokens) and tokens[j].kind == "string" and closing == [")"] * (j - i - 1):
+                yield j

@@ -7,6 +7,7 @@ failure. A redirect is never followed and a proxy never used: a step goes where 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Collection, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -31,6 +32,7 @@ CONNECTIONS = 64
 """Connections that one hook may have open at once."""
 IDLE = 15.0
 """Seconds that an idle connection is kept."""
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
 
 
@@ -44,6 +46,14 @@ class HttpFailed(FairleadError):
     def __init__(self, problem: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(problem)
         self.details = details
+
+
+def check_header(name: str, value: str) -> None:
+    """Raise `BadUrl` for a header that would not be one header."""
+    if any(c in name + value for c in "\r\n\0"):
+        raise BadUrl(f"header {name!r} holds a line break")
+    if not _HEADER_NAME.fullmatch(name):
+        raise BadUrl(f"{name!r} is no name of a header")
 
 
 class Url:
@@ -67,8 +77,7 @@ class Url:
         self._scheme, self._host = _checked(url)
         self._headers = _HEADERS | dict(headers or {})
         for name, value in self._headers.items():
-            if any(c in name + value for c in "\r\n\0"):
-                raise BadUrl(f"header {name!r} holds a line break")
+            check_header(name, value)
         self._secret = secret
         self._raw = raw
         self._public_only = layer == "project" and self._host not in {host.lower() for host in allow_hosts}

@@ -7,6 +7,7 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,13 +40,15 @@ class Process:
         self._env = env
         self._child: subprocess.Popen[bytes] | None = None
         self._killed = False
+        self._starting = threading.Lock()  # so that `kill` never comes between the fork and our knowing of it
 
     def run(self, stdin: bytes) -> Finished:
         """Start the program, feed it, and read it until it ends."""
-        self._child = child = subprocess.Popen(  # noqa: S603 (argv, no shell, from a trusted source)
-            self._argv, cwd=self._cwd, env=self._env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+        with self._starting:
+            self._child = child = subprocess.Popen(  # noqa: S603 (argv, no shell, from a trusted source)
+                self._argv, cwd=self._cwd, env=self._env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
         if self._killed:
             self.kill()
         try:
@@ -64,9 +67,10 @@ class Process:
     def kill(self) -> None:
         """End the program and everything it started."""
         self._killed = True
-        if self._child is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._child.pid, signal.SIGKILL)
+        with self._starting:
+            if self._child is not None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._child.pid, signal.SIGKILL)
 
 
 def _converse(child: subprocess.Popen[bytes], stdin: bytes) -> tuple[bytes, bytes]:

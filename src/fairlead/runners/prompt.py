@@ -92,6 +92,8 @@ class Prompt:
         tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
         details: dict[str, Any] = {"model": response.model_name, **tokens}
         if self._output == "context":
+            if response.tool_calls:
+                raise PromptFailed("the model called a tool instead of answering", details)
             text = (response.text or "").strip()
             return Ran({"additional_context": [text]} if text else None, details)
         return Ran(self._read(response, step, details), details)
@@ -104,8 +106,7 @@ class Prompt:
 
     def _shown(self, step: Step) -> str:
         if self._template is not None:
-            text = self._template.fill(step)
-            return text if self._raw else redact_text(text)
+            return self._template.fill(step) if self._raw else redact_text(self._template.fill(step, redact))
         if self._raw:
             return encode_step(step).decode()
         return msgspec.json.encode(redact(msgspec.json.decode(encode_step(step)))).decode()
@@ -126,7 +127,10 @@ class Prompt:
     def _read(self, response: ModelResponse, step: Step, details: dict[str, Any]) -> Any:
         calls = response.tool_calls
         if calls and calls[0].tool_name != "verdict":
-            raise PromptFailed(f"the model called {calls[0].tool_name!r} instead of giving a verdict", details)
+            tool = redact_text(calls[0].tool_name)
+            raise PromptFailed(f"the model called {tool!r} instead of giving a verdict", details)
+        if len(calls) > 1:
+            raise PromptFailed(f"the model gave {len(calls)} verdicts instead of one", details)
         said: Any = calls[0].args if calls else _unfenced(response.text or "")
         if not calls and not said:
             raise PromptFailed("the model said nothing", details)
@@ -136,6 +140,7 @@ class Prompt:
             keep_within(verdict, event, self._may)
         except MalformedVerdict as problem:
             problem.details = details  # type: ignore[attr-defined]
+            problem.args = (redact_text(str(problem)),)
             raise
         return verdict
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from time import monotonic
 from typing import Any, get_args, get_origin
 
 from ..errors import FairleadError, MalformedVerdict, UnknownName
@@ -23,6 +24,9 @@ _CONTROLS = OUTCOMES[:7]
 EDITS = ("match", "replace", "prepend", "append")
 """How `change` edits the text of a field."""
 
+PATIENCE = 2.0
+"""Seconds that one edit may take."""
+
 _UNDEFINED = re.compile(r"Undefined variable or function: '(\w+)'")
 
 
@@ -36,13 +40,16 @@ class Rule:
     Texts are templates. `change={"response": {"match": "sk-\\\\w+", "replace": "[key]"}}` edits a field.
     """
 
-    def __init__(self, expression: str, *, on: str | Iterable[str], **outcomes: Any) -> None:
+    def __init__(self, expression: str, *, on: str | Iterable[str], trusted: bool = True, **outcomes: Any) -> None:
         events = list(iter_events(on))
+        if not events:
+            raise BadRule("on= names no event")
         self._outcomes = _read_outcomes(outcomes, events)
         self._expression = Expression(expression, events)
         for event in events:
             self._check_outcomes(event)
-            self._check_on_sample(event)
+            if trusted:  # else it is only looked at
+                self._check_on_sample(event)
 
     def __repr__(self) -> str:
         return f"<rule {self._expression.text}>"
@@ -50,12 +57,16 @@ class Rule:
     def __call__(self, step: Step) -> Verdict | None:
         held = self._evaluate(step)
         if held is not True and held is not False:
-            raise RuleFailed(f"a rule is true or false, and this one gave {held!r}")
+            raise RuleFailed(f"a rule is true or false, and this one gave a value of type {type(held).__name__}")
         return self._verdict(step) if held else None
 
     def _evaluate(self, step: Step) -> Any:
         try:
             return self._expression.on(step)
+        except IndexError as error:
+            problem = str(error)
+            if self._expression.has_regexes and problem == "index out of bounds: 0":
+                problem += ", or matches() of what is not a text"
         except KeyError as error:
             problem = f"{error} is not set; guard it with has()"
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -70,7 +81,8 @@ class Rule:
         reason, context, warnings, changes = None, [], [], {}
         for word, what in self._outcomes.items():
             if word == "change":
-                changes = {field: edit.apply(field, step) for field, edit in what.items()}
+                edited = {field: edit.apply(field, step) for field, edit in what.items()}
+                changes = {field: value for field, value in edited.items() if value is not None}
             elif word == "inject":
                 context.append(what.fill(step))
             elif word == "warn":
@@ -153,22 +165,34 @@ class Edit:
     def apply(self, field: str, step: Step) -> Any:
         texts = {word: template.fill(step) for word, template in self._texts.items()}
         value = getattr(step.target, field) if field in ("command", "url") else getattr(step, field)  # type: ignore[attr-defined]
+        if value is None and self._match is not None:
+            return None  # in what is not set, nothing is found
         if value is None:
             value = ""
         if "replace" in texts:
-            value = self._replaced(value, texts["replace"], field)
+            try:
+                value = self._replaced(value, texts["replace"], monotonic() + PATIENCE)
+            except UnicodeError as error:
+                raise RuleFailed(f"{field}: {error}") from None
         return _around(texts.get("prepend", ""), value, texts.get("append", ""), field)
 
-    def _replaced(self, value: Any, text: str, field: str) -> Any:
+    def _replaced(self, value: Any, text: str, until: float) -> Any:
         if self._match is None:
             return text
         if isinstance(value, str):
-            return self._match.sub(lambda _: text, value)
+            return self._match.sub(lambda _: _in_time(text, until), value)
         if isinstance(value, list):
-            return [self._replaced(item, text, field) for item in value]
-        if isinstance(value, dict) and isinstance(value.get("text"), str):
-            return {**value, "text": self._match.sub(lambda _: text, value["text"])}
+            return [self._replaced(item, text, until) for item in value]
+        if isinstance(value, dict):
+            return {key: item if key == "type" else self._replaced(item, text, until) for key, item in value.items()}
         return value
+
+
+def _in_time(text: str, until: float) -> str:
+    """Each search takes linear time, but there may be as many as there are characters."""
+    if monotonic() > until:
+        raise RuleFailed(f"replacing took more than {PATIENCE:g} s")
+    return text
 
 
 def _around(before: str, value: Any, after: str, field: str) -> Any:
@@ -177,8 +201,9 @@ def _around(before: str, value: Any, after: str, field: str) -> Any:
     if isinstance(value, str):
         return before + value + after
     if isinstance(value, list):
-        block = (lambda text: {"type": "text", "text": text}) if field == "output" else (lambda text: text)
-        return [*([block(before)] if before else []), *value, *([block(after)] if after else [])]
+        plain = field in ("input", "prepend_input")  # which may hold texts beside blocks
+        added = [text if plain else {"type": "text", "text": text} for text in (before, after)]
+        return [*(added[:1] if before else ()), *value, *(added[1:] if after else ())]
     raise RuleFailed(f"{field} is {type(value).__name__}, not text that something could be added to")
 
 

@@ -16,6 +16,15 @@ import msgspec
 from ..errors import FairleadError
 from ..lifecycle import Step
 
+_STEERING = ("LD_", "DYLD_", "PYTHON", "PERL5", "RUBY", "GIT_")
+_STEERING_TOO = ("BASH_ENV", "ENV", "NODE_OPTIONS", "NODE_PATH", "PATH", "IFS", "ZDOTDIR", "LUA_PATH", "LUA_CPATH")
+
+
+def steers(variable: str) -> bool:
+    """Whether a variable can change what a program loads."""
+    return variable.startswith(_STEERING) or variable in _STEERING_TOO
+
+
 PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
 """Variables that every hook gets. Others are named by the hook's `env`."""
 
@@ -57,13 +66,20 @@ def surroundings(
     passed = {name: value for name in (*PASSED, *env) if (value := source.get(name)) is not None}
     passed |= {name: value for name, value in source.items() if name.startswith("LC_")}
     passed.setdefault("PYTHONSAFEPATH", "1")
-    places = [place for place in passed.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(place)]
-    passed["PATH"] = os.pathsep.join(p for p in places if workspace is None or not inside(p, workspace))
+    passed["PATH"] = outside_path(passed.get("PATH", os.defpath), workspace)
     return Surroundings(str(Path(cwd or Path.home()).absolute()), passed)
+
+
+def outside_path(path: str, workspace: str | Path | None) -> str:
+    """A PATH without what is relative or lies in the workspace."""
+    places = [place for place in path.split(os.pathsep) if os.path.isabs(place)]
+    return os.pathsep.join(place for place in places if workspace is None or not inside(place, workspace))
 
 
 def resolve_program(program: str, around: Surroundings, workspace: str | Path | None = None) -> str:
     """The absolute path of a program. It is never found inside the workspace."""
+    if "\0" in program:
+        raise MissingProgram(f"{program!r} is no name of a program")
     if os.sep in program:
         found = str((Path(around.cwd) / program).absolute())
     else:

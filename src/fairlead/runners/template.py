@@ -6,8 +6,9 @@ pass, so that what is filled in is never read again. Whatever else stands in bra
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -29,33 +30,44 @@ class Template:
     def __init__(self, text: str, on: str | Iterable[str] = ()) -> None:
         self.text = text
         self._parts = _PLACE.split(text)  # text, path, text, path, ..., text
+        events = list(iter_events(on))
         for path in self._parts[1::2]:
-            for event in iter_events(on):
-                name, valid = path.partition(".")[0], names_of(event.name)
-                if name not in valid:
-                    raise UnknownName("field", name, valid, f" of {event.name} in {text!r}")
+            name = path.partition(".")[0]
+            for event in events:
+                if name not in names_of(event.name):
+                    raise UnknownName("field", name, names_of(event.name), f" of {event.name} in {text!r}")
+            anywhere = {known for event in EVENTS for known in names_of(event)}
+            if name not in anywhere:
+                raise UnknownName("field", name, anywhere, f" of any event in {text!r}")
 
-    def fill(self, step: Step) -> str:
-        """The message about this step. What the step does not say is left empty."""
+    def fill(self, step: Step, censor: Callable[[Any], Any] | None = None) -> str:
+        """The message about this step, as `censor` leaves it. What the step does not say is left empty."""
         parts = list(self._parts)
-        parts[1::2] = [_text(step, path.split(".")) for path in parts[1::2]]
+        parts[1::2] = [_text(step, path.split("."), censor) for path in parts[1::2]]
         return "".join(parts)
 
 
-def _text(step: Step, path: list[str]) -> str:
+def _text(step: Step, path: list[str], censor: Callable[[Any], Any] | None) -> str:
     name, *rest = path
     value: Any = getattr(step, name, None) if name in names_of(step.event) else None
     try:
         value = msgspec.to_builtins(value)
     except (TypeError, RecursionError):  # `state` may hold anything
         return ""
+    if censor is not None:
+        value = censor({name: value})[name]
     for part in rest:
         if isinstance(value, dict):
             value = value.get(part)
-        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+        elif isinstance(value, list) and part.isdigit() and len(part) < 10 and int(part) < len(value):
             value = value[int(part)]
         else:
             return ""
     if value is None or isinstance(value, str):
         return value or ""
-    return msgspec.json.encode(value).decode()
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half of a pair, which only ASCII can show
+        return json.dumps(value)
+    except (TypeError, RecursionError):
+        return ""

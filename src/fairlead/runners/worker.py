@@ -27,6 +27,7 @@ from ..lifecycle import Step
 from ..threads import threads
 from ..verdict import clean
 from ..wire import encode_step
+from .command import scripts_of
 from .process import OUTPUT_LIMIT
 from .surroundings import MissingProgram, Surroundings, resolve_program, surroundings
 
@@ -63,7 +64,9 @@ class Worker:
             raise MissingProgram(f"a worker is a list of words, the program first, not {argv!r}")
         self.around = around or surroundings()
         self.argv = [resolve_program(argv[0], self.around, workspace), *argv[1:]]
+        scripts_of(self.argv, self.around.cwd)
         self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
+        self._retired = False
 
     def __repr__(self) -> str:
         return f"<worker {shlex.join(self.argv)}>"
@@ -75,10 +78,16 @@ class Worker:
             for known in [known for known in self._lines if known.is_closed()]:
                 self._lines.pop(known).kill()
             line = self._lines[loop] = _Line(self)
-        return await line.ask(step)
+        try:
+            return await line.ask(step)
+        finally:
+            if self._retired and not line.busy:  # somebody was still on the way here when it was closed
+                self._lines.pop(loop, None)
+                line.stop()
 
     async def aclose(self, timeout: float = 2.0) -> None:
         """Close its stdin, wait for it to end, and kill it if it does not."""
+        self._retired = True
         lines, self._lines = self._lines, {}
         for loop, line in lines.items():
             if loop is asyncio.get_running_loop():
@@ -145,6 +154,15 @@ class _Line:
         if self._process is not None:
             await self._process.close(timeout)
 
+    @property
+    def busy(self) -> bool:
+        return self._process is not None and self._process.busy
+
+    def stop(self) -> None:
+        """End the process now. Nobody waits for it."""
+        if self._process is not None:
+            self._process.fail(WorkerFailed("the worker was stopped"))
+
     def kill(self) -> None:
         """End the process from anywhere: its loop does not run any more."""
         if self._process is not None:
@@ -200,6 +218,10 @@ class _Child:
             if self._waiting.pop(number, None) is not None:
                 self._given_up.add(number)
             raise
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._waiting) and not self.dead
 
     # --- writing ----------------------------------------------------------------------------
 

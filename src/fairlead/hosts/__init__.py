@@ -1,0 +1,1 @@
+"""Hosts: where steps come from and decisions are carried out."""

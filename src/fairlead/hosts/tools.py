@@ -1,0 +1,120 @@
+"""Four tools for the demo and the tests: shell, read, write, list, in a folder that paths cannot leave."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import FairleadError
+from ..tools import Kind, Safety
+
+OUTPUT_LIMIT = 64 << 10
+
+
+class ToolError(FairleadError):
+    """What a tool tells the model instead of a result."""
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """Something a model may call. `run` is given the arguments."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    run: Callable[[dict[str, Any]], Awaitable[Any]]
+    kind: Kind | None = None
+    safety: Safety | None = None
+
+
+def text_tool(
+    name: str, description: str, run: Callable[..., Awaitable[Any]], *required: str, kind: Kind, safety: Safety
+) -> Tool:
+    """A tool whose arguments are texts."""
+    parameters = {
+        "type": "object",
+        "properties": {argument: {"type": "string"} for argument in required},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+    async def checked(args: dict[str, Any]) -> Any:
+        wrong = [key for key in required if not isinstance(args.get(key), str)] + [k for k in args if k not in required]
+        if wrong:
+            raise ToolError(f"{name} takes {', '.join(required)}, each a text; see {', '.join(wrong)}")
+        return await run(**args)
+
+    return Tool(name, description, parameters, checked, kind, safety)
+
+
+class Workspace:
+    """A folder, and the tools that work in it."""
+
+    def __init__(self, root: str | Path, *, timeout: float = 60.0) -> None:
+        self.root = Path(root).resolve()
+        self._timeout = timeout
+
+    @property
+    def tools(self) -> list[Tool]:
+        return [
+            text_tool("shell", "Run a command with /bin/sh.", self.shell, "command", kind="shell", safety="mutating"),
+            text_tool("read", "Read a file.", self.read, "path", kind="read", safety="read_only"),
+            text_tool("write", "Write a file.", self.write, "path", "content", kind="write", safety="mutating"),
+            text_tool("list", "List a folder.", self.list, "path", kind="read", safety="read_only"),
+        ]
+
+    def path(self, given: str) -> Path:
+        """A path in the workspace, links and all."""
+        path = (self.root / given).resolve()
+        if not path.is_relative_to(self.root):
+            raise ToolError(f"{given} is outside the workspace")
+        return path
+
+    async def shell(self, command: str) -> str:
+        """Run a command; it is gone with everything it started when this is cancelled or takes too long."""
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh", "-c", command, cwd=self.root, start_new_session=True,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(self._timeout):
+                output, _ = await process.communicate()
+        except TimeoutError:
+            raise ToolError(f"the command did not end within {self._timeout:g} s") from None
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        text = output.decode(errors="replace")
+        text = text if len(text) <= OUTPUT_LIMIT else text[:OUTPUT_LIMIT] + "\n[cut]"
+        if process.returncode:
+            raise ToolError(f"exit {process.returncode}\n{text}".rstrip())
+        return text
+
+    async def read(self, path: str) -> str:
+        try:
+            return self.path(path).read_text(errors="replace")[:OUTPUT_LIMIT]
+        except OSError as error:
+            raise ToolError(f"{path}: {error.strerror}") from None
+
+    async def write(self, path: str, content: str) -> str:
+        file = self.path(path)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+        except OSError as error:
+            raise ToolError(f"{path}: {error.strerror}") from None
+        return f"wrote {len(content)} characters to {path}"
+
+    async def list(self, path: str) -> str:
+        try:
+            return "\n".join(sorted(f"{p.name}/" if p.is_dir() else p.name for p in self.path(path).iterdir()))
+        except OSError as error:
+            raise ToolError(f"{path}: {error.strerror}") from None

@@ -1,0 +1,113 @@
+"""A run of the loop, told to a person: who said what, what hooks did about it, and what it came to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from time import monotonic
+from typing import Any
+
+from ..cli.show import escape, paint, short
+from ..decision import Decision
+from ..frozen import thaw
+from .loop import Moment
+from .model import as_text
+
+_COLOURS = {"deny": "red", "abort": "red", "stop": "yellow", "extend": "yellow", "ask": "yellow", "allow": "green"}
+
+
+class Trace:
+    """Prints moments as they come, and sums them up."""
+
+    def __init__(self) -> None:
+        self.events: Counter[str] = Counter()
+        self.controls: Counter[str] = Counter()
+        self.hooks: Counter[str] = Counter()
+        self.hook_time = 0.0
+        self.failures = 0
+        self._started = monotonic()
+
+    def show(self, moment: Moment) -> None:
+        if moment.decision is None:
+            return  # the text is shown when it is whole
+        self._count(moment.decision)
+        for line in lines_of(moment.decision):
+            print(line, flush=True)
+
+    def _count(self, decision: Decision[Any]) -> None:
+        self.events[decision.event] += 1
+        self.controls[decision.control] += 1
+        self.failures += len(decision.failures)
+        for run in decision.runs:
+            self.hooks[run.hook] += 1
+            self.hook_time += run.duration
+
+    def summary(self) -> str:
+        """What it all came to."""
+        took = monotonic() - self._started
+        decided = ", ".join(f"{n} {control}" for control, n in self.controls.most_common())
+        runs = ", ".join(f"{escape(name)} {n}" for name, n in self.hooks.most_common())
+        share = self.hook_time / took if took else 0.0
+        return "\n".join([
+            f"{paint('events', 'bold')}     {sum(self.events.values())} of {len(self.events)} kinds",
+            f"{paint('hooks run', 'bold')}  {sum(self.hooks.values())}: {runs or 'none'}",
+            f"{paint('decisions', 'bold')}  {decided}; {self.failures} hook failures",
+            f"{paint('time', 'bold')}       {took:.1f} s, of which hooks {self.hook_time:.2f} s ({share:.0%})",
+        ])  # fmt: skip
+
+
+def lines_of(decision: Decision[Any]) -> Iterator[str]:
+    """One step: what it was, if that is worth a line, and what hooks made of it."""
+    if head := _head(decision):
+        yield head
+    for line in _effects(decision):
+        yield f"{'':10}{paint(decision.event, 'dim')}  {line}"
+
+
+def _head(decision: Decision[Any]) -> str | None:
+    step = decision.step
+    match decision.event:
+        case "before_input":
+            return _line("user", as_text(thaw(step.input)))
+        case "after_model" if step.error:
+            return _line("error", step.error)
+        case "after_model" if as_text(thaw(step.output)).strip():
+            return _line("model", as_text(thaw(step.output)))
+        case "tool_requested":
+            return _line("tool", f"{step.tool} {_target(step)}")
+        case "after_tool":
+            return _line("error" if step.is_error else "result", step.error or as_text(thaw(step.output)), "dim")
+        case "notification":
+            return _line("note", step.message)
+        case "subagent_start":
+            return _line("agent", f"{step.agent_name}: {step.initial_message}")
+        case "before_output" if decision.control != "deny":
+            return _line("answer", as_text(thaw(step.content)))
+        case "error":
+            return _line("error", f"{step.error} ({step.where})")
+    return None
+
+
+def _line(who: str, text: str, *colours: str) -> str:
+    return f"{paint(f'{who:>7}', 'bold')}   {paint(short(text, 110), *colours) if colours else short(text, 110)}"
+
+
+def _target(step: Any) -> str:
+    target = step.target
+    return target.command or target.url or " ".join(target.paths) or short(thaw(step.args), 80)
+
+
+def _effects(decision: Decision[Any]) -> Iterator[str]:
+    if decision.control != "proceed":
+        colour = _COLOURS.get(decision.control, "blue")
+        cause = f" ({decision.cause})" if decision.cause not in (None, "policy") else ""
+        reason = f": {short(decision.reason, 90)}" if decision.reason else ""
+        yield f"{paint(decision.control.upper(), 'bold', colour)} by {escape(decision.hook or '?')}{cause}{reason}"
+    for name in decision.changed:
+        if name not in ("kind", "target", "safety", "state"):
+            new = thaw(getattr(decision.step, name))
+            yield f"{paint('changed', 'blue')} {name} to {short(new, 80)}"
+    for text in decision.context:
+        yield f"{paint('context', 'blue')} from {escape(text.hook)}: {short(str(text).strip().splitlines()[-1], 80)}"
+    for warning in decision.warnings:
+        yield paint(f"warning {short(warning, 100)}", "yellow")

@@ -1,0 +1,337 @@
+"""`fairlead trust`: a person looks at a project's hooks, and says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fairlead.config.trust import Trust
+
+RULE = '[[hook]]\nname = "judge"\non = "before_tool"\nrule = "true"\ndeny = "no"\n'
+SHELL = '[[hook]]\nname = "judge"\non = "before_tool"\nshell = "exit 2"\n'
+SCRIPT = (
+    '[[hook]]\nname = "judge"\non = "before_tool"\ncommand = ["./judge.sh", "rules.txt"]\nmay = ["inject", "extend"]\n'
+)
+
+
+def pinned(machine) -> bool:
+    return Trust().pin_of(machine.project) is not None
+
+
+# --- a person at a terminal -----------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("unwatched")
+@pytest.mark.parametrize("answer", ["y", "Yes"])
+def test_yes_trusts_them(machine, terminal, run, answer):
+    machine.hooks(RULE)
+    ended = terminal("trust", answer=f"{answer}\n")
+    assert (ended.code, pinned(machine)) == (0, True)
+    assert run("check").code == 0
+
+
+@pytest.mark.usefixtures("unwatched")
+@pytest.mark.parametrize("answer", ["n", "", "maybe"])
+def test_anything_else_does_not(machine, terminal, answer):
+    machine.hooks(RULE)
+    ended = terminal("trust", answer=f"{answer}\n")
+    assert (ended.code, pinned(machine)) == (1, False)
+    assert "Not trusted." in ended.out
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_ctrl_c_does_not(machine, terminal):
+    machine.hooks(RULE)
+    ended = terminal("trust", answer="\x03")
+    assert (ended.code, pinned(machine)) == (130, False)
+    assert "Traceback" not in ended.out
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_they_are_shown_before_anything_is_asked(machine, terminal):
+    machine.hooks(RULE)
+    shown, asked, _ = terminal("trust", answer="n\n").out.partition("Let these hooks run?")
+    assert asked
+    assert "judge" in shown
+    assert "rule: true" in shown
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_code_that_cannot_be_pinned_is_refused_with_the_reason(machine, terminal):
+    machine.hooks(SHELL)
+    ended = terminal("trust")
+    assert (ended.code, pinned(machine)) == (1, False)
+    assert "a shell line can run anything" in ended.out
+    assert "--unpinned" in ended.out
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_code_that_cannot_be_pinned_can_be_trusted_all_the_same(machine, terminal, run):
+    machine.hooks(SHELL)
+    assert terminal("trust", "--unpinned", answer="y\n").code == 0
+    assert run("test", "before_tool").code == 2
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_hooks_that_are_trusted_are_not_asked_about(machine, terminal, trust):
+    machine.hooks(RULE)
+    trust()
+    ended = terminal("trust")
+    assert ended.code == 0
+    assert "already trusted" in ended.out
+
+
+def test_without_a_terminal_nothing_is_trusted(machine, run, digest):
+    machine.hooks(RULE)
+    ended = run("trust")
+    assert (ended.code, pinned(machine)) == (1, False)
+    assert "needs a terminal" in ended.err
+    assert f"--expect {digest()}" in ended.err
+
+
+def test_an_answer_through_a_pipe_trusts_nothing(machine, spawn):
+    machine.hooks(RULE)
+    ended = spawn("trust", input=b"y\n")
+    assert (ended.code, pinned(machine)) == (1, False)
+
+
+# --- a digest that is known -------------------------------------------------------------------------
+
+
+def test_the_expected_digest_needs_no_terminal(machine, run, digest):
+    machine.hooks(RULE)
+    assert run("trust", "--expect", digest()).code == 0
+    assert run("test", "before_tool").code == 2
+
+
+@pytest.mark.parametrize("given", ["sha256:" + "0" * 64, "", "sha256:", "nonsense"])
+def test_another_digest_is_refused(machine, run, given):
+    machine.hooks(RULE)
+    ended = run("trust", "--expect", given)
+    assert (ended.code, pinned(machine)) == (1, False)
+
+
+def test_the_digest_from_before_a_change_is_refused(machine, run, digest):
+    machine.hooks(RULE)
+    before = digest()
+    machine.hooks(RULE.replace("true", "false"))
+    ended = run("trust", "--expect", before)
+    assert (ended.code, pinned(machine)) == (1, False)
+    assert f"expected {before}, but the digest is {digest()}" in ended.err
+
+
+def test_the_expected_digest_does_not_cover_what_no_digest_can(machine, run, digest):
+    machine.hooks(SHELL)
+    ended = run("trust", "--expect", digest())
+    assert (ended.code, pinned(machine)) == (1, False)
+    assert "--unpinned" in ended.err
+    assert run("trust", "--expect", digest(), "--unpinned").code == 0
+    assert pinned(machine)
+
+
+# --- looking ------------------------------------------------------------------------------------------
+
+
+def test_show_says_what_would_run_and_what_it_may_do(machine, run, digest):
+    machine.file("judge.sh", "#!/bin/sh\n", 0o755)
+    machine.file("rules.txt", "rules")
+    machine.hooks(SCRIPT)
+    out = run("trust", "--show").out
+    for part in (
+        str(machine.project_file), digest(), "judge", "command: ./judge.sh rules.txt", "rules.txt  sha256:",
+        str(machine.project / "judge.sh"), "may also inject, extend",
+    ):  # fmt: skip
+        assert part in out
+
+
+def test_show_trusts_nothing_and_ends_with_1_until_somebody_has(machine, run, trust):
+    machine.hooks(RULE)
+    assert (run("trust", "--show").code, pinned(machine)) == (1, False)
+    trust()
+    assert run("trust", "--show").code == 0
+
+
+def test_json_says_the_same(machine, run):
+    machine.file("judge.sh", "#!/bin/sh\n", 0o755)
+    machine.file("rules.txt", "rules")
+    machine.hooks(SCRIPT)
+    ended = run("trust", "--json")
+    (hook,) = ended.json["hooks"]
+    assert (ended.code, ended.json["trusted"], ended.json["root"]) == (1, False, str(machine.project))
+    assert (hook["name"], hook["runs"], hook["may"]) == ("judge", "./judge.sh rules.txt", ["inject", "extend"])
+    assert hook["files"].keys() == {"judge.sh", "rules.txt"}
+    assert not pinned(machine)
+
+
+def test_json_of_trusted_hooks_ends_with_0(machine, run, trust):
+    machine.hooks(RULE)
+    trust()
+    ended = run("trust", "--json")
+    assert (ended.code, ended.json["trusted"]) == (0, True)
+
+
+def test_a_project_is_found_from_a_folder_in_it(machine, run, monkeypatch):
+    machine.hooks(RULE)
+    (machine.project / "src/deep").mkdir(parents=True)
+    monkeypatch.chdir(machine.project / "src/deep")
+    assert run("trust", "--json").json["root"] == str(machine.project)
+
+
+def test_a_project_can_be_named(machine, run, tmp_path, monkeypatch):
+    machine.hooks(RULE)
+    monkeypatch.chdir(tmp_path)
+    assert run("trust", "--json", "-C", "project").json["root"] == str(machine.project)
+
+
+def test_where_there_is_no_project_there_is_nothing_to_trust(machine, run):
+    ended = run("trust")
+    assert ended.code == 1
+    assert f"there is no fairlead.toml in {machine.project} or above it" in ended.err
+
+
+def test_a_file_with_a_mistake_is_not_trusted(machine, run):
+    machine.hooks(RULE.replace("before_tool", "before_tol"))
+    ended = run("trust", "--show")
+    assert ended.code == 1
+    assert "did you mean 'before_tool'?" in ended.err
+
+
+def test_a_link_out_of_the_project_is_refused_with_where_it_leads(machine, run, tmp_path):
+    (tmp_path / "outside.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "outside.sh").chmod(0o755)
+    (machine.project / "judge.sh").symlink_to(tmp_path / "outside.sh")
+    machine.file("rules.txt", "rules")
+    machine.hooks(SCRIPT)
+    ended = run("trust", "--show")
+    assert ended.code == 1
+    assert f"leads out of the project, to {tmp_path / 'outside.sh'}" in ended.err
+
+
+# --- forgetting -----------------------------------------------------------------------------------------
+
+
+def test_forget_takes_trust_back(machine, run, trust):
+    machine.hooks(RULE)
+    trust()
+    assert run("trust", "--forget").code == 0
+    assert run("check").code == 1
+
+
+def test_forgetting_what_nobody_trusted_is_no_mistake(machine, run):
+    machine.hooks(RULE)
+    ended = run("trust", "--forget")
+    assert (ended.code, "It was not trusted." in ended.err) == (0, True)
+
+
+# --- agents ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", ["CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "FAIRLEAD_AGENT"])
+def test_an_agent_cannot_trust_even_a_digest_it_knows(machine, run, digest, monkeypatch, mark):
+    machine.hooks(RULE)
+    monkeypatch.setenv(mark, "1")
+    ended = run("trust", "--expect", digest())
+    assert (ended.code, pinned(machine)) == (1, False)
+    assert f"an agent cannot trust hooks ({mark} is set)" in ended.err
+
+
+def test_an_agent_may_look(machine, run, monkeypatch):
+    machine.hooks(RULE)
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert "judge" in run("trust", "--show").out
+    assert "an agent cannot" not in run("trust", "--json").err
+
+
+@pytest.fixture
+def claude(tmp_path):
+    """A program of this name that runs another and waits for it, as an agent does."""
+    path = tmp_path / "claude"
+    path.write_text('#!/bin/sh\n"$@"\nexit $?\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_process_that_an_agent_started_cannot_trust(machine, digest, claude):
+    machine.hooks(RULE)
+    words = [claude, sys.executable, "-m", "fairlead.cli", "trust", "--expect", digest()]
+    ended = subprocess.run(words, capture_output=True, text=True)
+    assert (ended.returncode, pinned(machine)) == (1, False)
+    assert "an agent cannot trust hooks (this runs under claude)" in ended.stderr
+
+
+def test_a_terminal_that_an_agent_opened_is_no_person(machine, terminal, claude):
+    machine.hooks(RULE)
+    argv = ["/bin/sh", "-c", f"{claude} {sys.executable} -m fairlead.cli trust; exit $?"]
+    ended = terminal(answer="y\n", argv=argv)
+    assert (ended.code, pinned(machine)) == (1, False)
+    assert "an agent cannot trust hooks (this runs under claude)" in ended.out
+
+
+# --- where trust is kept ------------------------------------------------------------------------------------
+
+
+def test_a_state_folder_in_the_project_is_refused(machine, run, digest, monkeypatch):
+    machine.hooks(RULE)
+    monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(machine.project / ".fairlead"))
+    ended = run("trust", "--expect", digest())
+    assert (ended.code, "lies in the project" in ended.err) == (1, True)
+    assert not (machine.project / ".fairlead").exists()
+
+
+def test_a_corrupt_trust_file_is_an_error_that_says_what_to_do(machine, run, digest):
+    machine.hooks(RULE)
+    machine.state.mkdir()
+    (machine.state / "trust.json").write_text("{")
+    ended = run("trust", "--expect", digest())
+    assert ended.code == 1
+    assert "remove it and trust your projects anew" in ended.err
+
+
+def test_the_trust_file_is_the_user_s_alone(machine, trust):
+    machine.hooks(RULE)
+    trust()
+    assert (machine.state / "trust.json").stat().st_mode & 0o777 == 0o600
+    assert machine.state.stat().st_mode & 0o777 == 0o700
+    assert json.loads((machine.state / "trust.json").read_text()).keys() == {str(machine.project)}
+    assert os.listdir(machine.project) == ["fairlead.toml"]
+
+
+# --- every command says what does not run ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [("check",), ("hooks",), ("test", "before_tool"), ("test", "session_start")])
+def test_every_command_says_on_stderr_what_does_not_run(machine, run, words):
+    machine.hooks(RULE)
+    err = run(*words).err
+    assert f"1 hook of {machine.project_file} (judge) do not run: nobody has trusted them yet" in err
+
+
+@pytest.mark.parametrize("words", [("check",), ("hooks",), ("test", "before_tool")])
+def test_what_does_not_run_leaves_json_alone(machine, run, words):
+    machine.hooks(RULE)
+    ended = run(*words, "--json")
+    assert ended.json is not None
+    assert "do not run" in ended.err
+
+
+def test_check_ends_with_1_while_hooks_do_not_run(machine, run, trust):
+    machine.hooks(RULE)
+    assert (run("check").code, run("check", "--json").json["untrusted"] != []) == (1, True)
+    trust()
+    assert (run("check").code, run("check", "--json").json["untrusted"]) == (0, [])
+
+
+def test_a_session_starts_with_a_warning(machine, run):
+    machine.hooks(RULE)
+    (warning,) = run("test", "session_start", "--json").json["decision"]["warnings"]
+    assert "(judge) do not run" in warning
+
+
+def test_what_does_not_run_is_never_run(machine, run):
+    machine.hooks('[[hook]]\nname = "judge"\non = "before_tool"\nshell = "touch ran; exit 2"\n')
+    assert run("test", "before_tool").code == 0
+    assert not (machine.project / "ran").exists()
