@@ -24,6 +24,7 @@ from fairlead.lifecycle import BeforeTool
 from fairlead.runners.command import Command
 from fairlead.runners.http import Url
 from fairlead.runners.rule import Rule
+from fairlead.runners.surroundings import surroundings
 from fairlead.runners.worker import Worker
 from fairlead.wire import encode_step
 
@@ -60,8 +61,10 @@ def hooked(runner: Any) -> tuple[Hooks, Callable[[Any], Awaitable[Any]]]:
 
 def spawning(argv: list[str]) -> Callable[[Any], Any]:
     """Starting a program by hand, with nothing around it."""
-    envelope = encode_step(STEP)
-    return lambda _: subprocess.run(argv, input=envelope, capture_output=True, check=True)
+    envelope, around = encode_step(STEP), surroundings()  # node, for one, starts faster without some variables
+    return lambda _: subprocess.run(
+        argv, input=envelope, capture_output=True, check=True, cwd=around.cwd, env=around.env
+    )
 
 
 async def process_rows(folder: Path, rounds: int) -> dict[str, Timing]:

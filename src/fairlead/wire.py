@@ -53,7 +53,7 @@ def decode_step(data: bytes | str) -> Step:
         event = event_named(envelope.pop("event", None))
         if envelope.keys() <= event.types.keys():
             with suppress(msgspec.ValidationError):  # which is put in better words below
-                return msgspec.convert(envelope, event.step)  # type: ignore[no-any-return]
+                return msgspec.json.decode(data, type=event.step)  # type: ignore[no-any-return]
         return event.step(**{name: _convert(event, name, value) for name, value in envelope.items()})  # type: ignore[no-any-return]
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
         raise FairleadError(f"not an envelope: {error}") from None

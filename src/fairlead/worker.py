@@ -21,6 +21,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -32,6 +34,8 @@ from .verdict import fold
 from .wire import decode_step
 
 _CHUNK = 1 << 16
+MOMENT = 200e-6
+"""Seconds that the next step is looked for before we sleep."""
 
 
 class _Question(msgspec.Struct):
@@ -66,7 +70,7 @@ class Worker:
     def _serve_in_turn(self, source: int, out: int) -> None:
         """Without async hooks there is nothing to wait for, so that a loop would only cost time."""
         pending = b""
-        while data := os.read(source, _CHUNK):
+        while data := _read(source):
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 question = _question(line)
@@ -110,6 +114,17 @@ class Worker:
         except Exception as error:
             answer = _sorry(question.id, error)
         _write(out, answer)
+
+
+def _read(source: int) -> bytes:
+    """What comes next. It is looked for a moment before we go to sleep: to be woken takes longer than most steps."""
+    until = perf_counter() + MOMENT
+    os.set_blocking(source, False)
+    while perf_counter() < until:
+        with suppress(BlockingIOError):
+            return os.read(source, _CHUNK)
+    os.set_blocking(source, True)
+    return os.read(source, _CHUNK)
 
 
 def _own_stdout() -> int:

@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any
 
 import msgspec
@@ -33,6 +33,11 @@ from .surroundings import MissingProgram, Surroundings, resolve_program, surroun
 
 PAUSES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds to wait before a worker that keeps dying is started again."""
+
+MOMENT = 100e-6
+"""Seconds that an answer is waited for on the spot."""
+PATIENCE, AGAIN = 4, 64
+"""Times in a row that this may be in vain, and after how many steps it is tried again."""
 
 _CHUNK = 1 << 16
 
@@ -203,6 +208,7 @@ class _Child:
         self._unsent = bytearray()
         self._heard = bytearray()
         self._stderr = bytearray()
+        self._patience = PATIENCE
         self.dead = False
         self.died_at = 0.0
         loop.add_reader(self._out, self._on_stdout)
@@ -212,12 +218,26 @@ class _Child:
         answered: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[number] = answered
         self._send(b'{"id":%d,"step":%b}\n' % (number, encode_step(step)))
+        if len(self._waiting) == 1 and (self._patience or number % AGAIN == 0):
+            self._wait_a_moment(answered)
         try:
             return await answered
         except asyncio.CancelledError:
             if self._waiting.pop(number, None) is not None:
                 self._given_up.add(number)
             raise
+
+    def _wait_a_moment(self, answered: asyncio.Future[Any]) -> None:
+        """A quick worker is waited for on the spot: to sleep and be woken takes longer than most answers do.
+
+        One that was not quick is asked so only now and then.
+        """
+        self._patience = max(self._patience - 1, 0)
+        until = perf_counter() + MOMENT
+        while not answered.done() and not self.dead and perf_counter() < until:
+            self._on_stdout()
+        if answered.done():
+            self._patience = PATIENCE
 
     @property
     def busy(self) -> bool:
