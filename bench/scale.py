@@ -93,7 +93,7 @@ async def main() -> None:
         seconds, grown = await million(1_000_000, new_tools=new_tools)
         what = "ever-new tool names" if new_tools else "one tool"
         print(f"1,000,000 dispatches, {what}: {seconds:.2f} s, memory grew by {grown} KiB")
-    base, ours = importing("asyncio, msgspec", "asyncio, msgspec, fairlead")
+    base, ours = importing("asyncio, msgspec", "asyncio, msgspec, fairlead.registry")
     print(f"importing asyncio and msgspec: {base:.1f} ms; with fairlead: {ours:.1f} ms ({ours - base:+.1f} ms)")
 
 

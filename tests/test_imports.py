@@ -16,7 +16,7 @@ def run(code: str) -> str:
 def test_the_core_imports_nothing_but_the_standard_library_and_msgspec():
     loaded = json.loads(
         run(
-            "import sys, json, asyncio, msgspec; before = set(sys.modules); import fairlead;"
+            "import sys, json, asyncio, msgspec; before = set(sys.modules); from fairlead import *;"
             "print(json.dumps(sorted({m.split('.')[0] for m in set(sys.modules) - before})))"
         )
     )
@@ -24,7 +24,7 @@ def test_the_core_imports_nothing_but_the_standard_library_and_msgspec():
 
 
 def test_no_extra_is_imported():
-    loaded = run("import sys, fairlead; print(*sys.modules)").split()
+    loaded = run("import sys; from fairlead import *; print(*sys.modules)").split()
     assert not set(HEAVY) & set(loaded)
 
 

@@ -3,41 +3,44 @@
 One typed lifecycle, hooks in any form, carried out the way you chose, and proof of what ran.
 """
 
-from .approvals import Approval, ApprovalRequest, Approver, TerminalApprover
-from .decision import Context, Decision, Failure, HookRun, Monitored
-from .errors import (
-    FairleadError,
-    HookAborted,
-    MalformedVerdict,
-    ReadOnlyError,
-    RegistrationError,
-    Unenforceable,
-    UnknownName,
-)
-from .frozen import thaw
-from .hook import Hook
-from .lifecycle import EVENTS, Agent, Step, ToolStep
-from .registry import Hooks
-from .session import Session, Store, current_session
-from .tools import Target, Tools
-from .verdict import (
-    Verdict,
-    abort,
-    allow,
-    answer,
-    ask,
-    change,
-    deny,
-    extend,
-    inject,
-    read_verdict,
-    retry,
-    skip,
-    skip_rest,
-    stop,
-    warn,
-)
-from .wire import decode_step, encode_step
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .approvals import Approval, ApprovalRequest, Approver, TerminalApprover
+    from .decision import Context, Decision, Failure, HookRun, Monitored
+    from .errors import (
+        FairleadError,
+        HookAborted,
+        MalformedVerdict,
+        ReadOnlyError,
+        RegistrationError,
+        Unenforceable,
+        UnknownName,
+    )
+    from .frozen import thaw
+    from .hook import Hook
+    from .lifecycle import EVENTS, Agent, Step, ToolStep
+    from .registry import Hooks
+    from .session import Session, Store, current_session
+    from .tools import Target, Tools
+    from .verdict import (
+        Verdict,
+        abort,
+        allow,
+        answer,
+        ask,
+        change,
+        deny,
+        extend,
+        inject,
+        read_verdict,
+        retry,
+        skip,
+        skip_rest,
+        stop,
+        warn,
+    )
+    from .wire import decode_step, encode_step
 
 __version__ = "0.1.0"
 
@@ -88,3 +91,32 @@ __all__ = [
     "thaw",
     "warn",
 ]
+
+# Each name is imported when it is first asked for: a command line that starts quickly needs few of them.
+_HOMES = {
+    "approvals": "Approval ApprovalRequest Approver TerminalApprover",
+    "decision": "Context Decision Failure HookRun Monitored",
+    "errors": "FairleadError HookAborted MalformedVerdict ReadOnlyError RegistrationError Unenforceable UnknownName",
+    "frozen": "thaw",
+    "hook": "Hook",
+    "lifecycle": "EVENTS Agent Step ToolStep",
+    "registry": "Hooks",
+    "session": "Session Store current_session",
+    "tools": "Target Tools",
+    "verdict": "Verdict abort allow answer ask change deny extend inject read_verdict retry skip skip_rest stop warn",
+    "wire": "decode_step encode_step",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    for module, names in _HOMES.items():
+        if name in names.split():
+            value = globals()[name] = getattr(import_module(f".{module}", __name__), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,7 +17,6 @@ import msgspec
 from .errors import Quarantined, RegistrationError, UnknownName
 from .glob import compile_glob, is_exact
 from .lifecycle import EVENTS, OUTCOMES, Step, iter_events
-from .threads import threads
 from .tools import KINDS, SAFETIES, Kind, Safety
 
 Phase = Literal["transform", "gate", "observe"]
@@ -324,6 +323,8 @@ def _quarantine(value: Any, refuse: Callable[[str], RegistrationError]) -> Quara
 
 
 def _on_thread(fn: Callable[..., Any]) -> Callable[..., Any]:
+    from .threads import threads  # few hooks block, and what they need is slow to import
+
     async def call(*args: Any) -> Any:
         result = await threads.run(fn, *args)
         return await result if inspect.isawaitable(result) else result

@@ -11,7 +11,7 @@ from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import count
 from time import monotonic
-from typing import Any, Generic, Literal, Self, TypeVar, Unpack, get_args, overload
+from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
 from msgspec.structs import replace as replace_fields
 
@@ -26,16 +26,13 @@ from .run import Chain, Run, begin
 from .session import About, Session
 from .table import Table
 from .threads import portal
-from .tools import Tools
+from .tools import UNKNOWN_TOOL, Tools, UnknownTool
 from .verdict import Verdict, ask, deny
 
 S = TypeVar("S", bound=Step)
 Says = Verdict | Mapping[str, Any] | None
 R = TypeVar("R", bound=Says | Awaitable[Says])
 F = TypeVar("F", bound=Callable[..., Any])
-
-UnknownTool = Literal["proceed", "ask", "deny"]
-UNKNOWN_TOOL: tuple[UnknownTool, ...] = get_args(UnknownTool)
 
 
 class Decorate(Generic[S]):

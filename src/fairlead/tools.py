@@ -27,6 +27,11 @@ SAFETIES: tuple[str, ...] = get_args(Safety)
 _SAFETY_OF_KIND: dict[Kind, Safety] = {"read": "read_only", "search": "read_only", "fetch": "network"}
 
 
+UnknownTool = Literal["proceed", "ask", "deny"]
+"""What becomes of a call to a tool that no table knows. The later is the stricter."""
+UNKNOWN_TOOL: tuple[UnknownTool, ...] = get_args(UnknownTool)
+
+
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a tool call is aimed at. A shell tool always has a `command`, possibly empty."""
 

@@ -55,11 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    options = make_parser().parse_args(argv)
+
     from ..config.document import ConfigError
     from ..errors import FairleadError
     from .show import print_json
 
-    options = make_parser().parse_args(argv)
     try:
         return int(options.run(options))
     except FairleadError as error:
@@ -71,15 +72,12 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _prepare_streams() -> None:
     """Whatever the streams are, they are there and take any text; and whoever is told to end, ends tidily."""
-    import logging
-
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (it stays open)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    logging.getLogger("fairlead").addHandler(logging.NullHandler())  # what is logged is also said, and said safely
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 

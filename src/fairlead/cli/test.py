@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 from collections.abc import Iterator
@@ -57,6 +56,8 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    import asyncio
+
     config = sound_config(options)
     step = make_step(options)
     decision = asyncio.run(_dispatch(config, step))
@@ -68,7 +69,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _dispatch(config: Any, step: Step) -> Decision[Any]:
+    import logging
+
     from ..registry import Hooks
+
+    logging.getLogger("fairlead").addHandler(logging.NullHandler())  # what is logged has been said, and said safely
 
     async with Hooks(record=True) as hooks:
         config.apply(hooks)
@@ -82,7 +87,7 @@ def make_step(options: argparse.Namespace) -> Step:
     """The step that the options describe."""
     from ..errors import FairleadError, UnknownName
     from ..lifecycle import EVENTS, event_named
-    from ..testing import step
+    from ..samples import step
     from ..wire import decode_step
 
     if options.file is not None:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
 from ..errors import FairleadError, nearest
 from ..hook import POLICIES, Hook, Layer
-from ..registry import UNKNOWN_TOOL, Hooks, UnknownTool, unknown_tool_hooks
-from ..tools import Tools
+from ..tools import UNKNOWN_TOOL, Tools, UnknownTool
 from ..verdict import Verdict, warn
 from .document import ConfigError, Document, Keys, Mistake
 from .reading import Configured, Place, read_hooks
 from .trust import Survey, Trust, survey
+
+if TYPE_CHECKING:
+    from ..registry import Hooks
 
 SYSTEM_FILE = Path("/etc/fairlead/fairlead.toml")
 FILE_NAME = "fairlead.toml"
@@ -29,7 +30,6 @@ SOURCE = "fairlead.toml"
 _TOP = ("hook", "tool", "defaults", "disable")
 _DEFAULTS = ("timeout", "on_failure", "enforce", "unknown_tool", "allow_hosts")
 _TOOL = ("name", "kind", "safety", "command", "paths", "url", "server", "host")
-_log = logging.getLogger("fairlead")
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -303,6 +303,10 @@ class Config:
 
     def apply(self, hooks: Hooks) -> None:
         """Put these hooks in force, in place of those of an earlier configuration."""
+        import logging
+
+        from ..registry import unknown_tool_hooks
+
         configured, unknown = Tools(), Tools()
         for layer in self._trusted:
             into = unknown if layer.layer == "project" else configured
@@ -320,7 +324,7 @@ class Config:
             raise
         hooks.tools.configure(configured, unknown)
         for line in self.untrusted:
-            _log.warning("%s", line)
+            logging.getLogger("fairlead").warning("%s", line)
 
 
 def _complaint(layer: LayerFile) -> str:

@@ -18,7 +18,7 @@ import msgspec
 from ..errors import FairleadError, UnknownName, closest, nearest
 from ..hook import PHASES, Hook, Layer
 from ..lifecycle import CONTROLS, EVENTS, iter_events
-from ..runners.command import OUTPUTS, script_of
+from ..runners.interpreters import script_of
 from ..runners.surroundings import Surroundings, inside, outside_path, resolve_program, surroundings
 from ..verdict import LOOSENING, POWERS
 from .document import Document, Keys
@@ -321,6 +321,8 @@ class _Reader:
             raise ValueError(f"{script!r} lies in the agent's workspace, where the agent can change it")
 
     def _command_options(self, events: list[str]) -> dict[str, Any]:
+        from ..runners.command import OUTPUTS
+
         exits: dict[int, str] = {}
         for code, control in self._entry.get("exit", {}).items():
             with self._at("exit", code):

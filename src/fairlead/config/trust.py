@@ -15,13 +15,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import file_digest, sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import msgspec
 
 from ..errors import FairleadError
-from ..runners.command import script_of
+from ..runners.interpreters import script_of
 from ..runners.surroundings import inside, resolve_program, steers, surroundings
 
 FILE_LIMIT = 16 << 20
@@ -268,6 +267,8 @@ class Trust:
 
 def _write(path: Path, content: bytes, mode: int) -> None:
     """All of it or nothing."""
+    from tempfile import NamedTemporaryFile
+
     with NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
         file.write(content)
         os.fchmod(file.fileno(), mode)

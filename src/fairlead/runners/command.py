@@ -7,14 +7,11 @@ stderr as its reason; anything else is a failure. `exits` and `output` say other
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
-
-import msgspec
 
 from ..errors import FairleadError, MalformedVerdict, UnknownName
 from ..hook import Ran
@@ -22,32 +19,13 @@ from ..lifecycle import CONTROLS, EVENTS, Step
 from ..threads import threads
 from ..verdict import clean, read_verdict
 from ..wire import encode_step
+from .interpreters import scripts_of
 from .process import Finished, Process
 from .surroundings import MissingProgram, Surroundings, resolve_program, surroundings
 
 Output = Literal["verdict", "context", "ignore"]
 OUTPUTS: tuple[str, ...] = get_args(Output)
 EXITS: dict[int, str] = {0: "proceed", 2: "veto"}
-
-
-class _Interpreter(msgspec.Struct, frozen=True):
-    """How a program that runs scripts is called: single letters, as they may be joined after one dash."""
-
-    plain: str = ""  # options that only set something
-    takes: str = ""  # ... that take an argument
-    code: str = ""  # ... whose argument is the code
-
-
-_SHELL = _Interpreter("abefhkmnpuvxBCEHPT", "oO", "c")
-_NODE = _Interpreter("", "r", "ep")
-_INTERPRETERS = {
-    "python": _Interpreter("bBdEiIOPqsSuvx", "WX", "c"), "perl": _Interpreter("acnpsStTuUvwWX", "I", "eE"),
-    "ruby": _Interpreter("aclnpsSvw", "IrE", "e"), "php": _Interpreter("qn", "cd", "r"),
-    "lua": _Interpreter("vE", "l", "e"),
-    "Rscript": _Interpreter(), "node": _NODE, "bun": _NODE, "bash": _SHELL, "dash": _SHELL, "sh": _SHELL, "zsh": _SHELL,
-    "ksh": _SHELL,
-}  # fmt: skip
-_VERSION = re.compile(r"([A-Za-z]+)[\d.]*")
 
 
 class CommandFailed(FairleadError):
@@ -127,44 +105,6 @@ class Command:
     def _context(self, finished: Finished) -> list[str] | None:
         text = finished.stdout.decode(errors="replace").strip() if self.output == "context" else ""
         return [text] if text else None
-
-
-def script_of(argv: Sequence[str]) -> str | None:
-    """The script that an interpreter is to run; "" if its code is on the command line; None if that is not known."""
-    named = _VERSION.fullmatch(os.path.basename(argv[0]))
-    known = _INTERPRETERS.get(named[1]) if named else None
-    if known is None:
-        return None
-    words = iter(argv[1:])
-    for word in words:
-        if not word.startswith("-") or word == "-":
-            return word if word != "-" else None
-        if word in ("--require", "--import"):
-            next(words, None)
-            continue
-        if word.startswith(("--require=", "--import=")):
-            continue
-        for i, letter in enumerate(word[1:], 2):
-            if letter in known.code:
-                return ""
-            if letter in known.takes:
-                if i == len(word):
-                    next(words, None)
-                break
-            if letter not in known.plain:
-                return None
-    return None
-
-
-def scripts_of(argv: Sequence[str], cwd: str) -> list[str]:
-    """The files that must be there. A script that is missing looks like exit 2, which is a veto."""
-    script = script_of(argv)
-    if not script:
-        return []
-    path = os.path.join(cwd, script)
-    if not os.path.isfile(path):
-        raise MissingProgram(f"script {script!r} is not in {cwd}")
-    return [path]
 
 
 def _ending(code: int, stderr: str) -> str:

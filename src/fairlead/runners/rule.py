@@ -109,7 +109,7 @@ class Rule:
 
     def _check_on_sample(self, event: Event[Any]) -> None:
         """An expression that says nothing about what is free-form must work on any step."""
-        from ..testing import step as sample
+        from ..samples import step as sample
 
         try:
             held = self._evaluate(sample(event.name))

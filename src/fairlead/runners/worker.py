@@ -27,7 +27,7 @@ from ..lifecycle import Step
 from ..threads import threads
 from ..verdict import clean
 from ..wire import encode_step
-from .command import scripts_of
+from .interpreters import scripts_of
 from .process import OUTPUT_LIMIT
 from .surroundings import MissingProgram, Surroundings, resolve_program, surroundings
 

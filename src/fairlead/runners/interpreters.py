@@ -1,0 +1,69 @@
+"""Programs that run scripts: which script that is, as far as their command line tells."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from .surroundings import MissingProgram
+
+
+class _Interpreter(msgspec.Struct, frozen=True):
+    """How a program that runs scripts is called: single letters, as they may be joined after one dash."""
+
+    plain: str = ""  # options that only set something
+    takes: str = ""  # ... that take an argument
+    code: str = ""  # ... whose argument is the code
+
+
+_SHELL = _Interpreter("abefhkmnpuvxBCEHPT", "oO", "c")
+_NODE = _Interpreter("", "r", "ep")
+_INTERPRETERS = {
+    "python": _Interpreter("bBdEiIOPqsSuvx", "WX", "c"), "perl": _Interpreter("acnpsStTuUvwWX", "I", "eE"),
+    "ruby": _Interpreter("aclnpsSvw", "IrE", "e"), "php": _Interpreter("qn", "cd", "r"),
+    "lua": _Interpreter("vE", "l", "e"),
+    "Rscript": _Interpreter(), "node": _NODE, "bun": _NODE, "bash": _SHELL, "dash": _SHELL, "sh": _SHELL, "zsh": _SHELL,
+    "ksh": _SHELL,
+}  # fmt: skip
+_VERSION = re.compile(r"([A-Za-z]+)[\d.]*")
+
+
+def script_of(argv: Sequence[str]) -> str | None:
+    """The script that an interpreter is to run; "" if its code is on the command line; None if that is not known."""
+    named = _VERSION.fullmatch(os.path.basename(argv[0]))
+    known = _INTERPRETERS.get(named[1]) if named else None
+    if known is None:
+        return None
+    words = iter(argv[1:])
+    for word in words:
+        if not word.startswith("-") or word == "-":
+            return word if word != "-" else None
+        if word in ("--require", "--import"):
+            next(words, None)
+            continue
+        if word.startswith(("--require=", "--import=")):
+            continue
+        for i, letter in enumerate(word[1:], 2):
+            if letter in known.code:
+                return ""
+            if letter in known.takes:
+                if i == len(word):
+                    next(words, None)
+                break
+            if letter not in known.plain:
+                return None
+    return None
+
+
+def scripts_of(argv: Sequence[str], cwd: str) -> list[str]:
+    """The files that must be there. A script that is missing looks like exit 2, which is a veto."""
+    script = script_of(argv)
+    if not script:
+        return []
+    path = os.path.join(cwd, script)
+    if not os.path.isfile(path):
+        raise MissingProgram(f"script {script!r} is not in {cwd}")
+    return [path]
