@@ -7,8 +7,8 @@ PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test check bench docs format clean
 
-demo: $(VENV)/core
-	@$(BIN)/python examples/tour.py
+demo: $(VENV)/demo
+	@$(BIN)/fairlead demo
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto
@@ -37,6 +37,10 @@ clean:
 $(VENV)/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP) -e .
+	@touch $@
+
+$(VENV)/demo: $(VENV)/core
+	$(BIN)/python $(PIP) -e '.[demo]'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/core

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -30,7 +31,7 @@ async def test_the_examples_on_a_page_run(page: Path):
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path):
-    for target in LINK.findall(page.read_text()):
+    for target in LINK.findall(FENCED.sub("", page.read_text())):
         assert (page.parent / target).exists(), target
 
 
@@ -112,3 +113,16 @@ def test_every_command_is_in_the_docs():
             f"`{command.__name__.rpartition('.')[2]}`" in text
             or f"fairlead {command.__name__.rpartition('.')[2]}" in text
         )
+
+
+def test_the_drawing_of_a_run_is_the_one_the_table_gives():
+    from fairlead.reference import run_diagram
+
+    assert run_diagram() in (ROOT / "docs" / "loop.md").read_text()
+
+
+def test_every_event_is_in_the_drawing_of_a_run():
+    from fairlead.lifecycle import EVENTS
+    from fairlead.reference import RUN
+
+    assert set(RUN.split()) - {"{", "}"} == EVENTS.keys() - {"subagent_start", "subagent_stop", "notification", "error"}

@@ -42,6 +42,36 @@ def _events_page() -> Iterator[str]:
             yield f"- `{field}`: `{_type_name(event, field)}`{change}"
 
 
+RUN = """
+session_start {
+  before_request before_input after_input turn_start before_prompt {
+    before_compact after_compact before_model after_model
+    tool_requested { before_tool before_permission after_permission after_tool }
+    after_tool_batch
+  }
+  before_turn_end before_response turn_end before_output after_request
+}
+session_end
+"""
+"""The order of a run. What stands in braces may happen more than once."""
+
+
+def run_diagram() -> str:
+    """A run, as a drawing of the table: when each event fires, and what a hook may do there."""
+    lines, depth = [], 0
+    for word in RUN.split():
+        if word == "{":
+            depth += 1
+        elif word == "}":
+            depth -= 1
+        else:
+            event = EVENTS[word]
+            told = [control for control in _controls(event) if control not in ("abort", "skip_rest")]
+            told += [f"change {field}" for field in event.changes]
+            lines.append(f"{'|  ' * depth}{word}".ljust(30) + ", ".join(told)[:88])
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def _controls(event: Event[Any]) -> list[str]:
     return [control for control in CONTROLS if control in event.controls and control != "proceed"]
 
@@ -61,8 +91,9 @@ def _code(names: Iterable[str]) -> str:
 def write(folder: Path) -> list[Path]:
     """Write every derived page and schema below `folder` and say what was written."""
     (folder / "schemas").mkdir(parents=True, exist_ok=True)
-    written = [folder / "events.md"]
+    written = [folder / "events.md", folder / "run.txt"]
     written[0].write_text(events_page())
+    written[1].write_text(run_diagram() + "\n")
     for name, pair in schemas().items():
         for kind, schema in pair.items():
             path = folder / "schemas" / f"{name}.{kind}.json"

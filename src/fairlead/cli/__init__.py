@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from . import check, completion, demo, events, hooks, init, schema, test, trust
+from . import check, completion, demo, events, hooks, init, run, schema, test, trust
 from .show import escape
 
-COMMANDS = (init, check, hooks, events, schema, trust, test, demo, completion)
+COMMANDS = (init, check, hooks, events, schema, trust, test, run, demo, completion)
 
 
 class _Parser(argparse.ArgumentParser):

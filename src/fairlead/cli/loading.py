@@ -38,3 +38,10 @@ def sound_config(options: argparse.Namespace) -> Config:
     if config.mistakes:
         raise ConfigError(config.mistakes)
     return config
+
+
+def quiet_log() -> None:
+    """What is logged about the configuration has been said already, and said safely."""
+    import logging
+
+    logging.getLogger("fairlead").addHandler(logging.NullHandler())

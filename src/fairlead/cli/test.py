@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .loading import add_folder, add_json, sound_config
+from .loading import add_folder, add_json, quiet_log, sound_config
 from .show import columns, escape, paint, print_json, short
 
 if TYPE_CHECKING:
@@ -69,11 +69,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _dispatch(config: Any, step: Step) -> Decision[Any]:
-    import logging
-
     from ..registry import Hooks
 
-    logging.getLogger("fairlead").addHandler(logging.NullHandler())  # what is logged has been said, and said safely
+    quiet_log()
 
     async with Hooks(record=True) as hooks:
         config.apply(hooks)

@@ -69,9 +69,7 @@ def _head(decision: Decision[Any]) -> str | None:
     match decision.event:
         case "before_input":
             return _line("user", as_text(thaw(step.input)))
-        case "after_model" if step.error:
-            return _line("error", step.error)
-        case "after_model" if as_text(thaw(step.output)).strip():
+        case "after_model" if not step.error and as_text(thaw(step.output)).strip():
             return _line("model", as_text(thaw(step.output)))
         case "tool_requested":
             return _line("tool", f"{step.tool} {_target(step)}")

@@ -1,0 +1,69 @@
+"""`fairlead run`: one task for an agent, with the configured hooks, told as it happens."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .loading import add_folder, quiet_log, sound_config
+
+if TYPE_CHECKING:
+    from ..config.layers import Config
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "run",
+        help="give an agent one task, with the configured hooks",
+        description="Give one task to the built-in agent, which has a shell and can read and write files in the "
+        "folder, and watch what the configured hooks make of it.",
+        epilog="Ends with 0 if the agent came to an end by itself, with 2 if a hook stopped or refused it, "
+        "with 1 if it could not be run.",
+    )
+    parser.add_argument("task", help="what the agent is to do")
+    parser.add_argument("--model", required=True, metavar="PROVIDER:NAME", help="such as openai:gpt-5")
+    parser.add_argument(
+        "--policy", default="ask-writes", choices=("read-only", "ask-writes", "open", "deny-all"),
+        help="what tools may do that no hook has spoken about (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--max-requests", type=int, default=20, metavar="N", help="requests to the model (default: 20)")
+    add_folder(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    import asyncio
+    from importlib.util import find_spec
+
+    from ..errors import FairleadError
+
+    if find_spec("pydantic_ai") is None:
+        raise FairleadError("this needs the package pydantic-ai: pip install 'fairlead[prompt]', and your provider's")
+    return asyncio.run(_run(options, sound_config(options)))
+
+
+async def _run(options: argparse.Namespace, config: Config) -> int:
+    from ..approvals import TerminalApprover
+    from ..hosts.loop import Agent
+    from ..hosts.tools import Workspace
+    from ..hosts.trace import Trace
+    from ..registry import Hooks
+
+    root = Path(options.folder).resolve()
+    approver = TerminalApprover() if sys.stdin.isatty() else None
+    trace = Trace()
+    quiet_log()
+    async with Hooks(record=True, approver=approver) as hooks:
+        config.apply(hooks)
+        agent = Agent(
+            options.model, Workspace(root).tools, hooks, policy=options.policy, max_requests=options.max_requests,
+            system_prompt=f"You work in the folder {root}. Use the tools; say briefly what you did.", cwd=str(root),
+        )  # fmt: skip
+        async with agent:
+            async for moment in agent.stream(options.task):
+                trace.show(moment)
+    print()
+    print(trace.summary())
+    return 0 if agent.result.stop_reason in ("end_turn", "max_tokens", "max_turn_requests") else 2
