@@ -99,3 +99,27 @@ def test_the_user_s_file_is_kept_too(machine, run):
     machine.user("# mine")
     ended = run("init", "--user")
     assert (ended.code, machine.user_file.read_text()) == (1, "# mine")
+
+
+def test_a_project_that_was_trusted_is_not_started_anew(machine, run, trust):
+    machine.hooks('[[hook]]\nname = "strict"\non = "before_tool"\nrule = "true"\ndeny = "no"\n')
+    trust()
+    (machine.project / "fairlead.toml").unlink()
+    ended = run("init")
+    assert ended.code == 1
+    assert "trusted before" in ended.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git push --force", "git push -f", "git -C . push --force", "git  push  origin +main", "git push origin -f"],
+)
+def test_the_starter_refuses_force_pushes_however_they_are_written(machine, run, command):
+    assert run("init").code == 0
+    assert run("test", "before_tool", "--set", "tool=bash", "--set", f"args.command={command}").code == 2
+
+
+@pytest.mark.parametrize("command", ["git push", "git push origin main", "git pull -f", "echo --force"])
+def test_the_starter_refuses_nothing_else(machine, run, command):
+    assert run("init").code == 0
+    assert run("test", "before_tool", "--set", "tool=bash", "--set", f"args.command={command}").code == 0

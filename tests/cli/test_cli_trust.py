@@ -307,7 +307,7 @@ def test_the_trust_file_is_the_user_s_alone(machine, trust):
 def test_every_command_says_on_stderr_what_does_not_run(machine, run, words):
     machine.hooks(RULE)
     err = run(*words).err
-    assert f"1 hook of {machine.project_file} (judge) do not run: nobody has trusted them yet" in err
+    assert f"1 hook of {machine.project_file} (judge) does not run: nobody has trusted them yet" in err
 
 
 @pytest.mark.parametrize("words", [("check",), ("hooks",), ("test", "before_tool")])
@@ -315,7 +315,7 @@ def test_what_does_not_run_leaves_json_alone(machine, run, words):
     machine.hooks(RULE)
     ended = run(*words, "--json")
     assert ended.json is not None
-    assert "do not run" in ended.err
+    assert "not run" in ended.err
 
 
 def test_check_ends_with_1_while_hooks_do_not_run(machine, run, trust):
@@ -328,7 +328,7 @@ def test_check_ends_with_1_while_hooks_do_not_run(machine, run, trust):
 def test_a_session_starts_with_a_warning(machine, run):
     machine.hooks(RULE)
     (warning,) = run("test", "session_start", "--json").json["decision"]["warnings"]
-    assert "(judge) do not run" in warning
+    assert "(judge) does not run" in warning
 
 
 def test_what_does_not_run_is_never_run(machine, run):

@@ -383,7 +383,7 @@ def test_a_file_that_is_not_there_is_a_mistake(tmp_path: Path):
 
 def test_a_folder_is_a_mistake(tmp_path: Path):
     (mistake,) = Document(tmp_path).mistakes
-    assert (mistake.file, "cannot be read: Is a directory" in mistake.problem) == (str(tmp_path), True)
+    assert (mistake.file, "cannot be read: it is not a regular file" in mistake.problem) == (str(tmp_path), True)
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 5000 + "]" * 5000, "a = " + "{a = " * 5000 + "1" + "}" * 5000])

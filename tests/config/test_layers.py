@@ -192,8 +192,8 @@ def test_an_unlocked_hook_of_the_user_stays_whatever_the_project_says(machine):
         ('[defaults]\nallow_hosts = ["10.0.0.1"]', 2, "a project cannot allow itself hosts"),
         (denies("a", 'may = ["allow"]'), 6, "unknown power 'allow' of a project's hook"),
         (denies("a", 'may = ["skip_rest"]'), 6, "unknown power 'skip_rest' of a project's hook"),
-        (hook("a", 'url = "https://127.0.0.1/"'), 4, "which is not public"),
-        (hook("a", 'url = "https://169.254.169.254/"'), 4, "which is not public"),
+        (hook("a", 'url = "https://127.0.0.1/"'), 4, "is not public"),
+        (hook("a", 'url = "https://169.254.169.254/"'), 4, "is not public"),
     ],
 )
 def test_what_a_project_may_not_is_a_mistake(text: str, line: int, problem: str, machine):
@@ -246,7 +246,7 @@ async def test_a_project_does_nothing_before_it_is_trusted_and_says_so(machine):
     assert (await hooks.dispatch(step("before_tool"))).proceeds
     (warning,) = (await hooks.dispatch(step("session_start"))).warnings
     assert "1 hook of" in warning
-    assert "(p) do not run: nobody has trusted them yet" in warning
+    assert "(p) does not run: nobody has trusted them yet" in warning
 
 
 def test_a_host_that_the_user_allows_a_project_may_reach(machine):

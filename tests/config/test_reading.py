@@ -767,3 +767,19 @@ async def test_a_script_that_goes_away_later_is_a_failure_not_a_veto(machine):
     hooks = machine.hooks(user=hook('command = ["python3", "policy.py"]'))
     script.unlink()
     assert (await decide(hooks)).cause == "failure"
+
+
+def test_a_link_in_the_workspace_is_not_a_program_outside_of_it(machine):
+    (machine.workspace / "tool").symlink_to("/bin/true")
+    (mistake,) = machine.mistakes(
+        user=f'[[hook]]\nname = "a"\non = "before_tool"\ncommand = ["{machine.workspace}/tool"]\n'
+    )
+    assert "lies in the agent's workspace" in mistake.problem
+
+
+def test_an_empty_secret_is_a_mistake(machine, monkeypatch):
+    monkeypatch.setenv("EMPTY", "")
+    (mistake,) = machine.mistakes(
+        user='[[hook]]\nname = "a"\non = "before_tool"\nurl = "https://a.example"\nsecret = { env = "EMPTY" }\n'
+    )
+    assert "empty" in mistake.problem

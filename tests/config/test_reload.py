@@ -179,13 +179,34 @@ async def test_a_project_runs_once_it_is_trusted(reloader, hooks, machine):
     assert (before, names(hooks)) == (["fairlead.untrusted"], ["p"])
 
 
-async def test_a_project_that_changes_is_no_longer_trusted(reloader, hooks, machine):
+async def test_a_project_that_changes_keeps_the_hooks_that_were_trusted(reloader, hooks, machine):
     machine.write(project=denies("p"))
     machine.trust()
     made = reloader()
     machine.write(project=denies("q"))
-    await made.reload()
-    assert names(hooks) == ["fairlead.untrusted"]
+    (mistake,) = await made.reload()
+    assert "they have changed since they were trusted" in mistake.problem
+    assert names(hooks) == ["p"]
+
+
+async def test_a_trusted_project_whose_file_is_deleted_keeps_its_hooks(reloader, hooks, machine):
+    machine.write(project=denies("p"))
+    machine.trust()
+    made = reloader()
+    machine.write(project=None)
+    (mistake,) = await made.reload()
+    assert "was trusted and is gone" in mistake.problem
+    assert names(hooks) == ["p"]
+
+
+async def test_a_project_that_changes_and_is_trusted_again_is_in_force(reloader, hooks, machine):
+    machine.write(project=denies("p"))
+    machine.trust()
+    made = reloader()
+    machine.write(project=denies("q"))
+    machine.trust()
+    assert await made.reload() == []
+    assert names(hooks) == ["q"]
 
 
 # --- what is in flight, what stays ---------------------------------------------------------------------------
@@ -397,7 +418,8 @@ async def test_a_project_that_changes_is_read_again(hooks, machine):
     machine.trust()
     async with watching(hooks, machine.workspace) as watched:
         machine.write(project=denies("q"))
-        await watched.reads(lambda: names(hooks) == ["fairlead.untrusted"])
+        machine.trust()
+        await watched.reads(lambda: names(hooks) == ["q"])
 
 
 async def test_a_file_that_is_created_is_read(hooks, machine):

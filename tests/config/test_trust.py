@@ -1040,3 +1040,42 @@ def test_a_file_with_mistakes_is_not_said_to_have_no_hooks(project):
     assert all("0 hooks" not in line and "()" not in line for line in read(find(project.root)).untrusted)
     project.file("fairlead.toml", 'hok = 1\n[[hook]]\nname = "a"\non = "before_tool"\nrule = "true"\ndeny = "x"\n')
     assert all("do not run: ;" not in line for line in read(find(project.root)).untrusted)
+
+
+@pytest.mark.parametrize("trick", ["a file that says nothing", "a repository"])
+def test_a_trusted_project_holds_in_every_folder_below(project: Project, trick: str, monkeypatch: pytest.MonkeyPatch):
+    project.hook('rule = "true"', 'deny = "no"')
+    project.pin()
+    folder = project.root / "below"
+    (folder / ".git").mkdir(parents=True)
+    if trick == "a file that says nothing":
+        (folder / "fairlead.toml").write_text("")
+    assert [c.name for c in load(folder).hooks] == ["judge"]
+
+
+def test_a_trusted_file_that_is_gone_is_missed_in_every_folder_below(project: Project):
+    project.hook('rule = "true"', 'deny = "no"')
+    project.pin()
+    (project.root / "fairlead.toml").unlink()
+    (project.root / "below").mkdir()
+    assert "was trusted and is gone" in load(project.root / "below").untrusted[0]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ['"perl", "-Ilib", "judge.sh"', '"node", "-r", "./hook", "judge.sh"', '"node", "--require=./x", "judge.sh"'],
+)
+def test_options_that_load_something_are_not_covered(project: Project, words: str, tools: Path):
+    for name in ("node", "perl"):
+        program(tools / name, "#!/bin/sh\n")
+    project.program("judge.sh", SAYS_ARGUMENT)
+    project.hook(f"command = [{words}]")
+    with pytest.raises(Untrustworthy, match="--unpinned"):
+        project.pin()
+
+
+def test_an_environment_that_is_set_is_not_covered(project: Project):
+    project.program("judge.sh", SAYS_ARGUMENT)
+    project.hook('command = ["./judge.sh"]', 'env = { HOME = "./evil" }')
+    with pytest.raises(Untrustworthy, match="HOME can change what it loads"):
+        project.pin()

@@ -125,7 +125,6 @@ async def test_a_verdict_may_be_called_with_json_text() -> None:
     [
         ToolCallPart("verdict", {}),
         ToolCallPart("verdict", "{}"),
-        ToolCallPart("verdict", None),
         ToolCallPart("verdict", {"control": "proceed"}),
         ToolCallPart("verdict", {"control": None, "reason": None}),
         TextPart("{}"),

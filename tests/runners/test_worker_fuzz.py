@@ -20,6 +20,7 @@ ANSWERS = [
     {"id": 1, "verdict": None}, {"id": 1}, {"id": 1, "verdict": {}}, {"id": 1, "verdict": {"control": "deny"}},
     {"id": 1, "verdict": {"control": "alow"}}, {"id": 1, "verdict": []}, {"id": 1, "verdict": "allow"},
     {"id": 1, "error": "broken"}, {"id": "1", "verdict": None}, {"id": 2, "verdict": None}, {"id": None}, {},
+    {"id": 1, "control": "deny"}, {"id": 1, "verdct": {"control": "deny"}}, {"id": 1, "Error": "broken"},
     {"id": 1.5, "verdict": None}, {"id": True, "verdict": None}, {"verdict": None}, {"id": 10**30, "verdict": None},
 ]  # fmt: skip
 LINES = st.one_of(
@@ -42,7 +43,7 @@ def silently_agreed(written: bytes) -> bool:
                 return False
             number = answer.get("id") if isinstance(answer, dict) else None
             agreed = type(number) is int and number == 1 and answer.get("error") is None
-            return agreed and answer.get("verdict") in (None, {})
+            return agreed and "verdict" in answer and answer["verdict"] in (None, {})
     return False
 
 

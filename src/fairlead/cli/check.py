@@ -104,7 +104,7 @@ def _show(config: Config, chains: list[tuple[str, list[tuple[Configured, list[st
         print(f"\n{wrong} mistake{'s' * (wrong != 1)}.", file=sys.stderr)
     elif list(config.sources):
         found = len(config.hooks)
-        print(f"\n{found} hook{'s' * (found != 1)}, no mistakes.")
+        print(f"\n{found} hook{'s' * (found != 1)}, {'not all trusted' if config.untrusted else 'no mistakes'}.")
 
 
 def _match(configured: Configured) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ name = "no-force-push"
 on = "before_tool"
 match = { kind = "shell" }            # whatever the agent calls its shell
 phase = "gate"                        # judges the call as it will be made, after all changes
-rule = 'target.command.matches("git push .*(--force|-f\\\\b)")'   # CEL over the step
+rule = 'target.command.matches(r"\\bgit\\b.*\\bpush\\b.*(--force|\\s-f\\b|\\s\\+)")'   # CEL over the step
 deny = "Force-push is off here. Open a pull request instead."
 
 # A program can judge, too: it reads the step as JSON, exit 0 lets it pass, and exit 2 refuses
@@ -54,15 +55,22 @@ def run(options: argparse.Namespace) -> int:
     from ..errors import FairleadError
 
     path = user_file() if options.user else Path(FILE_NAME).absolute()
+    trust = Trust()
+    if not options.user and any(str(folder) in trust.roots for folder in (path.parent, *path.parents)):
+        raise FairleadError(
+            "this project has been trusted before; if its file is to go, `fairlead trust --forget` first"
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
+        if os.path.lexists(path):
             raise FairleadError(f"{path} is already there; edit it, or remove it first")
+        seen = survey(Document(path, STARTER.encode()).data, path.parent)
         if not options.user:
-            # It is our own text, and just that text, so there is nothing in it to look at first.
-            Trust().pin(survey(Document(path, STARTER.encode()).data, path.parent))
+            trust.check_folder(path.parent)
         with path.open("x", encoding="utf-8") as file:
             file.write(STARTER)
+        if not options.user:  # it is our own text, and just that text, so there is nothing in it to look at first
+            trust.pin(seen)
     except OSError as error:
         raise FairleadError(f"{path}: {error.strerror}") from None
     print(f"Wrote {escape(str(path))}: it refuses force-pushes.")

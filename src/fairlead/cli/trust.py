@@ -24,10 +24,11 @@ def add_to(commands: Any) -> None:
     )
     add_folder(parser)
     add_json(parser)
-    parser.add_argument("--show", action="store_true", help="only show them")
-    parser.add_argument("--expect", metavar="sha256:...", help="trust them without asking if this is their digest")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--show", action="store_true", help="only show them")
+    what.add_argument("--expect", metavar="sha256:...", help="trust them without asking if this is their digest")
+    what.add_argument("--forget", action="store_true", help="trust this project no longer")
     parser.add_argument("--unpinned", action="store_true", help="also trust code that no digest can cover")
-    parser.add_argument("--forget", action="store_true", help="trust this project no longer")
     parser.set_defaults(run=run)
 
 

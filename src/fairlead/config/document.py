@@ -118,6 +118,8 @@ def _printable(line: str) -> str:
 
 
 def _read(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise OSError("it is not a regular file")  # reading a pipe could take for ever
     with path.open("rb") as file:
         content = file.read(SIZE_LIMIT + 1)
     if len(content) > SIZE_LIMIT:

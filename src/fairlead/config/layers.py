@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
-from ..errors import FairleadError, nearest
+from ..errors import FairleadError, closest, nearest
 from ..hook import POLICIES, Hook, Layer
 from ..tools import UNKNOWN_TOOL, Tools, UnknownTool
 from ..verdict import Verdict, warn
@@ -54,37 +55,44 @@ def user_file() -> Path:
     return Path(base if base and os.path.isabs(base) else Path.home() / ".config") / "fairlead" / FILE_NAME
 
 
-def find(cwd: str | Path = ".") -> Sources:
-    """The files that apply in a folder. The project's is looked for from there up to the repository's root."""
+def find(cwd: str | Path = ".", trust: Trust | None = None) -> Sources:
+    """The files that apply in a folder.
+
+    The project is the nearest one around the folder that was trusted, whatever has been put below it since. If none
+    was, its file is looked for from the folder up to the repository's root.
+    """
     try:
         here = Path(cwd).resolve(strict=True)
         if not here.is_dir():
             raise NotADirectoryError(20, "it is not a folder")
     except (OSError, ValueError, RuntimeError) as error:
         raise FairleadError(f"{cwd}: {getattr(error, 'strerror', None) or error}") from None
-    project: Path | None = None
-    root = here
-    for folder in (here, *here.parents):
-        if (folder / FILE_NAME).is_file():
-            project, root = folder / FILE_NAME, folder
-            break
-        if (folder / ".git").exists():
-            root = folder
-            break
-    user = user_file()
+    trusted: set[str] = set()
+    with suppress(FairleadError):  # which whoever asks for a pin will hear of
+        trusted = (trust or Trust()).roots
+    root = next((folder for folder in (here, *here.parents) if str(folder) in trusted), None) or _root_of(here)
+    user, project = user_file(), root / FILE_NAME
     home = Path(os.path.expanduser("~")).resolve()
+    taken = (user.resolve(), SYSTEM_FILE.resolve())
     return Sources(
         SYSTEM_FILE if _may_be_there(SYSTEM_FILE) else None,
         user if _may_be_there(user) else None,
-        None if project in (user.resolve(), SYSTEM_FILE.resolve()) else project,
+        project if project.is_file() and project not in taken else None,
         None if home.is_relative_to(root) else root,  # who works on all of a home has nowhere else to put programs
     )
+
+
+def _root_of(here: Path) -> Path:
+    for folder in (here, *here.parents):
+        if (folder / FILE_NAME).is_file() or (folder / ".git").exists():
+            return folder
+    return here
 
 
 def _may_be_there(path: Path) -> bool:
     """Whether a file is there, or cannot be looked for: then reading it will say so."""
     try:
-        return path.exists()
+        return os.path.lexists(path) or path.exists()
     except OSError:
         return True
 
@@ -179,9 +187,9 @@ class LayerFile:
             if key not in checks:
                 self.document.wrong(("defaults", key), f"unknown key {key!r}{nearest(key, _DEFAULTS)}")
             elif not checks[key][0](value):
-                meant = (
-                    nearest(value, checks[key][1].removeprefix("one of ").split(", ")) if isinstance(value, str) else ""
-                )
+                choices: tuple[str, ...] = {"on_failure": POLICIES, "unknown_tool": UNKNOWN_TOOL}.get(key, ())
+                likely = closest(str(value), choices)
+                meant = f"; did you mean {likely!r}?" if likely else ""
                 self.document.wrong(("defaults", key), f"{key} must be {checks[key][1]}{meant}", value=True)
             elif key == "allow_hosts" and self.layer == "project":
                 self.document.wrong(("defaults", key), "a project cannot allow itself hosts; the user's file can")
@@ -241,7 +249,7 @@ class Config:
         self.sources = sources
         self.layers = layers
         self.conflicts: list[tuple[Layer, Mistake]] = []  # what is wrong with a layer because of those above it
-        self._gone = gone
+        self.gone = gone
         self.hooks: tuple[Configured, ...] = tuple(self._merged())
 
     @property
@@ -258,7 +266,7 @@ class Config:
     def untrusted(self) -> list[str]:
         """One line per file whose hooks do not run, though they should or could."""
         return [
-            *self._gone,
+            *self.gone,
             *(_complaint(layer) for layer in self.layers if not layer.trusted and not layer.document.mistakes),
         ]
 
@@ -273,7 +281,7 @@ class Config:
         disabled = self._disabled()
         names: set[str] = set()
         for layer in self._trusted:
-            for configured in layer.hooks:
+            for configured in layer.hooks if not layer.document.mistakes else ():
                 name = configured.entry["name"]
                 if id(configured.hook) in disabled:
                     continue
@@ -329,7 +337,8 @@ class Config:
 
 def _complaint(layer: LayerFile) -> str:
     names = [configured.hook.name for configured in layer.hooks]
-    what = f"{len(names)} hook{'s' * (len(names) != 1)} of {layer.document.path} ({', '.join(names)}) do not run"
+    some = f"{len(names)} hooks" if len(names) != 1 else "1 hook"
+    what = f"{some} of {layer.document.path} ({', '.join(names)}) {'do' if len(names) != 1 else 'does'} not run"
     what = what if names else f"{layer.document.path} is not in force"
     return f"{what}: {layer.untrusted_because}; look at it with `fairlead trust`"
 
@@ -365,7 +374,7 @@ def _gone(sources: Sources, trust: Trust) -> list[str]:
 
 def load(cwd: str | Path = ".", *, trust: Trust | None = None) -> Config:
     """The configuration of a folder. Raises `ConfigError` with every mistake there is."""
-    config = read(find(cwd), trust)
+    config = read(find(cwd, trust), trust)
     if config.mistakes:
         raise ConfigError(config.mistakes)
     return config

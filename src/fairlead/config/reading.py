@@ -19,7 +19,7 @@ from ..errors import FairleadError, UnknownName, closest, nearest
 from ..hook import PHASES, Hook, Layer
 from ..lifecycle import CONTROLS, EVENTS, iter_events
 from ..runners.interpreters import script_of
-from ..runners.surroundings import Surroundings, inside, outside_path, resolve_program, surroundings
+from ..runners.surroundings import Surroundings, outside_path, resolve_program, surroundings, touches
 from ..verdict import LOOSENING, POWERS
 from .document import Document, Keys
 from .restricted import PROJECT_MAY, Restricted
@@ -317,7 +317,7 @@ class _Reader:
     def _check_script(self, argv: list[str]) -> None:
         """A script in the agent's workspace is the agent's, whatever interprets it."""
         script = script_of(argv)
-        if script and self._outside is not None and inside(self._place.folder / script, self._outside):
+        if script and self._outside is not None and touches(self._place.folder / script, self._outside):
             raise ValueError(f"{script!r} lies in the agent's workspace, where the agent can change it")
 
     def _command_options(self, events: list[str]) -> dict[str, Any]:
@@ -366,7 +366,7 @@ class _Reader:
             file = (self._place.folder / module).absolute()
             if not os.path.isfile(file):
                 raise ValueError(f"{module!r} is not in {self._place.folder}")
-            if self._outside is not None and file.resolve().is_relative_to(Path(self._outside).resolve()):
+            if self._outside is not None and touches(file, self._outside):
                 raise ValueError(f"{module!r} lies in the agent's workspace, where the agent can change it")
             module = self._copy_of(module) or str(file)
         elif not all(part.isidentifier() for part in module.split(".")):
@@ -396,7 +396,9 @@ class _Reader:
         secret: str | None = None
         if "secret" in self._entry:
             with self._at("secret"):
-                secret = _value(self._entry["secret"])
+                secret = _value(self._entry["secret"]) or None
+                if secret is None:
+                    raise ValueError("the secret is empty")
         sound = headers if self._sound else {}
         return Url(
             url, headers=sound, secret=secret, raw=self._entry.get("raw", False),

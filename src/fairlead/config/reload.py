@@ -49,11 +49,15 @@ class Reloader:
     async def reload(self) -> list[Mistake]:
         """Read all layers again; those without mistakes take effect. The mistakes of the others are returned."""
         self._seen = self._look()
-        found = read(find(self._cwd), self._trust, self.config)
+        found = read(find(self._cwd, self._trust), self._trust, self.config)
         mistakes = found.mistakes
         found = self._without(found, {layer.layer for layer in found.layers if layer.document.mistakes})
         mistakes += [mistake for _, mistake in found.conflicts if mistake not in mistakes]
         found = self._without(found, {layer for layer, _ in found.conflicts})
+        if any(layer.layer == "project" and layer.trusted for layer in self.config.layers) and found.untrusted:
+            # Whoever changed the file was not asked to, so what was trusted stays in force.
+            mistakes += [Mistake(str(self._cwd / FILE_NAME), 1, 1, "", line) for line in found.untrusted]
+            found = self._without(found, {"project"})
         try:
             found.apply(self._hooks)
         except FairleadError as error:  # a name that a hook in code has
@@ -73,9 +77,12 @@ class Reloader:
         """A configuration in which bad layers are what they were."""
         if not bad:
             return config
-        old = {layer.layer: layer for layer in self.config.layers}
-        layers = [old.get(layer.layer) if layer.layer in bad else layer for layer in config.layers]
-        return Config(config.sources, [layer for layer in layers if layer is not None])
+        old = {layer.layer: layer for layer in self.config.layers if layer.layer in bad}
+        kept = {layer.layer: layer for layer in config.layers if layer.layer not in bad} | old
+        order: tuple[Layer, ...] = ("system", "user", "project")
+        return Config(
+            config.sources, [kept[layer] for layer in order if layer in kept], () if "project" in bad else config.gone
+        )
 
     # --- noticing ---------------------------------------------------------------------------
 

@@ -96,8 +96,10 @@ def _look(entry: dict[str, Any], root: Path, found: Survey) -> Seen:
     elif form == "python" and isinstance(runs, str):
         _look_at_python(runs.rpartition(":")[0], entry.get("interpreter"), seen, root, found)
     if isinstance(env, (list, dict)):
-        seen.env = [str(name) for name in env]
-        steering = [name for name in seen.env if steers(name)]
+        seen.env = (
+            [str(name) for name in env] if isinstance(env, list) else [f"{k}={_shown(v)}" for k, v in env.items()]
+        )
+        steering = [str(name) for name in env if isinstance(env, dict) or steers(str(name))]
         if steering:
             seen.uncovered = f"{', '.join(steering)} can change what it loads"
     return seen
@@ -203,7 +205,7 @@ class Trust:
     def pin_of(self, root: Path) -> Pin | None:
         pin = self._read().get(str(root.resolve()))
         if pin is not None:
-            self._check_folder(root)
+            self.check_folder(root)
         return pin
 
     def pin(self, survey: Survey, *, unpinned: bool = False) -> None:
@@ -214,12 +216,17 @@ class Trust:
         with self._changing(Path(survey.root)) as pins:
             pins[str(Path(survey.root).resolve())] = Pin(survey.digest, unpinned, time.time())
 
-    def _check_folder(self, root: Path) -> None:
-        """Pins that an agent or somebody else could write are worth nothing."""
+    def check_folder(self, root: Path) -> None:
+        """Raise if these pins are worth nothing. Those that an agent or somebody else could write are."""
         if inside(self.folder, root):
             raise Untrustworthy(f"{self.folder} lies in the project, where its agents can change it")
         if self.folder.is_dir() and self.folder.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise Untrustworthy(f"others may write to {self.folder}; chmod go-w it")
+
+    @property
+    def roots(self) -> set[str]:
+        """The projects that somebody has trusted."""
+        return set(self._read())
 
     def forget(self, root: Path) -> bool:
         """Trust a project no longer. False if nobody did."""
@@ -254,7 +261,7 @@ class Trust:
     @contextmanager
     def _changing(self, root: Path) -> Iterator[dict[str, Pin]]:
         try:
-            self._check_folder(root)
+            self.check_folder(root)
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with (self.folder / "trust.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)

@@ -78,6 +78,8 @@ class Url:
         self._headers = _HEADERS | dict(headers or {})
         for name, value in self._headers.items():
             check_header(name, value)
+        if secret == "":
+            raise BadUrl("an empty secret signs nothing")
         self._secret = secret
         self._raw = raw
         self._public_only = layer == "project" and self._host not in {host.lower() for host in allow_hosts}
@@ -181,12 +183,15 @@ class Url:
     def _check_address(self, address: str) -> None:
         """Refuse an address that this hook may not connect to. What was checked is what is connected to."""
         if self._scheme == "http" and not _is_loopback(address):
-            raise BadUrl(f"{self._host} is {address}, which is not this machine; use https")
+            raise BadUrl(f"{self._called(address)} is not this machine; use https")
         if self._public_only and not _is_public(address):
             raise BadUrl(
-                f"{self._host} is {address}, which is not public; a project's hook may not reach it "
+                f"{self._called(address)} is not public; a project's hook may not reach it "
                 f"unless the user's [defaults] allow_hosts names {self._host!r}"
             )
+
+    def _called(self, address: str) -> str:
+        return address if address == self._host else f"{self._host} is {address}, which"
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -15,16 +15,16 @@ class _Interpreter(msgspec.Struct, frozen=True):
     """How a program that runs scripts is called: single letters, as they may be joined after one dash."""
 
     plain: str = ""  # options that only set something
-    takes: str = ""  # ... that take an argument
+    takes: str = ""  # ... that take an argument, which loads nothing
     code: str = ""  # ... whose argument is the code
 
 
 _SHELL = _Interpreter("abefhkmnpuvxBCEHPT", "oO", "c")
-_NODE = _Interpreter("", "r", "ep")
+_NODE = _Interpreter("", "", "ep")
 _INTERPRETERS = {
-    "python": _Interpreter("bBdEiIOPqsSuvx", "WX", "c"), "perl": _Interpreter("acnpsStTuUvwWX", "I", "eE"),
-    "ruby": _Interpreter("aclnpsSvw", "IrE", "e"), "php": _Interpreter("qn", "cd", "r"),
-    "lua": _Interpreter("vE", "l", "e"),
+    "python": _Interpreter("bBdEiIOPqsSuvx", "W", "c"), "perl": _Interpreter("acnpsStTuUvwWX", "", "eE"),
+    "ruby": _Interpreter("aclnpsSvw", "", "e"), "php": _Interpreter("qn", "", "r"),
+    "lua": _Interpreter("vE", "", "e"),
     "Rscript": _Interpreter(), "node": _NODE, "bun": _NODE, "bash": _SHELL, "dash": _SHELL, "sh": _SHELL, "zsh": _SHELL,
     "ksh": _SHELL,
 }  # fmt: skip
@@ -41,11 +41,6 @@ def script_of(argv: Sequence[str]) -> str | None:
     for word in words:
         if not word.startswith("-") or word == "-":
             return word if word != "-" else None
-        if word in ("--require", "--import"):
-            next(words, None)
-            continue
-        if word.startswith(("--require=", "--import=")):
-            continue
         for i, letter in enumerate(word[1:], 2):
             if letter in known.code:
                 return ""

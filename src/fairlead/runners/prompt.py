@@ -132,11 +132,11 @@ class Prompt:
         if len(calls) > 1:
             raise PromptFailed(f"the model gave {len(calls)} verdicts instead of one", details)
         said: Any = calls[0].args if calls else _unfenced(response.text or "")
-        if not calls and not said:
+        if said is None or said == "":
             raise PromptFailed("the model said nothing", details)
         event = EVENTS[step.event]
         try:
-            verdict = read_verdict(said or {}, event)
+            verdict = read_verdict(said, event)
             keep_within(verdict, event, self._may)
         except MalformedVerdict as problem:
             problem.details = details  # type: ignore[attr-defined]

@@ -16,8 +16,8 @@ import msgspec
 from ..errors import FairleadError
 from ..lifecycle import Step
 
-_STEERING = ("LD_", "DYLD_", "PYTHON", "PERL5", "RUBY", "GIT_")
-_STEERING_TOO = ("BASH_ENV", "ENV", "NODE_OPTIONS", "NODE_PATH", "PATH", "IFS", "ZDOTDIR", "LUA_PATH", "LUA_CPATH")
+_STEERING = ("LD_", "DYLD_", "PYTHON", "PERL", "RUBY", "GIT_", "LUA_", "NODE_", "PHP", "R_", "BASH_")
+_STEERING_TOO = ("ENV", "HOME", "IFS", "PATH", "SHELLOPTS", "XDG_CONFIG_HOME", "ZDOTDIR")
 
 
 def steers(variable: str) -> bool:
@@ -73,7 +73,7 @@ def surroundings(
 def outside_path(path: str, workspace: str | Path | None) -> str:
     """A PATH without what is relative or lies in the workspace."""
     places = [place for place in path.split(os.pathsep) if os.path.isabs(place)]
-    return os.pathsep.join(place for place in places if workspace is None or not inside(place, workspace))
+    return os.pathsep.join(place for place in places if workspace is None or not touches(place, workspace))
 
 
 def resolve_program(program: str, around: Surroundings, workspace: str | Path | None = None) -> str:
@@ -86,11 +86,17 @@ def resolve_program(program: str, around: Surroundings, workspace: str | Path | 
         found = which(program, path=around.env["PATH"]) or ""
     if not found or not os.access(found, os.X_OK) or os.path.isdir(found):
         raise MissingProgram(f"program {program!r} is not there or cannot be run; name one that is, by its full path")
-    if workspace is not None and inside(found, workspace):
+    if workspace is not None and touches(found, workspace):
         raise MissingProgram(
             f"program {program!r} lies in the agent's workspace ({found}), where the agent can change it"
         )
     return found
+
+
+def touches(path: str | Path, folder: str | Path) -> bool:
+    """Whether a path lies in a folder, by its name or by where it leads: a link can be changed."""
+    named = os.path.normpath(os.path.abspath(path))
+    return inside(path, folder) or os.path.commonpath([named, os.path.abspath(folder)]) == os.path.abspath(folder)
 
 
 def inside(path: str | Path, folder: str | Path) -> bool:

@@ -46,9 +46,9 @@ class WorkerFailed(FairleadError):
     """A worker died, spoke out of turn, or said that it could not answer."""
 
 
-class _Answer(msgspec.Struct):
+class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     id: int
-    verdict: Any = None  # which the engine reads and checks
+    verdict: Any = msgspec.UNSET  # which the engine reads and checks
     error: str | None = None
 
 
@@ -299,7 +299,9 @@ class _Child:
             else:
                 self.fail(WorkerFailed(f"the worker answered step {answer.id}, which nobody asked about"))
         elif not future.done():
-            if answer.error is not None:
+            if answer.verdict is msgspec.UNSET and answer.error is None:
+                future.set_exception(WorkerFailed("the worker's answer has neither a verdict nor an error"))
+            elif answer.error is not None:
                 future.set_exception(WorkerFailed(f"the worker could not answer: {clean(answer.error)}"))
             else:
                 future.set_result(answer.verdict)
@@ -326,7 +328,8 @@ class _Child:
         self.dead, self.died_at = True, monotonic()
         for fd in (self._out, self._err):
             self._loop.remove_reader(fd)
-        self._loop.remove_writer(self._in)
+        if self._in >= 0:
+            self._loop.remove_writer(self._in)
         waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
             if not future.done():
@@ -351,6 +354,7 @@ class _Child:
         if not self.dead and self._process.stdin is not None:
             self._loop.remove_writer(self._in)
             self._process.stdin.close()
+            self._in = -1  # the number may soon be somebody else's
         while not self.dead and self._process.poll() is None and monotonic() < until:
             await asyncio.sleep(0.01)
         self.fail(WorkerFailed("the worker was stopped"))
