@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class FairleadError(Exception):
@@ -20,8 +21,18 @@ class RegistrationError(FairleadError, ValueError):
     """A hook that cannot be registered as it was described."""
 
 
+class RunnerFailed(FairleadError):
+    """Whoever was to judge a step could not be asked, or its answer means nothing. `details` are for the record."""
+
+    def __init__(self, problem: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(problem)
+        self.details = details
+
+
 class MalformedVerdict(FairleadError, ValueError):
-    """A verdict the event does not take. `field` names the part that is wrong."""
+    """A verdict the event does not take. `field` names the part that is wrong; `details` are for the record."""
+
+    details: dict[str, Any] | None = None
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"malformed verdict: {field}: {problem}")

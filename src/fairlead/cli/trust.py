@@ -89,8 +89,8 @@ def _agreed(seen: Survey, unpinned: bool) -> bool:
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise FairleadError(f"trust needs a terminal, so that somebody looks; or pass --expect {seen.digest}")
-    if seen.uncovered and not unpinned:
-        return True  # which `pin` refuses, saying why
+    if not unpinned:
+        seen.refuse_uncovered()
     print("Let these hooks run? [y/N] ", end="", flush=True)
     while not select.select([sys.stdin], [], [], 0.2)[0]:
         pass  # so that Ctrl-C is heard even if it comes just before the reading begins

@@ -58,6 +58,7 @@ class Document:
         self.path = str(path)
         self.data: dict[str, Any] = {}
         self.mistakes: list[Mistake] = []
+        self.digest = ""
         self._text = ""
         self._places: dict[Keys, tuple[int, int]] = {}
         try:

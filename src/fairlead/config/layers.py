@@ -125,8 +125,7 @@ class LayerFile:
     @property
     def state(self) -> tuple[Any, ...]:
         """What this was made from: while it stays the same, so does the layer."""
-        digest = getattr(self.document, "digest", None)
-        return (*self.inputs, digest, self.trusted, self.survey and self.survey.digest)
+        return (*self.inputs, self.document.digest, self.trusted, self.survey and self.survey.digest)
 
     def _check_owner(self, path: Path) -> None:
         if self.layer == "project":

@@ -417,7 +417,7 @@ class _Reader:
         for word, what in outcomes.items():
             with self._at(word):  # by itself first, so that a bad message is shown where it stands
                 self._may(word)
-                Rule("true", on=events, trusted=False, **{word: what})
+                Rule("true", on=events, tried=False, **{word: what})
         return Rule(
             expression,
             on=events,

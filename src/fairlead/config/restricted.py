@@ -34,7 +34,7 @@ class Restricted:
         try:
             keep_within(verdict, EVENTS[step.event], self.may, self._never)
         except MalformedVerdict as problem:
-            problem.details = details  # type: ignore[attr-defined]
+            problem.details = details
             raise
         return said
 

@@ -58,6 +58,11 @@ class Survey(msgspec.Struct):
     def uncovered(self) -> list[Seen]:
         return [seen for seen in self.hooks if seen.uncovered is not None]
 
+    def refuse_uncovered(self) -> None:
+        if self.uncovered:
+            names = "; ".join(f"{seen.name}: {seen.uncovered}" for seen in self.uncovered)
+            raise Untrustworthy(f"not everything can be pinned ({names}); --unpinned trusts it all the same")
+
 
 class Pin(msgspec.Struct):
     """That somebody trusted a project, as it then was."""
@@ -210,9 +215,8 @@ class Trust:
 
     def pin(self, survey: Survey, *, unpinned: bool = False) -> None:
         """Trust a project as it was seen."""
-        if survey.uncovered and not unpinned:
-            names = "; ".join(f"{seen.name}: {seen.uncovered}" for seen in survey.uncovered)
-            raise Untrustworthy(f"not everything can be pinned ({names}); --unpinned trusts it all the same")
+        if not unpinned:
+            survey.refuse_uncovered()
         with self._changing(Path(survey.root)) as pins:
             pins[str(Path(survey.root).resolve())] = Pin(survey.digest, unpinned, time.time())
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from ..errors import FairleadError, MalformedVerdict, UnknownName
+from ..errors import MalformedVerdict, RunnerFailed, UnknownName
 from ..hook import Ran
 from ..lifecycle import CONTROLS, EVENTS, Step
 from ..threads import threads
@@ -28,12 +28,8 @@ OUTPUTS: tuple[str, ...] = get_args(Output)
 EXITS: dict[int, str] = {0: "proceed", 2: "veto"}
 
 
-class CommandFailed(FairleadError):
-    """A command ended in a way that means nothing. `details` are for the record."""
-
-    def __init__(self, problem: str, details: dict[str, Any]) -> None:
-        super().__init__(problem)
-        self.details = details
+class CommandFailed(RunnerFailed):
+    """A command ended in a way that means nothing."""
 
 
 class Command:
@@ -99,7 +95,7 @@ class Command:
         try:
             return Ran(read_verdict(finished.stdout, EVENTS[step.event]), details)
         except MalformedVerdict as problem:
-            problem.details = details  # type: ignore[attr-defined]
+            problem.details = details
             raise
 
     def _context(self, finished: Finished) -> list[str] | None:

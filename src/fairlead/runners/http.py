@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..errors import FairleadError, MalformedVerdict
+from ..errors import FairleadError, MalformedVerdict, RunnerFailed
 from ..hook import Layer, Ran
 from ..lifecycle import EVENTS, Step
 from ..redaction import redact
@@ -40,12 +40,8 @@ class BadUrl(FairleadError, ValueError):
     """An address that a hook may not have."""
 
 
-class HttpFailed(FairleadError):
-    """The service could not be asked, or its answer means nothing. `details` are for the record."""
-
-    def __init__(self, problem: str, details: dict[str, Any] | None = None) -> None:
-        super().__init__(problem)
-        self.details = details
+class HttpFailed(RunnerFailed):
+    """The service could not be asked, or its answer means nothing."""
 
 
 def check_header(name: str, value: str) -> None:
@@ -112,7 +108,7 @@ class Url:
         try:
             return Ran(read_verdict(answer, EVENTS[step.event]), details)
         except MalformedVerdict as problem:
-            problem.details = details  # type: ignore[attr-defined]
+            problem.details = details
             raise
 
     def _redact(self, step: Step) -> bytes:
@@ -290,11 +286,11 @@ def _is_public(address: str) -> bool:
     ip = ip_address(address.partition("%")[0])
     inner: IPv4Address | IPv6Address | None = None
     if isinstance(ip, IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if inner is None and ip in _NAT64:
-            inner = IPv4Address(int(ip) & 0xFFFFFFFF)
         if ip.ipv4_mapped is not None:
             return _is_global(ip.ipv4_mapped)
+        inner = ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if inner is None and ip in _NAT64:
+            inner = IPv4Address(int(ip) & 0xFFFFFFFF)
     return _is_global(ip) and (inner is None or _is_global(inner))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
-from ..errors import FairleadError, MalformedVerdict, UnknownName
+from ..errors import MalformedVerdict, RunnerFailed, UnknownName
 from ..hook import Ran
 from ..lifecycle import EVENTS, Step
 from ..redaction import redact, redact_text
@@ -40,12 +40,8 @@ _VERDICT = (
 _CONTEXT = "Answer with a short text for the agent to read, or with nothing."
 
 
-class PromptFailed(FairleadError):
-    """The model could not be asked, or said nothing that could be used. `details` are for the record."""
-
-    def __init__(self, problem: str, details: dict[str, Any] | None = None) -> None:
-        super().__init__(problem)
-        self.details = details
+class PromptFailed(RunnerFailed):
+    """The model could not be asked, or said nothing that could be used."""
 
 
 class Prompt:
@@ -139,7 +135,7 @@ class Prompt:
             verdict = read_verdict(said, event)
             keep_within(verdict, event, self._may)
         except MalformedVerdict as problem:
-            problem.details = details  # type: ignore[attr-defined]
+            problem.details = details
             problem.args = (redact_text(str(problem)),)
             raise
         return verdict

@@ -40,7 +40,7 @@ class Rule:
     Texts are templates. `change={"response": {"match": "sk-\\\\w+", "replace": "[key]"}}` edits a field.
     """
 
-    def __init__(self, expression: str, *, on: str | Iterable[str], trusted: bool = True, **outcomes: Any) -> None:
+    def __init__(self, expression: str, *, on: str | Iterable[str], tried: bool = True, **outcomes: Any) -> None:
         events = list(iter_events(on))
         if not events:
             raise BadRule("on= names no event")
@@ -48,7 +48,7 @@ class Rule:
         self._expression = Expression(expression, events)
         for event in events:
             self._check_outcomes(event)
-            if trusted:  # else it is only looked at
+            if tried:  # on an ordinary step of each event; else it is only looked at
                 self._check_on_sample(event)
 
     def __repr__(self) -> str:
