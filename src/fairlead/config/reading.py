@@ -421,7 +421,7 @@ class _Reader:
         return Rule(
             expression,
             on=events,
-            trusted=self._place.trusted,
+            tried=self._place.trusted,
             **(outcomes if self._sound or not outcomes else {"warn": ""}),
         )
 
