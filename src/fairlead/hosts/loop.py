@@ -18,7 +18,7 @@ import msgspec
 
 from ..approvals import Approval, ApprovalRequest, seek_approval
 from ..decision import Context, Decision
-from ..errors import FairleadError, UnknownName, describe
+from ..errors import FairleadError, HookAborted, UnknownName, describe
 from ..frozen import thaw
 from ..lifecycle import (
     AfterCompact,
@@ -112,6 +112,7 @@ class _Call(msgspec.Struct):
     error: str | None = None
     allowed: bool = False
     context: list[Context] = []
+    finished: bool = False
 
     @property
     def runs(self) -> bool:
@@ -166,11 +167,16 @@ class Agent:
         self.result = Result(None, "end_turn")
         self._waiting: list[Context] = []  # context for the next turn
         self._listeners: list[Callable[[Moment], None]] = []
+        self._streams: set[asyncio.Task[Result]] = set()
 
     # --- a session --------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        await self._open()
+        try:
+            await self._open()
+        except BaseException:
+            await self.close("error")  # nobody else will
+            raise
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -191,10 +197,16 @@ class Agent:
             await _surely(self._close(reason))
 
     async def _close(self, reason: str) -> None:
-        for error in await self.session.close():
-            await self._fire(Error, error=describe(error), where="background")
-        if self.session.parent is None:
-            await self._fire(SessionEnd, reason=reason)
+        for work in self._streams:  # somebody left one, and Python has yet to notice
+            work.cancel()
+        if self._streams:
+            await asyncio.wait(self._streams)
+        try:
+            for error in await self.session.close():
+                await self._fire(Error, error=describe(error), where="background")
+        finally:
+            if self.session.parent is None:
+                await self._fire(SessionEnd, reason=reason)
 
     # --- a request --------------------------------------------------------------------------
 
@@ -213,8 +225,7 @@ class Agent:
             with suppress(FairleadError):  # what ended the request is what its caller should hear of
                 await _surely(self._failed(error))
             raise
-        after = await self._fire(AfterRequest, state=self.session.state)
-        self._take_ids(after.step)
+        await _surely(self._end_request())
         return self.result
 
     async def stream(self, given: Any) -> AsyncIterator[Moment]:
@@ -223,6 +234,8 @@ class Agent:
         self._listeners.append(moments.put_nowait)
         work = asyncio.get_running_loop().create_task(self.run(given))
         work.add_done_callback(lambda _: moments.put_nowait(None))
+        self._streams.add(work)
+        work.add_done_callback(self._streams.discard)
         try:
             while (moment := await moments.get()) is not None:
                 yield moment
@@ -245,7 +258,12 @@ class Agent:
         try:
             await self._fire(Error, error=text, where="request")
         finally:
-            await self._fire(AfterRequest, state=self.session.state, error=text)
+            await self._end_request(text)
+
+    async def _end_request(self, error: str | None = None) -> None:
+        after = await self._fire(AfterRequest, state=self.session.state, error=error)
+        self._waiting += after.context
+        self._take_ids(after.step)
 
     # --- a turn -----------------------------------------------------------------------------
 
@@ -276,8 +294,11 @@ class Agent:
         except _Stopped as stopped:
             self.result.stop_reason, response = stopped.stop_reason, stopped.said
         finally:
-            if started:
-                await _surely(self._end_turn(response))
+            try:
+                if started:
+                    await _surely(self._end_turn(response))
+            finally:
+                self.session.turn_id = None
         return response
 
     async def _work(self, user_message: str) -> str:
@@ -295,6 +316,8 @@ class Agent:
                 return text
             self.result.extends += 1
             self.messages.append({"role": "user", "content": "\n\n".join(decision.context) or FEEDBACK})
+            self._add(self._waiting)  # the model goes on, and reads it now
+            self._waiting = []
 
     async def _respond(self, response: str) -> str | None:
         decision = await self._fire(BeforeResponse, response=response)
@@ -307,7 +330,6 @@ class Agent:
         await self._fire(
             TurnEnd, stop_reason=result.stop_reason, iterations=result.requests, response_length=len(response or "")
         )
-        self.session.turn_id = None
 
     async def _output(self, content: str | None) -> str | None:
         """What the user gets to see."""
@@ -356,7 +378,9 @@ class Agent:
         if step.assistant is not None:
             reply = Reply(as_text(thaw(step.assistant)))
         else:
-            messages = thaw(step.messages) if "messages" in before.changed else self.messages
+            messages = self.messages
+            if "messages" in before.changed:
+                messages = [*thaw(step.messages), *_as_messages(before.context)]
             reply = await self._request(model, name, system_prompt, messages)
         after = await self._fire(
             AfterModel, model=name, output=reply.text, usage=reply.usage, stop_reason=reply.stop_reason
@@ -396,6 +420,7 @@ class Agent:
             BeforeCompact, message_count=len(self.messages), token_estimate=before, threshold=self._token_budget
         )
         if decision.control == "skip":
+            self._note(decision)
             return
         self.messages = list(await self._compact(self.messages))
         self._note(decision)
@@ -409,6 +434,27 @@ class Agent:
     async def _call_tools(self, requested: list[dict[str, Any]]) -> None:
         """All calls of one reply: judged one after another, run at once, their results in the order of the calls."""
         calls = [_Call(call["id"], call["tool"], self._tools.get(call["tool"]), call["args"]) for call in requested]
+        try:
+            stopped = await self._run_all(calls)
+        finally:  # a call without a result would spoil the conversation for good
+            for call in calls:
+                if not call.finished:
+                    call.output, call.error = None, "not finished: the request failed"
+                content = call.error if call.error is not None else call.output
+                self.messages.append({
+                    "role": "tool", "call_id": call.id, "tool": call.name, "content": content,
+                    "is_error": call.error is not None,
+                })  # fmt: skip
+        for call in calls:
+            self._add(call.context)
+        results = [
+            {"tool": c.name, "call_id": c.id, "outcome": c.outcome, "is_error": c.error is not None} for c in calls
+        ]
+        self._note(await self._fire(AfterToolBatch, results=results))
+        if stopped is not None:
+            raise stopped
+
+    async def _run_all(self, calls: list[_Call]) -> _Stopped | None:
         stopped: _Stopped | None = None
         for call in calls:
             if stopped is not None:
@@ -421,21 +467,7 @@ class Agent:
                 if call.runs:
                     call.outcome, call.error = "aborted", "not run: the turn was stopped"
         ends = await _all(self._finish(call) for call in calls)
-        stopped = stopped or next((end for end in ends if end is not None), None)
-        for call in calls:
-            content = call.error if call.error is not None else call.output
-            self.messages.append({
-                "role": "tool", "call_id": call.id, "tool": call.name, "content": content,
-                "is_error": call.error is not None,
-            })  # fmt: skip
-        for call in calls:
-            self._add(call.context)
-        results = [
-            {"tool": c.name, "call_id": c.id, "outcome": c.outcome, "is_error": c.error is not None} for c in calls
-        ]
-        self._note(await self._fire(AfterToolBatch, results=results))
-        if stopped is not None:
-            raise stopped
+        return stopped or next((end for end in ends if end is not None), None)
 
     async def _judge(self, call: _Call) -> None:
         """Whether a call may run, and with which arguments."""
@@ -451,7 +483,7 @@ class Agent:
         elif decision.step.result is not None:
             call.outcome, call.output = "answered", thaw(decision.step.result)
             call.error = as_text(call.output) if decision.step.is_error else None
-        else:
+        elif decision.control != "stop":
             call.args = thaw(decision.step.args)
             await self._permit(call, decision)
         if decision.control == "stop":
@@ -462,6 +494,8 @@ class Agent:
         proposed = "allow" if before.control == "allow" else self._proposes(before.step)
         decision = await self._fire_tool(BeforePermission, call, proposed=proposed)
         call.context += decision.context
+        if decision.control == "stop" and not decision.denied:
+            raise _Stopped(decision)  # nobody need be asked
         granted, why = proposed == "allow", f"the policy is {self._policy}"
         if decision.control in ("allow", "deny") or decision.denied:
             granted, why = decision.control == "allow", decision.reason or "refused"
@@ -508,11 +542,14 @@ class Agent:
         elif "output" in decision.changed:
             call.output = thaw(decision.step.output)
             call.error = as_text(call.output) if call.error is not None else None
+        call.finished = True
         return _Stopped(decision) if decision.control == "stop" else None
 
     async def _execute(self, call: _Call, tool: Tool) -> None:
         try:
             call.output = await tool.run(call.args)
+        except HookAborted:  # in a subagent; it fails this request, too
+            raise
         except ToolError as error:
             call.outcome, call.error = "error", str(error)
         except Exception as error:
@@ -553,15 +590,16 @@ class Agent:
                     SubagentStop, agent_name=name, reason=result.stop_reason, continues_so_far=extends
                 )
                 if stop.control != "extend" or extends >= EXTENDS:
-                    return result.output or ""
+                    return "\n\n".join([result.output or "", *(f"[{text.hook}] {text}" for text in stop.context)])
                 extends += 1
                 given = "\n\n".join(stop.context) or FEEDBACK
         finally:
             await child.close()
 
     def _child_of(self, parent: Agent, name: str) -> Agent:
+        tools = [tool for tool in self._tools.values() if tool.name not in self._subagents]  # those are bound to us
         return Agent(
-            self.model, self._tools.values(), parent.hooks, name=name, system_prompt=self._system_prompt,
+            self.model, tools, parent.hooks, subagents=self._subagents, name=name, system_prompt=self._system_prompt,
             policy=self._policy, max_requests=self._max_requests, token_budget=self._token_budget,
             compact=self._compact, models=self._models, streaming=self._streaming,
             session=parent.session.subagent(name),
@@ -577,6 +615,7 @@ class Agent:
         """Dispatch a step. An abort and a stop leave from here."""
         decision = await self._dispatch(self.session.step(kind, **fields))
         if decision.control == "stop":
+            self._waiting += decision.context
             raise _Stopped(decision)
         return decision
 
@@ -587,6 +626,7 @@ class Agent:
         step = self.session.step(kind, tool=call.name, args=call.args, call_id=call.id, **given, **fields)
         decision = await self._dispatch(step)
         if decision.control == "stop" and kind is ToolRequested:
+            call.context += decision.context
             raise _Stopped(decision)
         return decision
 
@@ -606,7 +646,11 @@ class Agent:
 
     def _add(self, context: Sequence[Context]) -> None:
         """What hooks have to say to the model goes where the model will read it next."""
-        self.messages += [{"role": "user", "content": f"[{text.hook}] {text}"} for text in context]
+        self.messages += _as_messages(context)
+
+
+def _as_messages(context: Sequence[Context]) -> list[Message]:
+    return [{"role": "user", "content": f"[{text.hook}] {text}"} for text in context]
 
 
 def _model_name(model: Any) -> str:
@@ -621,8 +665,18 @@ def _tokens(messages: Sequence[Message]) -> int:
 async def _leave_out_the_oldest(messages: Sequence[Message]) -> Sequence[Message]:
     """The newer half of a conversation, cut where the user speaks, so that no call loses its result."""
     half = len(messages) // 2
-    cut = next((i for i in range(half, len(messages)) if messages[i]["role"] == "user"), len(messages))
-    return [{"role": "user", "content": f"[{cut} earlier messages were left out]"}, *messages[cut:]]
+    newer = range(half, len(messages))
+    cut = next((i for i in newer if messages[i]["role"] == "user"), None)
+    kept: list[Message] = []
+    if cut is None:  # in the middle of a long turn, what it is about must stay
+        cut = next((i for i in newer if messages[i]["role"] != "tool"), half)
+        while cut and messages[cut]["role"] == "tool":
+            cut -= 1
+        kept = [message for message in messages[:cut] if message["role"] == "user"][-1:]
+    if cut <= len(kept):
+        return messages
+    left_out = f"[{cut - len(kept)} earlier messages were left out]"
+    return [{"role": "user", "content": left_out}, *kept, *messages[cut:]]
 
 
 async def _all(work: Iterable[Awaitable[T]]) -> list[T]:

@@ -16,6 +16,7 @@ import msgspec
 
 from ..decision import Context
 from ..errors import FairleadError
+from ..redaction import redact_text
 from ..session import new_id
 
 if TYPE_CHECKING:
@@ -66,10 +67,13 @@ async def ask_model(
                 response = stream.get()
         return _reply(response)
     except Exception as error:
-        raise ModelFailed(_explain(error, model)) from error
+        # Some servers repeat the key they refuse, and a traceback would show the cause with all it says.
+        raise ModelFailed(redact_text(_explain(error, model))) from None
 
 
 def _text_of(event: Any) -> str:
+    if getattr(event, "event_kind", None) not in ("part_start", "part_delta"):
+        return ""  # the end of a part has all of its text again
     part = getattr(event, "part", None) or getattr(event, "delta", None)
     kind = getattr(part, "part_kind", None) or getattr(part, "part_delta_kind", None)
     return (getattr(part, "content", None) or getattr(part, "content_delta", None) or "") if kind == "text" else ""
@@ -77,6 +81,7 @@ def _text_of(event: Any) -> str:
 
 def _explain(error: Exception, model: Any) -> str:
     """What went wrong, and the way out."""
+    model = model if isinstance(model, str) else getattr(model, "model_name", model)
     text = str(error)
     status = getattr(error, "status_code", None)
     if "api_key" in text.lower() or "api key" in text.lower() or status in (401, 403):

@@ -78,25 +78,35 @@ class Workspace:
 
     async def shell(self, command: str) -> str:
         """Run a command; it is gone with everything it started when this is cancelled or takes too long."""
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh", "-c", command, cwd=self.root, start_new_session=True,
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
+        process = await self._start(command)
         try:
             async with asyncio.timeout(self._timeout):
-                output, _ = await process.communicate()
-        except TimeoutError:
-            raise ToolError(f"the command did not end within {self._timeout:g} s") from None
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                text = await _head(process.stdout)
                 await process.wait()
-        text = output.decode(errors="replace")
-        text = text if len(text) <= OUTPUT_LIMIT else text[:OUTPUT_LIMIT] + "\n[cut]"
+        except BaseException as error:
+            await _kill(process)
+            if isinstance(error, TimeoutError):
+                raise ToolError(f"the command did not end within {self._timeout:g} s") from None
+            raise
         if process.returncode:
             raise ToolError(f"exit {process.returncode}\n{text}".rstrip())
         return text
+
+    async def _start(self, command: str) -> asyncio.subprocess.Process:
+        """Start a command. One that is half started when this is cancelled is not left behind."""
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                "/bin/sh", "-c", command, cwd=self.root, start_new_session=True,
+                stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            )
+        )  # fmt: skip
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait([starting])
+            if starting.exception() is None:
+                await _kill(starting.result())
+            raise
 
     async def read(self, path: str) -> str:
         try:
@@ -118,3 +128,20 @@ class Workspace:
             return "\n".join(sorted(f"{p.name}/" if p.is_dir() else p.name for p in self.path(path).iterdir()))
         except OSError as error:
             raise ToolError(f"{path}: {error.strerror}") from None
+
+
+async def _head(stream: asyncio.StreamReader | None) -> str:
+    """The first part of an output. The rest is read, so that nobody waits, and forgotten."""
+    kept, cut = bytearray(), False
+    while stream is not None and (data := await stream.read(OUTPUT_LIMIT)):
+        room = OUTPUT_LIMIT - len(kept)
+        kept += data[:room]
+        cut = cut or len(data) > room
+    return kept.decode(errors="replace") + ("\n[cut]" if cut else "")
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """End a command and everything in its group, also when the shell itself has ended already."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.communicate()  # which also closes its pipe

@@ -75,7 +75,7 @@ def _head(decision: Decision[Any]) -> str | None:
             return _line("tool", f"{step.tool} {_target(step)}")
         case "after_tool":
             return _line("error" if step.is_error else "result", step.error or as_text(thaw(step.output)), "dim")
-        case "notification":
+        case "notification" if decision.control != "skip":
             return _line("note", step.message)
         case "subagent_start":
             return _line("agent", f"{step.agent_name}: {step.initial_message}")
