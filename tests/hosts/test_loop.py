@@ -329,7 +329,8 @@ def _stops_at(event: str, asked: int, ran: list[str]) -> None:
     @case(event, "stop", stop("enough", "refusal"))
     def the_turn_ends_there_with_the_reason(scene):
         assert (len(scene.sent), scene.ran) == (asked, ran)
-        assert (scene.output, scene.result.stop_reason) == ("[Stopped: enough]", "refusal")
+        said = "Done." if event == "before_turn_end" else "[Stopped: enough]"  # where the model has said its last word
+        assert (scene.output, scene.result.stop_reason) == (said, "refusal")
 
 
 for _event, (_asked, _ran) in STOPS.items():

@@ -168,6 +168,7 @@ class Agent:
         self._waiting: list[Context] = []  # context for the next turn
         self._listeners: list[Callable[[Moment], None]] = []
         self._streams: set[asyncio.Task[Result]] = set()
+        self._busy = False
 
     # --- a session --------------------------------------------------------------------------
 
@@ -210,16 +211,25 @@ class Agent:
 
     # --- a request --------------------------------------------------------------------------
 
-    async def run(self, given: Any) -> Result:
+    async def run(self, given: Any, *, source: Literal["user", "continuation", "background"] = "user") -> Result:
         """Work on one request of the user. Raises `HookAborted` if a hook aborts, `ModelFailed` if the model fails."""
-        await self._open()
+        if self._busy:
+            raise FairleadError("this agent is at work; wait for it, or make another one")
+        self._busy = True
+        try:
+            await self._open()
+            return await self._request_of(given, source)
+        finally:
+            self._busy = False
+
+    async def _request_of(self, given: Any, source: str) -> Result:
         self.session.request_id = new_id("request")
         self.result = Result(None, "end_turn")
         try:
             before = await self._fire(BeforeRequest, state=self.session.state)
             self._waiting += before.context
             self._take_ids(before.step)
-            output = await self._turn(given)
+            output = await self._turn(given, source)
             self.result.output = await self._output(output)
         except BaseException as error:
             with suppress(FairleadError):  # what ended the request is what its caller should hear of
@@ -267,10 +277,10 @@ class Agent:
 
     # --- a turn -----------------------------------------------------------------------------
 
-    async def _turn(self, given: Any) -> str | None:
+    async def _turn(self, given: Any, source: str) -> str | None:
         """One turn. Gives what the model had to say in the end."""
         try:
-            decision = await self._fire(BeforeInput, source="user", input=given)
+            decision = await self._fire(BeforeInput, source=source, input=given)
         except _Stopped as stopped:
             self.result.stop_reason = stopped.stop_reason
             return stopped.said
@@ -307,10 +317,14 @@ class Agent:
         self._note(prompt)
         while True:
             text, voluntary = await self._requests(prompt.step.system_prompt)
-            decision = await self._fire(
-                BeforeTurnEnd, stop_reason=self.result.stop_reason,
-                continues_so_far=self.result.extends, voluntary=voluntary,
-            )  # fmt: skip
+            try:
+                decision = await self._fire(
+                    BeforeTurnEnd, stop_reason=self.result.stop_reason,
+                    continues_so_far=self.result.extends, voluntary=voluntary,
+                )  # fmt: skip
+            except _Stopped as stopped:  # which it was about to do: what the model said is still worth hearing
+                self.result.stop_reason = stopped.stop_reason
+                return text
             if decision.control != "extend" or self.result.extends >= EXTENDS:
                 self._waiting += decision.context
                 return text
@@ -548,6 +562,11 @@ class Agent:
     async def _execute(self, call: _Call, tool: Tool) -> None:
         try:
             call.output = await tool.run(call.args)
+        except asyncio.CancelledError:
+            call.outcome, call.error = "aborted", "the request was cancelled"
+            with suppress(FairleadError):
+                await _surely(self._fire_tool(AfterTool, call, outcome="aborted", is_error=True, error=call.error))
+            raise
         except HookAborted:  # in a subagent; it fails this request, too
             raise
         except ToolError as error:
@@ -585,7 +604,12 @@ class Agent:
         try:
             extends = 0
             while True:
-                result = await child.run(given)
+                try:
+                    result = await child.run(given, source="continuation" if extends else "user")
+                except BaseException as error:
+                    with suppress(FairleadError, _Stopped):  # what ended it is what the parent should hear of
+                        await _surely(child._fire(SubagentStop, agent_name=name, reason=describe(error)))
+                    raise
                 stop = await child._fire(
                     SubagentStop, agent_name=name, reason=result.stop_reason, continues_so_far=extends
                 )
@@ -691,7 +715,7 @@ async def _all(work: Iterable[Awaitable[T]]) -> list[T]:
         raise
 
 
-async def _surely(work: Awaitable[None]) -> None:
+async def _surely(work: Awaitable[Any]) -> None:
     """Do something to its end, also while being cancelled; the cancellation goes on afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

@@ -110,6 +110,8 @@ class Workspace:
 
     async def read(self, path: str) -> str:
         try:
+            if self.path(path).exists() and not self.path(path).is_file():
+                raise ToolError(f"{path}: not a file")  # reading a pipe could take for ever
             return self.path(path).read_text(errors="replace")[:OUTPUT_LIMIT]
         except OSError as error:
             raise ToolError(f"{path}: {error.strerror}") from None
