@@ -33,9 +33,13 @@ class Suspensions:
         self._at = at
         self._then = then
 
+    async def watch(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Await `work`, and count how often it waits for something."""
+        return await self._watched(work)
+
     @types.coroutine
-    def watch(self, work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """Await `work`, passing on all that it waits for and all that it is told."""
+    def _watched(self, work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Pass on all that the work waits for and all that it is told."""
         error: BaseException | None = None
         while True:
             try:
