@@ -274,3 +274,76 @@ async def test_a_model_is_named_as_the_user_knows_it(scripted):
     with pytest.raises(ModelFailed, match=r"^the model tiny failed: down$"):
         async with Agent(model.model) as agent:
             await agent.run("Hi.")
+
+
+async def test_a_session_that_may_not_start_cannot_be_tried_again(scene):
+    played = scene()
+    played.add(abort("closed"), on="session_start")
+    with pytest.raises(Exception, match="hook_abort"):
+        await played.agent.run("Go.")
+    with pytest.raises(Exception, match="has ended"):
+        await played.agent.run("Go.")
+    assert played.events == ["session_start", "session_end"]
+
+
+async def test_a_subagent_with_hooks_of_its_own_is_refused(scripted):
+    own = Hooks()
+    own.add(lambda step: None, on="before_tool", name="own")
+    with pytest.raises(Exception, match="under its parent's"):
+        Agent(scripted().model, subagents={"helper": Agent(scripted().model, hooks=own)})
+
+
+async def test_a_stop_keeps_calls_from_running_that_were_judged_before_it(scene):
+    played = scene(("", [("look", {"at": "a"}), ("touch", {"at": "b"})]))
+    played.add(lambda step: stop("enough") if step.tool == "touch" else None, on="before_tool")
+    await played.play()
+    assert played.ran == []
+
+
+async def test_a_tool_that_changes_its_arguments_changes_only_its_own(scripted):
+    async def greedy(args):
+        args.clear()
+        return "done"
+
+    hooks = Hooks()
+    seen = Recorder(hooks)
+    model = scripted(("", [("greedy", {"at": "a"})]))
+    async with Agent(model.model, [Tool("greedy", "", {}, greedy, "read", "read_only")], hooks) as agent:
+        await agent.run("Go.")
+    assert [step.args for step in seen.steps if step.event == "after_tool"] == [{"at": "a"}]
+
+
+async def test_compaction_takes_no_hook_for_the_user(scripted):
+    async def look(args):
+        return "x" * 400
+
+    hooks = Hooks()
+    hooks.add(lambda step: inject("mind the gap"), on="after_tool", name="notes")
+    model = scripted(*[("", [("look", {})])] * 4)
+    tools = [Tool("look", "", {}, look, "read", "read_only")]
+    async with Agent(model.model, tools, hooks, token_budget=200) as agent:
+        await agent.run("Find the bug.")
+    assert all("user: Find the bug." in parts for parts in model.sent)
+
+
+async def test_a_turn_that_failed_does_not_say_that_it_ended_well(scene):
+    played = scene(RuntimeError("down"))
+    with pytest.raises(Exception, match="down"):
+        await played.agent.run("Go.")
+    assert [step.stop_reason for step in played.steps("turn_end")] == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("event", "verdict"),
+    [
+        ("before_input", deny("no")),
+        ("before_model", stop("no")),
+        ("before_response", deny("no")),
+        ("before_output", deny()),
+    ],
+)
+async def test_a_result_says_that_a_hook_had_its_way(event, verdict, scene):
+    played = scene()
+    played.add(verdict, on=event)
+    await played.play()
+    assert played.result.by_hook

@@ -206,3 +206,11 @@ async def test_hooks_see_a_tool_s_target(scene, root):
     await played.play()
     shell, write = played.steps("before_tool")
     assert (shell.target.command, list(write.target.paths)) == ("true", ["b"])
+
+
+async def test_a_time_out_does_not_wait_for_what_left_the_group(tmp_path: Path):
+    mark = f"sleep 5.{os.getpid():07}"
+    with pytest.raises(ToolError, match="did not end within"):
+        async with asyncio.timeout(4):
+            await Workspace(tmp_path, timeout=0.2).shell(f"setsid {mark} & sleep 3")
+    subprocess.run(["pkill", "-f", mark], check=False)

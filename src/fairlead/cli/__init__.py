@@ -79,7 +79,8 @@ def _prepare_streams() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     with suppress(ValueError):  # not the main thread
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for end in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(end, signal.default_int_handler)
 
 
 def _silence_stdout() -> None:

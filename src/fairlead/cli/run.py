@@ -39,6 +39,12 @@ def run(options: argparse.Namespace) -> int:
 
     from ..errors import FairleadError
 
+    try:
+        options.task.encode()
+    except UnicodeError:
+        raise FairleadError("the task is not a text") from None
+    if options.max_requests < 1:
+        raise FairleadError("--max-requests must be 1 or more")
     if find_spec("pydantic_ai") is None:
         raise FairleadError("this needs the package pydantic-ai: pip install 'fairlead[prompt]', and your provider's")
     return asyncio.run(_run(options, sound_config(options)))
@@ -66,4 +72,4 @@ async def _run(options: argparse.Namespace, config: Config) -> int:
                 trace.show(moment)
     print()
     print(trace.summary())
-    return 0 if agent.result.stop_reason in ("end_turn", "max_tokens", "max_turn_requests") else 2
+    return 2 if agent.result.by_hook else 0

@@ -9,6 +9,7 @@ below reads as what happens when nobody objects.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
@@ -71,10 +72,14 @@ FEEDBACK = "The work is not finished yet. Go on."
 
 
 class Result(msgspec.Struct):
-    """What came of one request. `output` is None when there is nothing to show."""
+    """What came of one request. `output` is None when there is nothing to show.
+
+    `by_hook` says that it was a hook who ended it, or who kept its answer back.
+    """
 
     output: str | None
     stop_reason: str
+    by_hook: bool = False
     requests: int = 0
     extends: int = 0
     usage: dict[str, int] = {}
@@ -110,8 +115,8 @@ class _Call(msgspec.Struct):
     outcome: Literal["ok", "error", "denied", "aborted", "answered"] = "ok"
     output: Any = None
     error: str | None = None
-    allowed: bool = False
     context: list[Context] = []
+    started: bool = False
     finished: bool = False
 
     @property
@@ -160,6 +165,9 @@ class Agent:
         self._compact = compact or _leave_out_the_oldest
         self._models = dict(models or {})
         self._subagents = dict(subagents or {})
+        for helper, agent in self._subagents.items():
+            if len(agent.hooks) and agent.hooks is not self.hooks:
+                raise FairleadError(f"the subagent {helper!r} has hooks of its own; it works under its parent's")
         self._tools = {tool.name: tool for tool in (*tools, *self._subagent_tools())}
         self._streaming = streaming
         self._source: Literal["new", "resume"] = "resume" if self.messages else "new"
@@ -173,11 +181,7 @@ class Agent:
     # --- a session --------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        try:
-            await self._open()
-        except BaseException:
-            await self.close("error")  # nobody else will
-            raise
+        await self._open()
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -188,8 +192,14 @@ class Agent:
             raise FairleadError("this agent's session has ended; make another one to resume it")
         if self._state == "new":
             self._state = "open"
-            if self.session.parent is None:  # a subagent has its own events
+            if self.session.parent is not None:  # a subagent has its own events
+                return
+            try:
                 self._waiting += (await self._fire(SessionStart, source=self._source)).context
+            except BaseException:
+                self._state = "closed"  # a session that may not start is over
+                await _surely(self._end_session("error"))
+                raise
 
     async def close(self, reason: str = "exit") -> None:
         """End the session: background tasks are waited for, `session_end` fires, once."""
@@ -202,6 +212,9 @@ class Agent:
             work.cancel()
         if self._streams:
             await asyncio.wait(self._streams)
+        await self._end_session(reason)
+
+    async def _end_session(self, reason: str) -> None:
         try:
             for error in await self.session.close():
                 await self._fire(Error, error=describe(error), where="background")
@@ -282,10 +295,9 @@ class Agent:
         try:
             decision = await self._fire(BeforeInput, source=source, input=given)
         except _Stopped as stopped:
-            self.result.stop_reason = stopped.stop_reason
-            return stopped.said
+            return self._stopped(stopped)
         if decision.control == "deny":  # and nothing of it is kept
-            self.result.stop_reason = "refusal"
+            self.result.stop_reason, self.result.by_hook = "refusal", True
             return f"[Message rejected: {decision.reason or 'refused'}]"
         self.session.turn_id = new_id("turn")
         self._say(thaw(decision.step.input), [*self._waiting, *decision.context])
@@ -302,7 +314,10 @@ class Agent:
             response = await self._work(as_text(decision.step.input))
             response = await self._respond(response)
         except _Stopped as stopped:
-            self.result.stop_reason, response = stopped.stop_reason, stopped.said
+            response = self._stopped(stopped)
+        except BaseException as error:
+            self.result.stop_reason = "cancelled" if isinstance(error, asyncio.CancelledError) else "error"
+            raise
         finally:
             try:
                 if started:
@@ -323,7 +338,7 @@ class Agent:
                     continues_so_far=self.result.extends, voluntary=voluntary,
                 )  # fmt: skip
             except _Stopped as stopped:  # which it was about to do: what the model said is still worth hearing
-                self.result.stop_reason = stopped.stop_reason
+                self._stopped(stopped)
                 return text
             if decision.control != "extend" or self.result.extends >= EXTENDS:
                 self._waiting += decision.context
@@ -336,8 +351,14 @@ class Agent:
     async def _respond(self, response: str) -> str | None:
         decision = await self._fire(BeforeResponse, response=response)
         if decision.control == "deny":
+            self.result.by_hook = True
             return f"[Response filtered: {decision.reason or 'refused'}]"
         return as_text(thaw(decision.step.response))
+
+    def _stopped(self, stopped: _Stopped) -> str | None:
+        """A hook ended the turn. Gives what there is to say about it."""
+        self.result.stop_reason, self.result.by_hook = stopped.stop_reason, True
+        return stopped.said
 
     async def _end_turn(self, response: str | None) -> None:
         result = self.result
@@ -350,7 +371,10 @@ class Agent:
         if content is None:
             return None
         decision = await self._fire(BeforeOutput, content=content)
-        return None if decision.control == "deny" else as_text(thaw(decision.step.content))
+        if decision.control == "deny":
+            self.result.by_hook = True
+            return None
+        return as_text(thaw(decision.step.content))
 
     # --- the model --------------------------------------------------------------------------
 
@@ -369,8 +393,10 @@ class Agent:
                 self.result.stop_reason = reply.stop_reason
                 self._waiting += reply.context
                 return reply.text, True
-            await self._call_tools(reply.tool_calls)
-            self._add(reply.context)
+            try:
+                await self._call_tools(reply.tool_calls)
+            finally:
+                self._add(reply.context)
         self.result.stop_reason = "max_turn_requests"
         await self.notify(f"the model was asked {self._max_requests} times without an end", "warning")
         return text, False
@@ -453,7 +479,8 @@ class Agent:
         finally:  # a call without a result would spoil the conversation for good
             for call in calls:
                 if not call.finished:
-                    call.output, call.error = None, "not finished: the request failed"
+                    known = "it ran, but its result is not known" if call.started else "it did not run"
+                    call.output, call.error = None, f"{known}: the request failed"
                 content = call.error if call.error is not None else call.output
                 self.messages.append({
                     "role": "tool", "call_id": call.id, "tool": call.name, "content": content,
@@ -472,14 +499,14 @@ class Agent:
         stopped: _Stopped | None = None
         for call in calls:
             if stopped is not None:
-                call.outcome, call.error = "aborted", "not run: the turn was stopped"
-                continue
+                break
             try:
                 await self._judge(call)
             except _Stopped as stop:
                 stopped = stop
-                if call.runs:
-                    call.outcome, call.error = "aborted", "not run: the turn was stopped"
+        for call in calls if stopped is not None else ():
+            if call.runs:  # nobody has started yet, and now nobody will
+                call.outcome, call.error = "aborted", "not run: the turn was stopped"
         ends = await _all(self._finish(call) for call in calls)
         return stopped or next((end for end in ends if end is not None), None)
 
@@ -560,8 +587,9 @@ class Agent:
         return _Stopped(decision) if decision.control == "stop" else None
 
     async def _execute(self, call: _Call, tool: Tool) -> None:
+        call.started = True
         try:
-            call.output = await tool.run(call.args)
+            call.output = await tool.run(copy.deepcopy(call.args))  # which are its own to change
         except asyncio.CancelledError:
             call.outcome, call.error = "aborted", "the request was cancelled"
             with suppress(FairleadError):
@@ -674,7 +702,7 @@ class Agent:
 
 
 def _as_messages(context: Sequence[Context]) -> list[Message]:
-    return [{"role": "user", "content": f"[{text.hook}] {text}"} for text in context]
+    return [{"role": "user", "content": f"[{text.hook}] {text}", "hook": text.hook} for text in context]
 
 
 def _model_name(model: Any) -> str:
@@ -686,17 +714,22 @@ def _tokens(messages: Sequence[Message]) -> int:
     return len(msgspec.json.encode(messages, enc_hook=str)) // 4
 
 
+def _is_users(message: Message) -> bool:
+    """Whether the user said this, and not a hook."""
+    return message["role"] == "user" and "hook" not in message
+
+
 async def _leave_out_the_oldest(messages: Sequence[Message]) -> Sequence[Message]:
     """The newer half of a conversation, cut where the user speaks, so that no call loses its result."""
     half = len(messages) // 2
     newer = range(half, len(messages))
-    cut = next((i for i in newer if messages[i]["role"] == "user"), None)
+    cut = next((i for i in newer if _is_users(messages[i])), None)
     kept: list[Message] = []
     if cut is None:  # in the middle of a long turn, what it is about must stay
         cut = next((i for i in newer if messages[i]["role"] != "tool"), half)
         while cut and messages[cut]["role"] == "tool":
             cut -= 1
-        kept = [message for message in messages[:cut] if message["role"] == "user"][-1:]
+        kept = [message for message in messages[:cut] if _is_users(message)][-1:]
     if cut <= len(kept):
         return messages
     left_out = f"[{cut - len(kept)} earlier messages were left out]"

@@ -146,4 +146,6 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
     """End a command and everything in its group, also when the shell itself has ended already."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    await process.communicate()  # which also closes its pipe
+    transport: Any = process._transport  # type: ignore[attr-defined]
+    transport.close()  # whoever still holds the pipe, in another group, is not waited for
+    await process.wait()

@@ -80,7 +80,7 @@ def _head(decision: Decision[Any]) -> str | None:
         case "subagent_start":
             return _line("agent", f"{step.agent_name}: {step.initial_message}")
         case "before_output" if decision.control != "deny":
-            return _line("answer", as_text(thaw(step.content)))
+            return f"{paint(' answer', 'bold')}   {escape(as_text(thaw(step.content)), keep_lines=True)}"
         case "error":
             return _line("error", f"{step.error} ({step.where})")
     return None
