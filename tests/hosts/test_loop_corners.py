@@ -347,3 +347,12 @@ async def test_a_result_says_that_a_hook_had_its_way(event, verdict, scene):
     played.add(verdict, on=event)
     await played.play()
     assert played.result.by_hook
+
+
+@pytest.mark.parametrize("event", ["before_tool", "before_permission", "after_permission"])
+async def test_a_call_that_was_requested_has_an_end_even_if_the_request_fails(event, scene):
+    played = scene(LOOK)
+    played.add(abort("no"), on=event)
+    with pytest.raises(Exception, match="hook_abort"):
+        await played.agent.run("Go.")
+    assert [step.outcome for step in played.steps("after_tool")] == ["aborted"]

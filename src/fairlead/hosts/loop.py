@@ -116,7 +116,9 @@ class _Call(msgspec.Struct):
     output: Any = None
     error: str | None = None
     context: list[Context] = []
+    requested: bool = False  # tool_requested has fired
     started: bool = False
+    told: bool = False  # after_tool has fired
     finished: bool = False
 
     @property
@@ -478,6 +480,7 @@ class Agent:
             stopped = await self._run_all(calls)
         finally:  # a call without a result would spoil the conversation for good
             for call in calls:
+                await self._tell_of_abort(call)
                 if not call.finished:
                     known = "it ran, but its result is not known" if call.started else "it did not run"
                     call.output, call.error = None, f"{known}: the request failed"
@@ -510,8 +513,18 @@ class Agent:
         ends = await _all(self._finish(call) for call in calls)
         return stopped or next((end for end in ends if end is not None), None)
 
+    async def _tell_of_abort(self, call: _Call) -> None:
+        """Whatever became of the request, a call that was requested has an end."""
+        if call.requested and not call.told:
+            call.outcome, call.told = "aborted", True
+            call.error = call.error or "the request failed"
+            fields = {"outcome": "aborted", "executed": call.started, "is_error": True, "error": call.error}
+            with suppress(FairleadError):
+                await _surely(self._fire_tool(AfterTool, call, **fields))
+
     async def _judge(self, call: _Call) -> None:
         """Whether a call may run, and with which arguments."""
+        call.requested = True
         call.context += (await self._fire_tool(ToolRequested, call)).context
         if call.tool is None:
             call.outcome = "error"
@@ -569,6 +582,7 @@ class Agent:
             started, executed = monotonic(), call.runs and call.tool is not None
             if executed and call.tool is not None:
                 await self._execute(call, call.tool)
+            call.told = True
             decision = await self._fire_tool(
                 AfterTool, call, outcome=call.outcome, executed=executed, output=call.output,
                 is_error=call.error is not None, error=call.error, attempt=attempt,
@@ -591,9 +605,8 @@ class Agent:
         try:
             call.output = await tool.run(copy.deepcopy(call.args))  # which are its own to change
         except asyncio.CancelledError:
-            call.outcome, call.error = "aborted", "the request was cancelled"
-            with suppress(FairleadError):
-                await _surely(self._fire_tool(AfterTool, call, outcome="aborted", is_error=True, error=call.error))
+            call.error = "the request was cancelled"
+            await self._tell_of_abort(call)
             raise
         except HookAborted:  # in a subagent; it fails this request, too
             raise
