@@ -65,3 +65,12 @@ async def test_one_agent_does_one_thing_at_a_time():
         with pytest.raises(FairleadError, match="at work"):
             await agent.run("two")
         await first
+
+
+async def test_a_session_does_not_end_under_a_request():
+    async with Agent(talker("a"), []) as agent:
+        work = asyncio.create_task(agent.run("one"))
+        await asyncio.sleep(0)
+        with pytest.raises(FairleadError, match="at work"):
+            await agent.close()
+        await work

@@ -205,6 +205,8 @@ class Agent:
 
     async def close(self, reason: str = "exit") -> None:
         """End the session: background tasks are waited for, `session_end` fires, once."""
+        if self._busy and not self._streams:
+            raise FairleadError("this agent is at work; cancel its request, or wait for it, and close it then")
         if self._state == "open":
             self._state = "closed"
             await _surely(self._close(reason))
