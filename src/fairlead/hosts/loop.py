@@ -256,7 +256,7 @@ class Agent:
         return self.result
 
     async def stream(self, given: Any) -> AsyncIterator[Moment]:
-        """`run`, moment by moment. Leaving the iteration cancels the request."""
+        """`run`, moment by moment. To leave early, use `contextlib.aclosing`: that cancels the request."""
         moments: asyncio.Queue[Moment | None] = asyncio.Queue()
         self._listeners.append(moments.put_nowait)
         work = asyncio.get_running_loop().create_task(self.run(given))
