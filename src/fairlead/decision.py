@@ -7,18 +7,16 @@ want to know (the reason, the context for the model, who failed) is read off tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
 
 from .approvals import Approval
 from .errors import HookAborted
 from .frozen import thaw
+from .hook import FailurePolicy, Hook, Phase
 from .lifecycle import BeforeTool, Control, Step, StopReason
 from .verdict import Cause, Opinion, Verdict, clean, fold
-
-if TYPE_CHECKING:
-    from .hook import FailurePolicy, Hook, Phase
 
 RunOutcome = Literal[
     "verdict", "none", "error", "timeout", "malformed", "cancelled", "quarantined", "detached", "dropped"

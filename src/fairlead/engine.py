@@ -239,7 +239,7 @@ def alone(run: Run, hook: Hook, decision: Decision[Any]) -> Run:
 def _part(run: Run, gate: Stretch) -> Run:
     """A run of one hook, apart from the others'."""
     marks: list[Mark] | None = [gate] if run.chain.record else None
-    return Run(run.chain, run.step, run.step, gate, iter(gate.calls), [0.0], marks)
+    return Run(run.chain, run.step, run.step, gate, iter(gate.calls), [0.0, 0.0], marks)
 
 
 async def _ask(run: Run) -> None:

@@ -111,8 +111,8 @@ class Hook:
 
     __slots__ = (
         "agent", "blocking", "call", "detached", "enforce", "events", "everywhere", "fn", "host", "is_async", "kind",
-        "layer", "limit", "name", "on_failure", "order", "outcome", "owner", "patterns", "phase", "priority",
-        "quarantine", "safety", "source", "timeout", "tool", "wants_decision",
+        "layer", "limit", "locked", "name", "on_failure", "order", "outcome", "owner", "patterns", "phase", "priority",
+        "quarantine", "safety", "source", "timeout", "tool", "version", "wants_decision",
     )  # fmt: skip
 
     def __init__(
@@ -137,6 +137,8 @@ class Hook:
         quarantine: tuple[int, float] | None = None,
         layer: Layer = "user",
         source: str = "code",
+        locked: bool = False,
+        version: str | None = None,
     ) -> None:
         self.fn = fn
         self.name = name if name is not None else _name_of(fn)
@@ -158,6 +160,8 @@ class Hook:
         self.quarantine = None if quarantine is None else _quarantine(quarantine, self._refuse)
         self.layer: Layer = layer
         self.source = source
+        self.locked = locked  # no pause and no monitor mode of the table lifts it
+        self.version = version  # of what it does, where the loader knows better than the function
         self.owner: str | None = None  # the object whose method this is
         self.order: tuple[int, int, int, int] = (0, 0, 0, 0)
         self._check(on_failure)

@@ -1,87 +1,325 @@
 """Redaction: what looks like a secret is replaced before it leaves the process.
 
-A value is a secret by its shape (well-known keys and tokens, private keys, passwords in addresses)
-or by the name it is given to (`password`, `api_key`, ...). What is left says what kind it was.
+A value is a secret by its shape (well-known keys and tokens, private keys), by where it stands (passwords in
+addresses), by the name it is given to (`password`, `api_key`, ...), or because somebody listed it. What is left
+says what kind it was: `[redacted: github token]`.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import json
+import os
 import re
-from typing import Any
+import secrets
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
-_NAMES = (
-    r"(?:api|access|secret|private|auth|client|session)[-_]?(?:access[-_]?)?(?:key|token|secret)"
-    r"|password|passwd|passphrase|secret|token|credentials?"
-)
-_QUOTE = r"\\?[\"']"
-_MARKED = r"(?!\[redacted: )"
+from .errors import FairleadError
+from .secret_names import WORDS, given_secrets, is_secret_name, plain_name, stands_for_a_secret
+from .secret_shapes import Span, known_secrets, placed_secrets
 
-SHAPES: dict[str, re.Pattern[str]] = {
-    "private key": re.compile(
-        r"-----BEGIN (?:[A-Z]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----.*?"
-        r"(?:-----END (?:[A-Z]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----|\Z)",
-        re.DOTALL,
-    ),
-    "jwt": re.compile(r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"),
-    "aws key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    "github token": re.compile(r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,})"),
-    "gitlab token": re.compile(r"\bglpat-[\w-]{16,}"),
-    "slack token": re.compile(r"\bxox[abeprs]-[\w-]{10,}"),
-    "google key": re.compile(r"\bAIza[\w-]{30,}"),
-    "api key": re.compile(r"\b(?:sk|pk|rk)[-_](?=[\w-]{0,60}\d)(?:[a-z]{2,10}[-_])?[\w-]{16,}"),
-    "npm token": re.compile(r"\bnpm_\w{30,}"),
-    "bearer": re.compile(r"(?i)(?<=\bbearer )(?=[\w.~+/-]{0,60}\d)[\w.~+/-]{8,}=*"),
-    "basic": re.compile(r"(?i)(?<=\bbasic )(?=[\w+/]{0,60}[\dA-Z=])[\w+/]{8,}=*"),
-    "password": re.compile(rf"(?<=://)([^\s:/@]{{0,100}}):{_MARKED}[^\s/]{{1,200}}(?=@)"),
-    "user": re.compile(rf"(?<=\s-u )([^\s:]{{1,100}}):{_MARKED}\S{{1,200}}"),
-    "quoted": re.compile(
-        rf"(?i)((?:{_NAMES})(?:{_QUOTE})?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}}({_QUOTE})){_MARKED}[^\"'\n]{{4,2000}}(?=\2)"
-    ),
-    "option": re.compile(rf"(?i)(?<=\s)(--?(?:{_NAMES})\s{{1,4}}){_MARKED}[^\s-]\S{{3,}}"),
-    "secret": re.compile(
-        rf"(?i)((?:{_NAMES})(?:{_QUOTE})?\s{{0,4}}(?:=>|:=|[=:])\s{{0,4}}){_MARKED}(?!{_QUOTE})[^\s\"',;&)]{{4,}}"
-    ),
-}
-"""What a secret looks like. The names are what is said of it once it is gone."""
-_GIVEN = ("password", "user", "quoted", "option", "secret")  # of these, what stands before it is kept
+_MARK = re.compile(r"\[redacted: [a-z0-9.]+(?: [a-z0-9.]+){0,3}\]")
+_MARKS = "[redacted: "
+_SHORTEST = 7  # pwd=abc
+_ROUNDS = 6
+_DEEPEST = 250
+_SHORTEST_LISTED, _SHORTEST_VARIABLE = 4, 8
+_ORDINARY = re.compile(r"[A-Za-z]+|[\d.:-]+|[~.]{0,2}(?:/[\w.@~+-]*)+|[a-z]+://[^@]*|.*\s.*\s.*\s.*")
+_PROCESS_KEY = secrets.token_bytes(32)
 
-_SECRET_NAME = re.compile(rf"(?i).{{0,60}}?(?:{_NAMES}|authorization|cookie)")
+Path = tuple[Any, ...]
+"""Where something is: the path of what holds it, and its key or index there; () at the top."""
+
+
+class Redacted(NamedTuple):
+    """Something that was taken out: where, what is said of it, and a keyed digest by which to know it again."""
+
+    path: str
+    kind: str
+    digest: str
+
+
+class Redactor:
+    """Takes secrets out of texts and of JSON.
+
+    To what it knows by itself come `names` whose values are secret, `patterns` (regular expressions; a group named
+    `secret` is all that is taken out, if there is one), `values` to remove wherever they appear, and the values of the
+    variables of `environ` that have a secret's name. Digests are made with `key`, or else with a key of this process.
+    """
+
+    def __init__(
+        self,
+        *,
+        names: Iterable[str] = (),
+        patterns: Iterable[str] = (),
+        values: Iterable[str] = (),
+        key: bytes | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._names = frozenset(plain_name(name) for name in names) - {""}
+        self._words = WORDS + tuple(sorted({max(name.split("_"), key=len) for name in self._names}))
+        self._patterns = tuple(_compiled(pattern) for pattern in patterns)
+        listed = [*map(_listed, values), *self._variables(environ or {})]
+        self._forms = {form: value for value in dict.fromkeys(listed) for form in _forms_of(value)}
+        self._key = _PROCESS_KEY if key is None else key
+
+    def text(self, text: str) -> str:
+        """A text without the secrets in it."""
+        return self._clean(text, None, ())
+
+    def value(self, value: Any) -> Any:
+        """A copy of some JSON in which no secret is left that can be recognised."""
+        return self._walk(value, (), None, 0)
+
+    def record(self, value: Any, path: str = "") -> tuple[Any, list[Redacted]]:
+        """The same copy, and a list of what was taken out of it."""
+        found: list[Redacted] = []
+        return self._walk(value, ((), path) if path else (), found, 0), found
+
+    # --- texts
+
+    def _clean(self, text: str, found: list[Redacted] | None, path: Path) -> str:
+        if len(text) < _SHORTEST and not self._forms and not self._patterns:
+            return text
+        for _ in range(_ROUNDS):  # what stood beside a secret may only now be seen to be one
+            spans = _merged(text, list(self._spans(text)))
+            if not spans:
+                break
+            pieces, end = [], 0
+            for start, stop, kind in spans:
+                pieces += [text[end:start], f"{_MARKS}{kind}]"]
+                if found is not None:
+                    found.append(Redacted(_dotted(path), kind, self._digest(text[start:stop])))
+                end = stop
+            text = "".join([*pieces, text[end:]])
+        return text
+
+    def _spans(self, text: str) -> Iterator[Span]:
+        """Every secret in a text, of those that overlap the one first that is to name it."""
+        for form in self._forms:
+            at = text.find(form)
+            while at >= 0:
+                yield at, at + len(form), "value"
+                at = text.find(form, at + 1)
+        for pattern in self._patterns:
+            for match in pattern.finditer(text):
+                yield *match.span("secret" if "secret" in pattern.groupindex else 0), "pattern"
+        if len(text) >= _SHORTEST:
+            yield from known_secrets(text)
+            lowered = _lowered(text)
+            yield from placed_secrets(text, lowered)
+            yield from given_secrets(text, lowered, self._words, self._is_secret_name)
+
+    def _digest(self, secret: str) -> str:
+        """Equal secrets have equal digests, and nobody without the key can try out which secret it was."""
+        known = self._forms.get(secret, secret).encode("utf-8", "surrogatepass")
+        return "hmac-sha256:" + hmac.new(self._key, known, hashlib.sha256).hexdigest()[:32]
+
+    # --- JSON
+
+    def _walk(self, value: Any, path: Path, found: list[Redacted] | None, depth: int) -> Any:
+        if isinstance(value, str):
+            return self._clean(value, found, path)
+        if isinstance(value, (dict, list, tuple)):
+            if depth >= _DEEPEST:
+                return self._blank("", path, found, depth, "too deep")
+            return (self._walk_dict if isinstance(value, dict) else self._walk_list)(value, path, found, depth + 1)
+        if self._forms and value is not None and not isinstance(value, bool):
+            return self._walk_number(value, path, found)
+        return value
+
+    def _walk_dict(self, value: Any, path: Path, found: list[Redacted] | None, depth: int) -> dict[Any, Any]:
+        clean: dict[Any, Any] = {}
+        called = value.get("name", value.get("key")) if "value" in value else None  # {"name": "TOKEN", "value": ...}
+        for key, item in value.items():
+            place = self._key_of(key, clean, path, found)
+            name = called if key == "value" and called is not None else key
+            secret = isinstance(name, str) and self._is_secret_name(name)
+            walk = self._blank if secret else self._walk
+            clean[place] = walk(item, (path, place), found, depth)
+        return clean
+
+    def _key_of(self, key: Any, taken: Mapping[Any, Any], path: Path, found: list[Redacted] | None) -> Any:
+        """A key without the secrets in it. Two keys that were secrets stay two."""
+        if not isinstance(key, str):
+            return key
+        taken_out: list[Redacted] = []
+        clean = free = self._clean(key, taken_out, ())
+        if taken_out:
+            number = 2
+            while free in taken:
+                free, number = f"{clean} {number}", number + 1
+            if found is not None:
+                found += [one._replace(path=_dotted((path, free))) for one in taken_out]
+        return free
+
+    def _walk_list(self, value: Any, path: Path, found: list[Redacted] | None, depth: int) -> list[Any]:
+        clean: list[Any] = []
+        before: Any = None
+        for index, item in enumerate(value):
+            # ["mysql", "--password", "..."]
+            secret = isinstance(before, str) and before[:1] == "-" and isinstance(item, str) and item[:1] != "-"
+            walk = self._blank if secret and self._is_secret_name(before.strip("-")) else self._walk
+            clean.append(walk(item, (path, index), found, depth))
+            before = item
+        return clean
+
+    def _walk_number(self, value: Any, path: Path, found: list[Redacted] | None) -> Any:
+        text = _shown(value)
+        return self._blank(value, path, found, 0, "value") if any(form in text for form in self._forms) else value
+
+    def _blank(
+        self, value: Any, path: Path, found: list[Redacted] | None, depth: int, kind: str = "secret"
+    ) -> Any:
+        """What was given to a secret's name: nothing of it is left."""
+        if isinstance(value, (dict, list, tuple)) and depth < _DEEPEST:
+            if isinstance(value, dict):
+                clean: dict[Any, Any] = {}
+                for key, item in value.items():
+                    place = self._key_of(key, clean, path, found)
+                    clean[place] = self._blank(item, (path, place), found, depth + 1, kind)
+                return clean
+            return [self._blank(item, (path, at), found, depth + 1, kind) for at, item in enumerate(value)]
+        if value is None or isinstance(value, bool) or (value == "" and kind == "secret"):
+            return value
+        if isinstance(value, str) and (_MARK.fullmatch(value) or stands_for_a_secret(value)):
+            return self._clean(value, found, path)
+        if found is not None:
+            found.append(Redacted(_dotted(path), kind, self._digest(_shown(value))))
+        return f"{_MARKS}{kind}]"
+
+    # --- names and variables
+
+    def _is_secret_name(self, name: str) -> bool:
+        if is_secret_name(name):
+            return True
+        if not self._names:
+            return False
+        plain = plain_name(name)
+        return plain in self._names or any(plain.endswith(f"_{own}") for own in self._names)
+
+    def _variables(self, environ: Mapping[str, str]) -> Iterator[str]:
+        """The values of variables with a secret's name, unless the value is a word that any text may have."""
+        for name, value in environ.items():
+            if len(value) >= _SHORTEST_VARIABLE and self._is_secret_name(name) and not _ORDINARY.fullmatch(value):
+                if not _is_in_marks(value) and not stands_for_a_secret(value):
+                    yield value
+
+
+def _merged(text: str, spans: list[Span]) -> list[Span]:
+    """The spans in order; those that overlap, also with a mark of before, are one, which the first found names."""
+    marks = [mark.span() for mark in _MARK.finditer(text)] if spans and _MARKS in text else []
+    ranked = [
+        (start, end, rank, kind)
+        for rank, (start, end, kind) in enumerate(spans)
+        if start < end and not _is_within(start, end, marks)
+    ]
+    if not ranked:
+        return []
+    ranked += [(start, end, len(spans), "") for start, end in marks]
+    merged: list[tuple[int, int, int, str]] = []
+    for start, end, rank, kind in sorted(ranked):
+        if merged and start < merged[-1][1]:
+            first, last, known, said = merged[-1]
+            merged[-1] = (first, max(last, end), *min((known, said), (rank, kind)))
+        else:
+            merged.append((start, end, rank, kind))
+    return [(start, end, kind) for start, end, _, kind in merged if kind]
+
+
+def _is_within(start: int, end: int, marks: list[tuple[int, int]]) -> bool:
+    at = bisect_right(marks, (start, sys.maxsize)) - 1
+    return at >= 0 and end <= marks[at][1]
+
+
+def _lowered(text: str) -> str:
+    """The text in lower case, letter for letter: only this one becomes two."""
+    return text.replace("\u0130", "I").lower()
+
+
+def _dotted(path: Path) -> str:
+    parts: list[str] = []
+    while path:
+        path, key = path
+        parts.append(str(key))
+    return ".".join(reversed(parts))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return str(value)
+    except Exception:  # an integer of too many digits
+        return hex(value) if isinstance(value, int) else type(value).__name__
+
+
+# --- what users give -------------------------------------------------------------------------------------
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise FairleadError(f"redaction: the pattern {pattern!r} is no regular expression: {error}") from None
+    if compiled.search(""):
+        raise FairleadError(f"redaction: the pattern {pattern!r} matches the empty text; say what a secret looks like")
+    return compiled
+
+
+def _listed(value: str) -> str:
+    if len(value) < _SHORTEST_LISTED:
+        raise FairleadError(f"redaction: a value to remove needs {_SHORTEST_LISTED} or more characters")
+    if _is_in_marks(value):
+        raise FairleadError("redaction: a value to remove is part of what is left in its place, '[redacted: ...]'")
+    return value
+
+
+def _is_in_marks(value: str) -> bool:
+    return _MARKS.startswith(value) or value in f"{_MARKS}value] secret] pattern] password] token] key]"
+
+
+def _forms_of(value: str) -> Iterator[str]:
+    """A value as it is, and as JSON, Python, an address or base64 write it."""
+    yield value
+    for form in (json.dumps(value)[1:-1], repr(value)[1:-1], quote(value, safe="", errors="replace")):
+        if form != value:
+            yield form
+    encoded = value.encode("utf-8", "surrogatepass")
+    if len(encoded) >= _SHORTEST_VARIABLE:
+        yield base64.b64encode(encoded).decode()[: len(encoded) * 8 // 6]
+
+
+# --- the redactor of the process ---------------------------------------------------------------------------
+
+_current: Redactor | None = None
+
+
+def configure(redactor: Redactor | None) -> None:
+    """Redact with this one from now on; None is the default again."""
+    global _current
+    _current = redactor
+
+
+def current() -> Redactor:
+    """The redactor of the process. By default it also removes what the secret variables of the environment hold."""
+    global _current
+    if _current is None:
+        _current = Redactor(environ=os.environ)
+    return _current
 
 
 def redact(value: Any) -> Any:
     """A copy of some JSON in which no secret is left that can be recognised."""
-    if isinstance(value, str):
-        return redact_text(value)
-    if isinstance(value, dict):
-        return {_key(key): _redact_named(key, item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [redact(item) for item in value]
-    return value
-
-
-def _key(key: Any) -> Any:
-    return redact_text(key) if isinstance(key, str) else key
-
-
-def _redact_named(name: Any, value: Any) -> Any:
-    return _blank(value) if isinstance(name, str) and _SECRET_NAME.fullmatch(name) else redact(value)
-
-
-def _blank(value: Any) -> Any:
-    """What was given to a secret's name: nothing of it is left."""
-    if isinstance(value, dict):
-        return {_key(key): _blank(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_blank(item) for item in value]
-    return value if value is None or value == "" or isinstance(value, bool) else "[redacted: secret]"
+    return current().value(value)
 
 
 def redact_text(text: str) -> str:
     """A text without the secrets in it."""
-    for kind, shape in SHAPES.items():
-        if kind in _GIVEN:
-            colon = ":" if kind in ("password", "user") else ""
-            text = shape.sub(rf"\1{colon}[redacted: {'password' if colon else 'secret'}]", text)
-        else:
-            text = shape.sub(f"[redacted: {kind}]", text)
-    return text
+    return current().text(text)

@@ -6,8 +6,9 @@ dispatch in flight, in whatever thread, finishes with the table it started with.
 
 from __future__ import annotations
 
+import sys
 import threading
-from asyncio import CancelledError
+from asyncio import CancelledError, wrap_future
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import count
 from time import monotonic
@@ -22,10 +23,10 @@ from .engine import CALM, NOT_OURS, alone, drive, each, parked, phases, rest
 from .errors import RegistrationError, UnknownName, closest
 from .hook import Hook, OneOrMore, Options
 from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named, iter_events
-from .run import Chain, Run, begin
+from .run import Chain, Keep, Run, begin
 from .session import About, Session
 from .table import Table
-from .threads import portal
+from .threads import portal, threads
 from .tools import UNKNOWN_TOOL, Tools, UnknownTool
 from .verdict import Verdict, ask, deny
 
@@ -123,6 +124,7 @@ class Hooks:
         self.approver = approver
         self.approval_timeout = approval_timeout
         self.enforce = enforce
+        self.switch: Callable[[], bool] | None = None  # see `fairlead pause`
         self._record = record or journal is not None
         self._journal = journal
         self.tools = _OwnTools(self)
@@ -253,7 +255,8 @@ class Hooks:
         else:
             # `begin`, written out: a call more would show in every dispatch that is timed.
             marks: list[Mark] | None = [chain.stretch] if chain.record else None
-            cell = [Run(chain, step, step, chain.stretch, todo, [monotonic()], marks)]
+            now = monotonic()
+            cell = [Run(chain, step, step, chain.stretch, todo, [now, now], marks)]
             if chain.plain:
                 going = each(chain, step, todo, cell, None)
             else:
@@ -281,7 +284,10 @@ class Hooks:
             except CancelledError:
                 run.give_up()
                 raise
-        return run.conclude()
+        decision = run.conclude()
+        if run.kept is not None:
+            await wrap_future(run.kept)
+        return decision
 
     def dispatch_sync(self, step: S) -> Decision[S]:
         """`dispatch` for callers without a loop, or in the thread of one.
@@ -328,7 +334,10 @@ class Hooks:
         if run.unfinished:
             for _ in phases(run):
                 raise AssertionError("a sync dispatch suspended")
-        return run.conclude()
+        decision = run.conclude()
+        if run.kept is not None:
+            run.kept.result()
+        return decision
 
     def classified(self, step: S) -> S:
         """The step with what the user's own table says about its tool."""
@@ -350,6 +359,24 @@ class Hooks:
         """What is called with every finished decision. Fixed when the table is made."""
         return self._journal
 
+    @property
+    def enforcing(self) -> bool:
+        """Whether verdicts take effect: not in monitor mode, and not while somebody has switched them off."""
+        return self.enforce and (self.switch is None or self.switch())
+
+    def keep_for(self, table: Table) -> Keep | None:
+        """Who takes in the finished decisions of a table: the journal, and whoever traces the program."""
+        journal = self._journal
+        keep: Keep | None = None
+        if journal is not None:
+            make = getattr(journal, "keep_for", None)
+            keep = _plainly(journal) if make is None else make(table)
+        if "opentelemetry.trace" not in sys.modules:  # nobody can have set up traces
+            return keep
+        from .telemetry import traced
+
+        return traced(keep)
+
     def session(self, session_id: str | None = None, **about: Unpack[About]) -> Session:
         """A session: ids, shared state, a store, background tasks."""
         for unknown in about.keys() - About.__annotations__.keys():
@@ -367,6 +394,9 @@ class Hooks:
     async def aclose(self, timeout: float = 5.0) -> None:
         """Wait until the detached observers are done, `timeout` seconds at most, and stop the workers."""
         await self._backlog.drain(timeout)
+        flush = getattr(self._journal, "flush", None)
+        if flush is not None:
+            await threads.run(flush)
         await self.close_removed()
         for hook in self:
             close = getattr(hook.fn, "aclose", None)
@@ -386,7 +416,12 @@ class Hooks:
         await self.aclose()
 
 
-_OPTIONS = frozenset(Options.__annotations__) | {"layer", "source"}
+_OPTIONS = frozenset(Options.__annotations__) | {"layer", "locked", "source"}
+
+
+def _plainly(journal: Callable[[Decision[Any]], None]) -> Keep:
+    """A function as a journal. If it raises, there is no record, and so there is no decision."""
+    return lambda decision, _: journal(decision)
 
 
 class _OwnTools(Tools):

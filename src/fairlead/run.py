@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from contextvars import ContextVar
 from operator import length_hint
 from time import monotonic
@@ -22,9 +23,13 @@ from .lifecycle import Control, Event, Step
 from .verdict import ENDING, Opinion, Verdict, apply, check, clean, fold
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from .table import Table
 
 Details = dict[str, Any] | None
+Keep = Callable[[Decision[Any], float], "Future[None] | None"]
+"""Takes in a finished decision and when it was begun. What it returns is waited for before the decision is given."""
 
 finishing: ContextVar[Callable[[Decision[Any]], Decision[Any]] | None] = ContextVar("fairlead_finish", default=None)
 """Who has the last word on a decision before it is journaled: a host's say on what it can carry out."""
@@ -44,7 +49,7 @@ class Chain(msgspec.Struct):
     inline: bool = False  # ... and none of it is async, guarded or recorded
     has_async: bool = False
     record: bool = False
-    journal: Callable[[Decision[Any]], None] | None = None
+    keep: Keep | None = None
     patience: float = math.inf  # the shortest time-out; less than none if some hook must always be settled
     always_timed: bool = False
     lone: bool = False  # one hook, so that the chain's clock is the hook's
@@ -60,7 +65,7 @@ class Run(msgspec.Struct):
     step: Step
     stretch: Stretch
     todo: Iterator[Call] | None  # its calls; what is left of them tells which hook is running
-    clock: list[float]  # when the current hook started; a list, because it is set for every hook
+    clock: list[float]  # when the current hook started, and the first; a list, because it is set for every hook
     marks: list[Mark] | None = None  # what is recorded: see `Decision.runs`
     deadline: Deadline | None = None  # of the current hook, once it has suspended
     parked: Hook | None = None  # ... which is this one
@@ -70,6 +75,7 @@ class Run(msgspec.Struct):
     sync: bool = False
     closing: bool = False  # the current hook is being abandoned
     decision: Decision[Any] | None = None
+    kept: Future[None] | None = None  # the journal is not done with the decision yet
 
     # --- how a hook ended -------------------------------------------------------------------
 
@@ -180,7 +186,7 @@ class Run(msgspec.Struct):
         return hook.phase == "transform" and self._end_transforms(control)
 
     def _enforced(self, hook: Hook) -> bool:
-        return hook.enforce and self.chain.table.hooks.enforce
+        return hook.enforce and (hook.locked or self.chain.table.hooks.enforcing)
 
     # --- what runs next ---------------------------------------------------------------------
 
@@ -248,17 +254,20 @@ class Run(msgspec.Struct):
         elif marks or len(self.said) != len(decision.said):
             # Observers saw the decision before they, in turn, were recorded or failed.
             decision = replace(decision, said=tuple(what for _, what in self.said), marks=marks)
-        if self.said and (finish := finishing.get()) is not None:
-            decision = finish(decision)
-        if chain.journal is not None:
-            chain.journal(decision)
+        try:
+            if self.said and (finish := finishing.get()) is not None:
+                decision = finish(decision)
+        finally:  # what a host cannot carry out is written down, too
+            if chain.keep is not None:
+                self.kept = chain.keep(decision, self.clock[1])
         return decision
 
     def give_up(self) -> None:
         """The caller was cancelled: there is no decision, but there is something to write down."""
-        if self.chain.journal is not None:
+        if self.chain.keep is not None:
             said, marks = tuple(what for _, what in self.said), tuple(self.marks or ())
-            self.chain.journal(Decision(self.step, self.original, "abort", said, marks))
+            with suppress(Exception):  # which must not take the place of the cancellation
+                self.chain.keep(Decision(self.step, self.original, "abort", said, marks), self.clock[1])
 
     def _decide(self, marks: tuple[Mark, ...] = ()) -> Decision[Any]:
         winner, approval = fold(self.verdicts), self._approval() if self.asked else None
@@ -275,7 +284,8 @@ _FAILURES: dict[type, FailureKind] = {Quarantined: "quarantined", MalformedVerdi
 def begin(chain: Chain, step: Step, todo: Iterator[Call], cell: list[Run], began: float | None) -> Run:
     """Start keeping track of a dispatch that is at `todo` in its chain."""
     marks: list[Mark] | None = [chain.stretch] if chain.record else None
-    run = Run(chain, step, step, chain.stretch, todo, [began or monotonic()], marks)
+    now = began or monotonic()
+    run = Run(chain, step, step, chain.stretch, todo, [now, now], marks)
     cell.append(run)
     return run
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .decision import Stretch
 from .hook import PHASES, Hook
 from .lifecycle import EVENTS, Event, Step
-from .run import Chain
+from .run import Chain, Keep
 
 if TYPE_CHECKING:
     from .registry import Hooks
@@ -29,12 +29,13 @@ Plan = tuple[Find | None, Chain | None]
 class Table:
     """The registered hooks at one moment, and a plan for each class of step that was dispatched."""
 
-    __slots__ = ("_cached", "hooks", "plans", "registered")
+    __slots__ = ("_cached", "hooks", "plans", "policy", "registered")
 
     def __init__(self, hooks: Hooks, registered: tuple[Hook, ...]) -> None:
         self.hooks = hooks
         self.registered = registered
         self.plans: dict[type[Step], Plan] = {}
+        self.policy: tuple[bytes, bytes] | None = None  # its digest and its text, once somebody asks
         self._cached: list[dict[Any, Chain | None]] = []
 
     def plan(self, kind: type[Step]) -> Plan:
@@ -86,13 +87,14 @@ class Table:
     def _compile(self, event: Event[Any], hooks: Iterable[Hook]) -> Chain | None:
         """The chain of these hooks; None if there is nothing to run and nothing to record."""
         ordered = sorted(hooks, key=attrgetter("order"))
-        return self._chain(event, ordered) if ordered or self.hooks.journal is not None else None
+        keep = self.hooks.keep_for(self)
+        return self._chain(event, ordered, keep) if ordered or keep is not None else None
 
     def empty(self, event: Event[Any]) -> Chain:
         """A chain of no hooks, for a step that a change has led away from all of them."""
-        return self._chain(event, [])
+        return self._chain(event, [], self.hooks.keep_for(self))
 
-    def _chain(self, event: Event[Any], ordered: list[Hook]) -> Chain:
+    def _chain(self, event: Event[Any], ordered: list[Hook], keep: Keep | None) -> Chain:
         waiting = [hook for hook in ordered if not hook.detached]
         transforms, gates, observers = ([h for h in waiting if h.phase == phase] for phase in PHASES)
         group = [hook for hook in gates if hook.is_async]
@@ -103,7 +105,7 @@ class Table:
         plain = len(transforms) + len(gates) == len(ordered)
         guarded = any(hook.quarantine is not None for hook in waiting)
         has_async = any(hook.is_async for hook in waiting)
-        record = self.hooks.record
+        record = self.hooks.record or keep is not None
         return Chain(
             table=self,
             event=event,
@@ -116,7 +118,7 @@ class Table:
             inline=plain and not has_async and not record and not guarded,
             has_async=has_async,
             record=record,
-            journal=self.hooks.journal,
+            keep=keep,
             patience=-1.0 if guarded else min((hook.limit for hook in waiting), default=math.inf),
             always_timed=record or guarded or not plain,
             lone=plain and len(ordered) == 1,

@@ -5,6 +5,7 @@ The schemas are derived from the lifecycle table; nothing about an event is writ
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -35,27 +36,42 @@ def encode_step(step: Step) -> bytes:
 
 
 def _encode(step: Step) -> bytes:
-    envelope: dict[str, Any] = {"fairlead": VERSION, "event": step.event}
+    return msgspec.json.encode(envelope(step))
+
+
+def envelope(step: Step) -> dict[str, Any]:
+    """What `encode_step` encodes."""
+    made: dict[str, Any] = {"fairlead": VERSION, "event": step.event}
     for name in step.__struct_fields__:
         value = getattr(step, name)
         if value is not None:
-            envelope[name] = value
-    return msgspec.json.encode(envelope)
+            made[name] = value
+    return made
 
 
 def decode_step(data: bytes | str) -> Step:
     """The step of an envelope. Raises `FairleadError` for anything that is not one."""
     try:
-        envelope = msgspec.json.decode(data, type=dict[str, Any])
-        version = envelope.pop("fairlead", VERSION)
+        return step_of(msgspec.json.decode(data, type=dict[str, Any]))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise FairleadError(f"not an envelope: {error}") from None
+
+
+def step_of(envelope: Mapping[str, Any]) -> Step:
+    """The step of an envelope that was decoded already. Raises `FairleadError` for anything that is not one."""
+    try:
+        fields = dict(envelope)
+        version = fields.pop("fairlead", VERSION)
         if version != VERSION:
             raise FairleadError(f"envelope version {version!r} is not {VERSION}; update fairlead")
-        event = event_named(envelope.pop("event", None))
-        if envelope.keys() <= event.types.keys():
+        event = event_named(fields.pop("event", None))
+        if fields.keys() <= event.types.keys():
             with suppress(msgspec.ValidationError):  # which is put in better words below
-                return msgspec.json.decode(data, type=event.step)  # type: ignore[no-any-return]
-        return event.step(**{name: _convert(event, name, value) for name, value in envelope.items()})  # type: ignore[no-any-return]
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
+                return msgspec.convert(fields | {"event": event.name}, type=event.step)  # type: ignore[no-any-return]
+        return event.step(**{name: _convert(event, name, value) for name, value in fields.items()})  # type: ignore[no-any-return]
+    except (msgspec.MsgspecError, RecursionError, TypeError, ValueError) as error:
+        if isinstance(error, FairleadError):
+            raise
         raise FairleadError(f"not an envelope: {error}") from None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from ..hook import POLICIES, Hook, Layer
 from ..tools import UNKNOWN_TOOL, Tools, UnknownTool
 from ..verdict import Verdict, warn
 from .document import ConfigError, Document, Keys, Mistake
+from .journaling import Redactions, read_journal, read_redact
 from .reading import Configured, Place, read_hooks
 from .trust import Survey, Trust, survey
 
@@ -28,7 +29,7 @@ FILE_NAME = "fairlead.toml"
 SOURCE = "fairlead.toml"
 """The source of all hooks from configuration, for `hooks.replace_all`."""
 
-_TOP = ("hook", "tool", "defaults", "disable")
+_TOP = ("hook", "tool", "defaults", "disable", "journal", "redact")
 _DEFAULTS = ("timeout", "on_failure", "enforce", "unknown_tool", "allow_hosts")
 _TOOL = ("name", "kind", "safety", "command", "paths", "url", "server", "host")
 
@@ -101,7 +102,13 @@ class LayerFile:
     """What one file says. Mistakes are in its document."""
 
     def __init__(
-        self, layer: Layer, path: Path, workspace: Path | None, allow_hosts: frozenset[str], trust: Trust
+        self,
+        layer: Layer,
+        path: Path,
+        workspace: Path | None,
+        allow_hosts: frozenset[str],
+        trust: Trust,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.layer: Layer = layer
         self.document = document = Document(path)
@@ -116,10 +123,12 @@ class LayerFile:
         self.defaults = self._read_defaults()
         self.tools = self._read_tools()
         self.disable = self._read_disable()
+        self.journal = read_journal(document, layer)
+        self.redact = read_redact(document, layer, environ)
         pinned = self._look(path.parent, trust) if layer == "project" else {}
         programs: dict[str, str] = self.survey.programs if self.survey is not None else {}
         workspace = path.parent if layer == "project" else workspace
-        place = Place(layer, path, workspace, allow_hosts, pinned, programs, self.trusted)
+        place = Place(layer, path, workspace, allow_hosts, pinned, programs, self.trusted, environ)
         self.hooks = read_hooks(document, place, self.defaults)
 
     @property
@@ -275,6 +284,19 @@ class Config:
         asked = [layer.defaults["unknown_tool"] for layer in self._trusted if "unknown_tool" in layer.defaults]
         return max(asked, key=UNKNOWN_TOOL.index, default="proceed")
 
+    @property
+    def journal(self) -> dict[str, Any]:
+        """The options of the journal. What a higher layer says holds."""
+        said: dict[str, Any] = {}
+        for layer in self.layers:
+            said = layer.journal | said
+        return said
+
+    @property
+    def redact(self) -> Redactions:
+        """What is redacted beside what always is: all that any layer names."""
+        return sum((layer.redact for layer in self.layers), Redactions())
+
     def _merged(self) -> Iterator[Configured]:
         """All hooks that run, highest layer first. Where two layers use one name, the lower one's is qualified."""
         disabled = self._disabled()
@@ -349,14 +371,22 @@ def _notice(line: str) -> Hook:
     return Hook(untrusted, "session_start", name="fairlead.untrusted", layer="builtin")
 
 
-def read(sources: Sources, trust: Trust | None = None, before: Config | None = None) -> Config:
-    """Read all layers, mistakes and all. A layer that has not changed since `before` is taken from there."""
+def read(
+    sources: Sources,
+    trust: Trust | None = None,
+    before: Config | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
+    """Read all layers, mistakes and all. A layer that has not changed since `before` is taken from there.
+
+    `environ` is what hooks see of the environment, if that is not this process's own.
+    """
     layers: list[LayerFile] = []
     allow_hosts: frozenset[str] = frozenset()
     trust = trust or Trust()
     known = {layer.state: layer for layer in before.layers} if before is not None else {}
     for name, path in sources:
-        layer = LayerFile(name, path, sources.workspace, allow_hosts, trust)
+        layer = LayerFile(name, path, sources.workspace, allow_hosts, trust, environ)
         layer = known.get(layer.state, layer) if not layer.document.mistakes else layer
         allow_hosts |= frozenset(layer.defaults.get("allow_hosts", ()))
         layers.append(layer)
@@ -371,9 +401,9 @@ def _gone(sources: Sources, trust: Trust) -> list[str]:
     return [f"{root / FILE_NAME} was trusted and is gone; if that is right, `fairlead trust --forget`"]
 
 
-def load(cwd: str | Path = ".", *, trust: Trust | None = None) -> Config:
+def load(cwd: str | Path = ".", *, trust: Trust | None = None, environ: Mapping[str, str] | None = None) -> Config:
     """The configuration of a folder. Raises `ConfigError` with every mistake there is."""
-    config = read(find(cwd, trust), trust)
+    config = read(find(cwd, trust), trust, environ=environ)
     if config.mistakes:
         raise ConfigError(config.mistakes)
     return config

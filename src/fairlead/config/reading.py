@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +70,14 @@ class Place(msgspec.Struct, frozen=True):
     pinned: Mapping[str, str] = {}  # files of a project, and the copies that were hashed
     programs: Mapping[str, str] = {}  # programs of a project's hooks, and what they were resolved to
     trusted: bool = True
+    environ: Mapping[str, str] | None = None  # what hooks see of it, if not this process's own
 
     @property
     def folder(self) -> Path:
         return self.path.parent
 
     def surroundings(self, env: Any = ()) -> Surroundings:
-        return surroundings(self.folder, env=env, workspace=self.workspace)
+        return surroundings(self.folder, env=env, source=self.environ, workspace=self.workspace)
 
 
 class Configured(msgspec.Struct, frozen=True):
@@ -158,12 +160,20 @@ class _Reader:
             return None
         hook: Hook | None = None
         with self._at("name"):
-            hook = Hook(runner, self._entry["on"], name=name, layer=self._place.layer, **options)
+            hook = Hook(
+                runner, self._entry["on"], name=name, layer=self._place.layer, version=self._version(),
+                locked=self._entry.get("locked", False), **options,
+            )  # fmt: skip
         if hook is None:
             return None
         line = self._document.line_of(self._keys)
         locked = self._entry.get("locked", False)
         return Configured(hook, form, self._entry, str(self._place.path), line, name, locked)
+
+    def _version(self) -> str:
+        """A digest of what the hook does: its entry, and the files of the project that it names."""
+        copies = sorted(Path(copy).parent.name for copy in self._place.pinned.values())
+        return sha256(msgspec.json.encode([self._given, copies], enc_hook=str)).hexdigest()[:16]
 
     # --- keys -------------------------------------------------------------------------------
 
@@ -391,12 +401,12 @@ class _Reader:
         headers: dict[str, str] = {}
         for name, value in self._entry.get("headers", {}).items():
             with self._at("headers", name):
-                headers[name] = _value(value)
+                headers[name] = self._value(value)
                 check_header(name, headers[name])
         secret: str | None = None
         if "secret" in self._entry:
             with self._at("secret"):
-                secret = _value(self._entry["secret"]) or None
+                secret = self._value(self._entry["secret"]) or None
                 if secret is None:
                     raise ValueError("the secret is empty")
         sound = headers if self._sound else {}
@@ -462,6 +472,9 @@ class _Reader:
         option, equals, path = word.partition("=")
         return f"{option}={self._copy_of(path) or path}" if equals else word
 
+    def _value(self, value: Any) -> str:
+        return value_of(value, self._place.environ)
+
     def _around(self) -> Surroundings:
         env = self._entry.get("env", [])
         values: dict[str, str] = {}
@@ -470,7 +483,7 @@ class _Reader:
                 if not name or "=" in name or "\0" in name:
                     raise ValueError(f"{name!r} is no name of a variable")
                 if isinstance(env, dict):
-                    values[name] = _value(env[name])
+                    values[name] = self._value(env[name])
                     if "\0" in values[name]:
                         raise ValueError("no variable holds a NUL")
         around = self._place.surroundings([] if isinstance(env, dict) else env)
@@ -483,14 +496,27 @@ def _probe(step: Any) -> None:
     """Stands in for a runner while options are checked."""
 
 
-def _value(value: Any) -> str:
+def variables(data: Mapping[str, Any]) -> set[str]:
+    """The variables that the hooks of a file name. They see no others, the usual ones aside."""
+    found: set[str] = set()
+    for entry in data.get("hook", ()) if isinstance(data.get("hook"), list) else ():
+        if isinstance(entry, dict):
+            env = entry.get("env")
+            found |= {name for name in env if isinstance(name, str)} if isinstance(env, list) else set()
+            tables = [entry, *(table for key in ("env", "headers") if isinstance(table := entry.get(key), dict))]
+            values = [value for table in tables for value in table.values() if isinstance(value, dict)]
+            found |= {value["env"] for value in values if isinstance(value.get("env"), str)}
+    return found
+
+
+def value_of(value: Any, environ: Mapping[str, str] | None = None) -> str:
     """A text, or what an environment variable holds, where the file says so."""
     if isinstance(value, str):
         return value
     texts = isinstance(value, dict) and all(isinstance(part, str) for part in value.values())
     if not texts or "env" not in value or value.keys() - {"env", "prefix"}:
         raise ValueError('write a text, or { env = "NAME" } for what a variable holds (prefix = "..." goes before it)')
-    found = os.environ.get(value["env"])
+    found = (os.environ if environ is None else environ).get(value["env"])
     if found is None:
         raise ValueError(f"the environment variable {value['env']} is not set")
     return f"{value.get('prefix', '')}{found}"

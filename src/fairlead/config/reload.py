@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import FairleadError
@@ -36,20 +36,22 @@ class Reloader:
         cwd: str | Path = ".",
         *,
         trust: Trust | None = None,
+        environ: Mapping[str, str] | None = None,
         on_reload: Callable[[Sequence[Mistake]], None] | None = None,
     ) -> None:
         self._hooks = hooks
         self._cwd = Path(cwd).resolve()
         self._trust = trust or Trust()
         self._on_reload = on_reload
-        self.config: Config = load(self._cwd, trust=self._trust)
+        self._environ = environ
+        self.config: Config = load(self._cwd, trust=self._trust, environ=environ)
         self._seen = self._look()
         self.config.apply(hooks)
 
     async def reload(self) -> list[Mistake]:
         """Read all layers again; those without mistakes take effect. The mistakes of the others are returned."""
         self._seen = self._look()
-        found = read(find(self._cwd, self._trust), self._trust, self.config)
+        found = read(find(self._cwd, self._trust), self._trust, self.config, self._environ)
         mistakes = found.mistakes
         found = self._without(found, {layer.layer for layer in found.layers if layer.document.mistakes})
         mistakes += [mistake for _, mistake in found.conflicts if mistake not in mistakes]
@@ -86,13 +88,17 @@ class Reloader:
 
     # --- noticing ---------------------------------------------------------------------------
 
+    async def look(self) -> None:
+        """Reload if a file has changed: for whoever would rather ask than watch."""
+        if self._look() != self._seen:
+            await self._reload_safely()
+
     async def watch(self) -> None:
         """Reload whenever a file changes, until cancelled: at once with the package watchfiles, else after a moment."""
         while True:
             folders = self._folders()
             async for _ in _changes(folders):
-                if self._look() != self._seen:
-                    await self._reload_safely()
+                await self.look()
                 if self._folders() != folders:
                     break
 

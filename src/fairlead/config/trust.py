@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from ..errors import FairleadError
+from ..places import state_folder
 from ..runners.interpreters import script_of
 from ..runners.surroundings import inside, resolve_program, steers, surroundings
 
@@ -187,17 +188,6 @@ def _shown(runs: Any) -> str:
 
 
 # --- remembering ----------------------------------------------------------------------------------
-
-
-def state_folder() -> Path:
-    """Where fairlead keeps what it must remember."""
-    named = os.environ.get("FAIRLEAD_STATE_DIR")
-    if named:
-        if not os.path.isabs(named):
-            raise Untrustworthy(f"FAIRLEAD_STATE_DIR must be an absolute path, not {named!r}")
-        return Path(named)
-    base = os.environ.get("XDG_STATE_HOME")
-    return Path(base if base and os.path.isabs(base) else Path.home() / ".local/state") / "fairlead"
 
 
 class Trust:

@@ -1,0 +1,132 @@
+"""What a file says about the journal and about redaction: the tables `[journal]` and `[redact]`.
+
+Only the system's and the user's files may: an agent could change its project's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ..amounts import seconds, size
+from ..errors import nearest
+from ..hook import Layer
+from ..journal.anchor import Anchor
+from .document import Document
+
+
+class Redactions(msgspec.Struct, frozen=True):
+    """What is redacted beside what always is."""
+
+    names: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+    def __add__(self, other: Redactions) -> Redactions:
+        return Redactions((*self.names, *other.names), (*self.patterns, *other.patterns), (*self.values, *other.values))
+
+
+def read_journal(document: Document, layer: Layer) -> dict[str, Any]:
+    """The options of `Journal` that a file gives, and `enabled`."""
+    checks: dict[str, Callable[[Any], Any]] = {
+        "enabled": _boolean, "path": _path, "durability": _one_of("normal", "full"),
+        "on_failure": _one_of("open", "closed"), "max_size": _above_nothing(size), "max_age": _above_nothing(seconds),
+        "anchor": _anchor,
+    }  # fmt: skip
+    return _read(document, layer, "journal", checks)
+
+
+def read_redact(document: Document, layer: Layer, environ: Mapping[str, str] | None) -> Redactions:
+    """Names, patterns and values that a file lists. A value is named by the variable that holds it."""
+
+    def values(given: Any) -> tuple[str, ...]:
+        from .reading import value_of
+
+        if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
+            raise ValueError('values must be a list of { env = "NAME" }: a secret does not belong in a file')
+        names = [item.get("env") for item in given]
+        known = os.environ if environ is None else environ
+        return tuple(value_of(item, environ) for item, name in zip(given, names, strict=True) if known.get(name))
+
+    checks: dict[str, Callable[[Any], Any]] = {"names": _texts, "patterns": _patterns, "values": values}
+    return Redactions(**_read(document, layer, "redact", checks))
+
+
+def _read(document: Document, layer: Layer, name: str, checks: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    table = document.data.get(name, {})
+    if not isinstance(table, dict):
+        document.wrong((name,), f"{name} must be a table", value=True)
+        return {}
+    if table and layer == "project":
+        document.wrong((name,), f"a project cannot say anything about the {name}; the user's file can")
+        return {}
+    sound: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in checks:
+            document.wrong((name, key), f"unknown key {key!r}{nearest(key, checks)}")
+            continue
+        try:
+            sound[key] = checks[key](value)
+        except (ValueError, TypeError) as error:
+            document.wrong((name, key), str(error), value=True)
+    return sound
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("it must be true or false")
+    return value
+
+
+def _path(value: Any) -> str:
+    if not isinstance(value, str) or not os.path.isabs(os.path.expanduser(value)) or "\0" in value:
+        raise ValueError("it must be an absolute path")
+    return os.path.expanduser(value)
+
+
+def _one_of(*choices: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"it must be one of {', '.join(choices)}{nearest(value, choices)}")
+        return str(value)
+
+    return check
+
+
+def _above_nothing(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if isinstance(value, bool) or read(value) <= 0:
+            raise ValueError("it must be above 0")
+        return read(value)
+
+    return check
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+        raise ValueError("it must be a list of texts")
+    return tuple(value)
+
+
+def _patterns(value: Any) -> tuple[str, ...]:
+    for pattern in _texts(value):
+        try:
+            if re.compile(pattern).search(""):
+                raise ValueError(f"{pattern!r} matches everything")
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+    return _texts(value)
+
+
+def _anchor(value: Any) -> Anchor:
+    if not isinstance(value, dict):
+        raise ValueError('it must be { file = "..." }, { command = [...] } or { url = "..." }')
+    given = {**value, **({"every": seconds(value["every"])} if "every" in value else {})}
+    try:
+        return msgspec.convert(given, Anchor)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None

@@ -1,0 +1,154 @@
+"""Entries: a decision, or a note, as the bytes that are kept and chained.
+
+An entry is one JSON object. Secrets are taken out first, and long texts are kept once, by their
+digest: where one stood, the entry says `{"$text": digest}`. What is searched for is also kept in columns, which
+follow from the object, so that whoever changes a column is found out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ..errors import describe
+
+if TYPE_CHECKING:
+    from ..redaction import Redactor
+    from .policy import Policy
+
+LONG_TEXT: Final = 512
+"""Characters from which a text is kept apart, once."""
+LONG_MESSAGE: Final = 128
+"""Bytes from which a message of a conversation is, since the next request to the model repeats it."""
+TEXT: Final = "$text"
+PLAIN: Final = "$plain"
+
+COLUMNS: Final = ("id", "at", "kind", "event", "session", "host", "agent", "tool", "control", "hook", "cause")
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What is written: the object, the long texts that it refers to, and whether anybody waits for it."""
+
+    body: bytes
+    columns: tuple[Any, ...]
+    runs: tuple[tuple[Any, ...], ...]
+    texts: dict[bytes, bytes]
+
+
+def make_entry(facts: Mapping[str, Any], redactor: Redactor, policy: Policy | None = None) -> Entry:
+    """An entry of some facts. Whatever they hold, there is one: what cannot be written down says so."""
+    try:
+        plain = msgspec.to_builtins(facts, enc_hook=_shown, str_keys=True)
+        return _entry(plain, redactor, policy)
+    except (UnicodeError, RecursionError, ValueError, TypeError, OverflowError, msgspec.MsgspecError) as error:
+        step = facts.get("step") or {}
+        kept = {key: facts[key] for key in ("v", "id", "at", "kind", "took", "control") if key in facts}
+        kept["step"] = {"event": str(step.get("event")), "session_id": _session(step)}
+        kept["unwritable"] = describe(error).encode(errors="replace").decode()
+        return _entry(kept, redactor, policy)
+
+
+def _session(step: Mapping[str, Any]) -> str | None:
+    found = step.get("session_id")
+    return found.encode(errors="replace").decode() if isinstance(found, str) else None
+
+
+def _shown(value: Any) -> str:
+    return f"<{type(value).__name__}>"  # whose own words could be anything
+
+
+def _entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> Entry:
+    runs = plain.get("runs") or ()
+    if all(len(run) == 4 for run in runs):  # names and numbers: there is nothing to take out, and most are like that
+        plain = {key: value for key, value in plain.items() if key != "runs"}
+    clean, taken = redactor.record(plain)
+    texts: dict[bytes, bytes] = {}
+    if taken:
+        clean["redacted"] = [list(one) for one in taken]
+    clean = {key: _fold(value, texts) for key, value in clean.items()}
+    if runs and "runs" not in clean:
+        clean["runs"] = runs
+    if policy is not None:
+        digest, texts[policy[0]] = policy
+        clean["policy"] = {TEXT: digest.hex()}
+    return Entry(msgspec.json.encode(clean), columns_of(clean), runs_of(clean), texts)
+
+
+def _fold(value: Any, texts: dict[bytes, bytes]) -> Any:
+    """A value without its long texts, which are put among `texts`."""
+    if isinstance(value, str):
+        return _put(value, texts) if len(value) >= LONG_TEXT else value
+    if isinstance(value, list):
+        return [_fold(item, texts) for item in value]
+    if not isinstance(value, dict):
+        return value
+    folded = {
+        key: _fold_messages(item, texts) if key == "messages" and isinstance(item, list) else _fold(item, texts)
+        for key, item in value.items()
+    }
+    return {PLAIN: folded} if TEXT in folded or PLAIN in folded else folded
+
+
+def _fold_messages(messages: list[Any], texts: dict[bytes, bytes]) -> list[Any]:
+    return [
+        _put(message, texts) if len(msgspec.json.encode(message)) >= LONG_MESSAGE else _fold(message, texts)
+        for message in messages
+    ]
+
+
+def _put(value: Any, texts: dict[bytes, bytes]) -> dict[str, str]:
+    data = msgspec.json.encode(value)
+    digest = sha256(data)
+    texts[digest.digest()] = data
+    return {TEXT: digest.hexdigest()}
+
+
+def references(value: Any) -> set[bytes]:
+    """The digests of all texts that a folded value refers to."""
+    if isinstance(value, dict):
+        if value.keys() == {PLAIN}:
+            return set().union(*map(references, value[PLAIN].values()))
+        if value.keys() == {TEXT}:
+            return {bytes.fromhex(value[TEXT])}
+        return set().union(*map(references, value.values()))
+    return set().union(*map(references, value)) if isinstance(value, list) else set()
+
+
+def unfold(value: Any, texts: Mapping[bytes, bytes]) -> Any:
+    """A folded value, its long texts back in place."""
+    if isinstance(value, list):
+        return [unfold(item, texts) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {PLAIN}:
+        return {key: unfold(item, texts) for key, item in value[PLAIN].items()}
+    if value.keys() == {TEXT}:
+        data = texts.get(bytes.fromhex(value[TEXT]))
+        return f"[text {value[TEXT][:12]} is missing]" if data is None else msgspec.json.decode(data)
+    return {key: unfold(item, texts) for key, item in value.items()}
+
+
+def columns_of(body: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The columns that follow from an entry's object, in the order of `COLUMNS`."""
+    step = body.get("step") or {}
+    agent = step.get("agent") or {}
+    winner = body.get("winner") or {}
+    of_step = (step.get("event"), step.get("session_id"), step.get("host"), agent.get("name"), step.get("tool"))
+    texts = (*of_step, body.get("control"), winner.get("hook"), winner.get("cause"))
+    return (body["id"], body["at"], body["kind"], *(text if isinstance(text, str) else None for text in texts))
+
+
+def runs_of(body: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...]:
+    """One row per hook that ran: place in the chain, hook, outcome, nanoseconds, and what it said."""
+    verdicts = {}
+    for said in body.get("said") or ():
+        for what in (said, said.get("monitored") or {}):
+            if "verdict" in what:
+                verdicts[what["hook"]] = what["verdict"].get("control", "proceed")
+    return tuple(
+        (place, run[0], run[2], int(run[3] * 1e9), verdicts.get(run[0]) if run[2] == "verdict" else None)
+        for place, run in enumerate(body.get("runs") or ())
+    )

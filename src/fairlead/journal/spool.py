@@ -1,0 +1,77 @@
+"""Spools: where records wait while the journal itself cannot take them, one file per writer beside it.
+
+Each line is a record. Whoever can write the journal takes the spools of processes that are gone into it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..logs import logger
+from .entry import Entry, columns_of, runs_of
+from .store import Head, beside
+
+
+class Spool:
+    """A spool that this process appends to."""
+
+    def __init__(self, journal: Path, writer: str) -> None:
+        folder = beside(journal, ".spool")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path = folder / f"{writer}.jsonl"
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def append(self, entries: Iterable[Entry]) -> Head | None:
+        lines = b"".join(_line(entry) for entry in entries)
+        if lines:
+            os.write(self._file, lines)
+            os.fsync(self._file)
+        return None
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _line(entry: Entry) -> bytes:
+    texts = [b64encode(text).decode() for text in entry.texts.values()]
+    return msgspec.json.encode({"body": b64encode(entry.body).decode(), "texts": texts}) + b"\n"
+
+
+def read_spools(journal: Path) -> Iterator[list[Entry]]:
+    """The entries of each spool whose process is gone. It is removed once its entries are taken."""
+    try:
+        spools = sorted(beside(journal, ".spool").glob("*.jsonl"))
+    except OSError:
+        return
+    for spool in spools:
+        with suppress(OSError), spool.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue  # its writer lives
+            yield list(_read(spool, file))
+            spool.unlink()
+
+
+def _read(spool: Path, lines: Iterable[bytes]) -> Iterator[Entry]:
+    for number, line in enumerate(lines, 1):
+        try:
+            told: dict[str, Any] = msgspec.json.decode(line)
+            body = b64decode(told["body"])
+            texts = [b64decode(text) for text in told["texts"]]
+            known = msgspec.json.decode(body)
+            yield Entry(body, columns_of(known), runs_of(known), {sha256(text).digest(): text for text in texts})
+        except (msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError):
+            logger.warning("%s, line %d: not a record, or cut off by a crash; left out", spool, number)

@@ -1,0 +1,299 @@
+"""The file: an SQLite database that any number of processes append to.
+
+Each record's digest covers the one before it, its number and its bytes. The newest digest is also kept in a
+file of its own beside the database (`.head`), so that a record that was cut off at the end is missed, too.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..places import BadPlace, refuse_remote
+from .entry import COLUMNS, Entry
+from .errors import JournalError, NewerJournal
+
+SCHEMA = 1
+"""The version of what is below. A file that says more was made by a newer fairlead."""
+APPLICATION = 0x66616972
+_TABLES = f"""
+CREATE TABLE records (
+  seq INTEGER PRIMARY KEY, {", ".join(f"{column} {'INTEGER' if column == 'at' else 'TEXT'}" for column in COLUMNS)},
+  body BLOB NOT NULL, digest BLOB NOT NULL
+);
+CREATE UNIQUE INDEX by_id ON records (id);
+CREATE INDEX by_session ON records (session, seq);
+CREATE INDEX by_time ON records (at);
+CREATE TABLE runs (
+  seq INTEGER, place INTEGER, hook TEXT, outcome TEXT, took INTEGER, control TEXT, PRIMARY KEY (seq, place)
+) WITHOUT ROWID;
+CREATE TABLE texts (digest BLOB PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE uses (digest BLOB PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+_INSERT = f"INSERT INTO records VALUES (?, {', '.join('?' * len(COLUMNS))}, ?, ?)"  # noqa: S608
+BUSY = 10.0
+"""Seconds to wait for another process's batch."""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The newest record: its number and its digest."""
+
+    seq: int
+    digest: str
+    journal: str
+
+
+def link(previous: bytes, seq: int, body: bytes) -> bytes:
+    """The digest of a record: it covers all that went before."""
+    return sha256(previous + seq.to_bytes(8, "big") + body).digest()
+
+
+def genesis(journal: str) -> bytes:
+    """What the first record of a journal is chained to."""
+    return sha256(b"fairlead journal " + journal.encode()).digest()
+
+
+class Store:
+    """A journal's file, open for appending by one thread of this process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            refuse_remote(path)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(beside(path, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except BadPlace as error:
+            raise JournalError(str(error)) from None
+        except OSError as error:
+            raise JournalError(f"the journal {path} cannot be written: {error.strerror}") from None
+        try:
+            with self._locked():
+                self._db = _connect(path)
+                self.journal = self._prepare()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, (sqlite3.Error, OSError)):
+                raise unwritable(path, error) from None
+            raise
+
+    def close(self) -> None:
+        if hasattr(self, "_db"):
+            with suppress(sqlite3.Error):
+                self._db.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One process at a time: the head beside the file must follow the file."""
+        until = time.monotonic() + BUSY
+        while True:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise JournalError(f"the journal {self.path} is busy: another process holds its lock") from None
+                time.sleep(0.001)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def _prepare(self) -> str:
+        """The journal's name, which is made with its tables."""
+        version = version_of(self._db, self.path)
+        if version > SCHEMA:
+            raise newer(self.path, version)
+        if version == 0:
+            os.chmod(self.path, 0o600)
+            journal = os.urandom(16).hex()
+            script = f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {SCHEMA}; COMMIT"
+            self._db.executescript(f"PRAGMA application_id = {APPLICATION}; PRAGMA auto_vacuum = INCREMENTAL; {script}")
+            self._db.execute("INSERT INTO meta VALUES ('journal', ?)", (journal,))
+        (found,) = self._db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
+        return str(found)
+
+    # --- appending --------------------------------------------------------------------------
+
+    def append(self, entries: Iterable[Entry]) -> Head:
+        """Write entries after whatever is there, all of them or none. One that is there already is left out."""
+        with self._locked():
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                # A batch that another program with a newer schema has changed the file under must not be written.
+                if version_of(self._db, self.path) > SCHEMA:
+                    raise newer(self.path, version_of(self._db, self.path))
+                head = self._insert(entries)
+                self._db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+            write_head(self.path, head)
+        return head
+
+    def _insert(self, entries: Iterable[Entry]) -> Head:
+        seq, digest = newest(self._db, self.journal)
+        rows: list[Any] = []
+        runs: list[Any] = []
+        texts: dict[bytes, bytes] = {}
+        uses: dict[bytes, int] = {}
+        fresh: set[str] = set()
+        for entry in entries:
+            entry_id = entry.columns[0]
+            if entry_id in fresh or self._db.execute("SELECT 1 FROM records WHERE id = ?", (entry_id,)).fetchone():
+                continue
+            fresh.add(entry_id)
+            seq += 1
+            digest = link(digest, seq, entry.body)
+            rows.append((seq, *entry.columns, entry.body, digest))
+            runs += [(seq, *run) for run in entry.runs]
+            texts |= entry.texts
+            uses |= dict.fromkeys(entry.texts, seq)
+        self._db.executemany(_INSERT, rows)
+        self._db.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", runs)
+        self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
+        self._db.executemany("INSERT OR REPLACE INTO uses VALUES (?, ?)", uses.items())
+        return Head(seq, digest.hex(), self.journal)
+
+    # --- what is wrong, and what is old -----------------------------------------------------
+
+    def look(self) -> str | None:
+        """What is wrong with the end of the file, as the head beside it tells."""
+        with self._locked():
+            head = read_head(self.path)
+            seq, digest = newest(self._db, self.journal)
+            if head is None:
+                return "the head beside the file is missing" if seq else None
+            if head.journal != self.journal:
+                return "the head beside the file is another journal's"
+            if head.seq > seq:
+                return f"records {seq + 1} to {head.seq} are missing at the end"
+            if head.seq == seq and head.digest != digest.hex():
+                return f"record {seq} is not what the head beside the file says"
+            if head.seq < seq:
+                write_head(self.path, Head(seq, digest.hex(), self.journal))  # a writer was killed before it could
+        return None
+
+    def oldest_kept(self, max_size: int, max_age: float) -> int | None:
+        """The first record to keep, if there is something to prune."""
+        (size,) = self._db.execute(
+            "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, "
+            "pragma_page_size"
+        ).fetchone()
+        first, last = self._db.execute("SELECT min(seq), max(seq) FROM records").fetchone()
+        if first is None:
+            return None
+        keep = first
+        if size > max_size:  # down to nine tenths, so that it is not done again at once
+            keep += int((last - first + 1) * (1 - 0.9 * max_size / size)) or 1
+        cutoff = time.time_ns() - int(max_age * 1e9)
+        row = self._db.execute("SELECT min(seq) FROM records WHERE at >= ?", (cutoff,)).fetchone()
+        keep = max(keep, min(row[0] or last, last))
+        return keep if keep > first else None
+
+    def digest_of(self, seq: int) -> bytes:
+        row = self._db.execute("SELECT digest FROM records WHERE seq = ?", (seq,)).fetchone()
+        if row is None:
+            raise JournalError(f"the journal {self.path} has no record {seq}; run `fairlead verify`")
+        return bytes(row[0])
+
+    def prune(self, keep: int) -> None:
+        """Drop the records before `keep`, whose note in the chain was written already."""
+        with self._locked():
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                self._db.execute("DELETE FROM records WHERE seq < ?", (keep,))
+                self._db.execute("DELETE FROM runs WHERE seq < ?", (keep,))
+                self._db.execute("DELETE FROM texts WHERE digest IN (SELECT digest FROM uses WHERE last < ?)", (keep,))
+                self._db.execute("DELETE FROM uses WHERE last < ?", (keep,))
+                self._db.execute("COMMIT")
+                self._db.execute("PRAGMA incremental_vacuum").fetchall()
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode = WAL").fetchone()
+        db.execute("PRAGMA synchronous = FULL")  # so that the head beside the file is never ahead of it
+        db.execute("PRAGMA journal_size_limit = 67108864")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def version_of(db: sqlite3.Connection, path: Path) -> int:
+    """The schema of a file: 0 if it is new. Raises `JournalError` for a file that is none of ours."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION and (version or db.execute("SELECT 1 FROM sqlite_master").fetchone()):
+        raise JournalError(f"{path} is a database, but not a journal of fairlead's; name another path")
+    return int(version)
+
+
+def newer(path: Path, version: int) -> NewerJournal:
+    return NewerJournal(f"the journal {path} has schema {version}, and this fairlead knows {SCHEMA}: update fairlead")
+
+
+def unwritable(path: Path, error: Exception) -> JournalError:
+    if isinstance(error, JournalError):
+        return error
+    problem = getattr(error, "strerror", None) or str(error)
+    ways = {
+        "full": "free some space, or lower max_size in [journal]",
+        "No space": "free some space, or lower max_size in [journal]",
+        "readonly": "make the file and its folder writable",
+        "Permission": "make the file and its folder writable",
+        "not a database": "move it away; `fairlead verify` says more",
+        "malformed": "move it away; `fairlead verify` says more",
+    }
+    way = next((f"; {way}" for word, way in ways.items() if word in problem), "")
+    return JournalError(f"the journal {path} cannot be written: {problem}{way}")
+
+
+def newest(db: sqlite3.Connection, journal: str) -> tuple[int, bytes]:
+    """The number and the digest that the next record is chained to."""
+    row = db.execute("SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1").fetchone()
+    return (0, genesis(journal)) if row is None else (row[0], bytes(row[1]))
+
+
+# --- beside the file --------------------------------------------------------------------------
+
+
+def beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def read_head(path: Path) -> Head | None:
+    try:
+        return msgspec.json.decode(beside(path, ".head").read_bytes(), type=Head)
+    except (OSError, msgspec.MsgspecError, UnicodeError):
+        return None
+
+
+def write_head(path: Path, head: Head) -> None:
+    """All of it or nothing, and nobody sees half of it."""
+    new = beside(path, ".head.new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, msgspec.json.encode(head))
+    finally:
+        os.close(descriptor)
+    os.replace(new, beside(path, ".head"))

@@ -1,0 +1,218 @@
+"""Verifying: whether a journal is what was written, and which record is not.
+
+The chain shows what was changed, taken out or put in. The head beside the file shows what was cut off. Only an
+anchor shows a journal that was made anew as a whole.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .anchor import Anchored
+from .entry import COLUMNS, columns_of, references, runs_of
+from .reading import Reader
+from .store import genesis, link, read_head
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What was found. `record` is the first bad one, where it can be told."""
+
+    records: int
+    first: int | None = None
+    last: int | None = None
+    problem: str | None = None
+    record: int | None = None
+    anchored: int | None = None  # up to here, somebody else knows the digest, too
+    newer: int = 0  # records that the head beside the file does not know of yet
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        if self.problem is not None:
+            return "bad"
+        return "consistent" if self.anchored is None else "untampered"
+
+
+class _Bad(Exception):
+    def __init__(self, problem: str, record: int | None = None) -> None:
+        super().__init__(problem)
+        self.record = record
+
+
+def verify(path: Path, anchors: Sequence[Anchored] = (), progress: Callable[[int, int], None] | None = None) -> Checked:
+    """Check every record of a journal. Raises `JournalError` if there is none."""
+    head = read_head(path)  # before the file is looked at: what is written meanwhile is newer, never older
+    walk = _Walk(path, progress)
+    try:
+        with Reader(path) as reader:
+            walk.go(reader)
+            walk.check_head(head)
+            anchored = walk.check_anchors(anchors)
+            _check_indexes(reader.db)
+    except _Bad as bad:
+        return Checked(walk.count, walk.first, walk.seq, str(bad), bad.record, notes=tuple(walk.notes))
+    except sqlite3.Error as error:
+        return Checked(walk.count, walk.first, walk.seq, f"the file is damaged: {error}", walk.seq + 1)
+    newer = 0 if head is None else walk.seq - head.seq
+    return Checked(walk.count, walk.first, walk.seq or None, None, None, anchored, newer, tuple(walk.notes))
+
+
+class _Walk:
+    """Goes along the chain, record by record."""
+
+    def __init__(self, path: Path, progress: Callable[[int, int], None] | None) -> None:
+        self._path = path
+        self._progress = progress
+        self.count = 0
+        self.first: int | None = None
+        self.seq = 0
+        self.digest = b""
+        self.journal = ""
+        self.notes: list[str] = []
+        self._digests: dict[int, bytes] = {}
+        self._starts: set[tuple[int, str]] = set()  # where the chain may begin, since all before was pruned
+        self._checked: set[bytes] = set()
+
+    def go(self, reader: Reader) -> None:
+        db = reader.db
+        db.execute("BEGIN")  # one moment of the file, whoever writes to it meanwhile
+        row = db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
+        if row is None:
+            raise _Bad("the journal has lost its name")
+        self.journal = row[0]
+        (total,) = db.execute("SELECT count(*) FROM records").fetchone()
+        runs = _by_record(db)
+        for row in db.execute(f"SELECT seq, digest, body, {', '.join(COLUMNS)} FROM records ORDER BY seq"):  # noqa: S608
+            self._step(db, row, runs)
+            self.count += 1
+            if self._progress is not None and self.count % 1000 == 0:
+                self._progress(self.count, total)
+        for stray in runs(None):
+            raise _Bad(f"record {stray} is missing, though its runs are there", stray)
+        self._check_start()
+
+    def _step(self, db: sqlite3.Connection, row: tuple[Any, ...], runs: Callable[[int | None], list[Any]]) -> None:
+        seq, digest, body, *columns = row
+        if not isinstance(body, bytes) or not isinstance(digest, bytes):
+            raise _Bad(f"record {seq} was changed", seq)
+        if self.first is None:
+            self.first = seq
+            before = genesis(self.journal) if seq == 1 else self._before_first(body, digest, seq)
+        else:
+            if seq != self.seq + 1:
+                raise _Bad(f"record {self.seq + 1} is missing", self.seq + 1)
+            before = self.digest
+        if before is not None and link(before, seq, body) != digest:
+            raise _Bad(f"record {seq} was changed, or is not where it belongs", seq)
+        self.seq, self.digest = seq, digest
+        self._digests[seq] = digest
+        self._check_content(db, seq, body, tuple(columns), runs(seq))
+
+    def _before_first(self, body: bytes, digest: bytes, seq: int) -> bytes | None:
+        """A pruned journal begins with a record that nothing before it vouches for; a later note does."""
+        self._begins = (seq, body, digest)
+        return None
+
+    def _check_content(
+        self, db: sqlite3.Connection, seq: int, body: bytes, columns: tuple[Any, ...], runs: list[Any]
+    ) -> None:
+        try:
+            told = msgspec.json.decode(body)
+            same = columns_of(told) == columns and [list(run) for run in runs_of(told)] == runs
+            wanted = references(told)
+        except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError):
+            raise _Bad(f"record {seq} is not what was written", seq) from None
+        if not same:
+            raise _Bad(f"what is searched for in record {seq} was changed", seq)
+        for digest in wanted - self._checked:
+            row = db.execute("SELECT body FROM texts WHERE digest = ?", (digest,)).fetchone()
+            if row is None:
+                raise _Bad(f"record {seq} has lost a text ({digest.hex()[:12]})", seq)
+            if not isinstance(row[0], bytes) or sha256(row[0]).digest() != digest:
+                raise _Bad(f"a text of record {seq} was changed ({digest.hex()[:12]})", seq)
+            self._checked.add(digest)
+        if told.get("kind") == "note":
+            self._heed(seq, told)
+
+    def _heed(self, seq: int, note: dict[str, Any]) -> None:
+        match note.get("note"):
+            case "pruned":
+                self._starts.add((int(note["through"]), str(note["digest"])))
+            case "damaged":
+                raise _Bad(f"before record {seq}, the journal was found damaged: {note.get('problem')}", seq)
+            case "crashed":
+                self.notes.append(f"record {seq}: process {note.get('pid')} crashed; its last moment may be lost")
+            case "lost":
+                self.notes.append(f"record {seq}: {note.get('records')} records could not be written")
+
+    def _check_start(self) -> None:
+        if self.first is None or self.first == 1:
+            return
+        first, body, digest = self._begins
+        for through, before in self._starts:
+            if through == first - 1 and link(bytes.fromhex(before), first, body) == digest:
+                return
+        raise _Bad(f"record {first - 1} is missing, and no note says that it was pruned", first - 1)
+
+    def check_head(self, head: Any) -> None:
+        if head is None:
+            if self.count:
+                raise _Bad("the head beside the file is missing, so nobody can tell whether records were cut off")
+            return
+        if head.journal != self.journal:
+            raise _Bad("the head beside the file is another journal's")
+        if head.seq > self.seq:
+            raise _Bad(f"record {self.seq + 1} is missing: the head says that there were {head.seq}", self.seq + 1)
+        known = self._digests.get(head.seq)
+        if known is not None and known.hex() != head.digest:
+            raise _Bad(f"record {head.seq} is not what the head beside the file says", head.seq)
+
+    def check_anchors(self, anchors: Sequence[Anchored]) -> int | None:
+        """The newest record that an anchor vouches for."""
+        vouched = [anchor for anchor in anchors if anchor.journal == self.journal]
+        if anchors and not vouched:
+            raise _Bad("the anchors are another journal's")
+        for anchor in vouched:
+            if anchor.seq > self.seq:
+                raise _Bad(f"record {self.seq + 1} is missing: record {anchor.seq} was anchored", self.seq + 1)
+            known = self._digests.get(anchor.seq)
+            if known is not None and known.hex() != anchor.digest:
+                raise _Bad(f"record {anchor.seq}, or one before it, is not what was anchored", anchor.seq)
+        return max((anchor.seq for anchor in vouched), default=None)
+
+
+def _by_record(db: sqlite3.Connection) -> Callable[[int | None], list[Any]]:
+    """The runs of one record after another; of None, the records that runs are left of."""
+    rows = iter(db.execute("SELECT seq, place, hook, outcome, took, control FROM runs ORDER BY seq, place"))
+    ahead: list[Any] = []
+
+    def of(seq: int | None) -> list[Any]:
+        found: list[Any] = []
+        for row in chain(ahead[:], rows):
+            ahead.clear()
+            if seq is None:
+                return [row[0]]
+            if row[0] > seq:
+                ahead.append(row)
+                break
+            if row[0] < seq:
+                raise _Bad(f"record {row[0]} is missing, though its runs are there", row[0])
+            found.append(list(row[1:]))
+        return found
+
+    return of
+
+
+def _check_indexes(db: sqlite3.Connection) -> None:
+    with closing(db.execute("PRAGMA integrity_check(1)")) as found:
+        (said,) = found.fetchone()
+    if said != "ok":
+        raise _Bad(f"the file is damaged: {said}")

@@ -1,0 +1,421 @@
+"""Journal: takes decisions off the hot path and writes them, in batches, on one thread.
+
+Keeping a decision is putting it into a queue. The writer's thread gathers what comes within a moment, takes the
+secrets out, chains and commits it. Where the queue is full, or durability is "full", whoever
+dispatches waits for the commit.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+import msgspec
+
+from ..logs import logger
+from ..places import journal_file
+from ..record import tell
+from .anchor import Anchor, Anchoring
+from .entry import Entry, make_entry
+from .errors import JournalError, NewerJournal
+from .policy import policy_of
+from .spool import Spool, read_spools
+from .store import Head, Store, unwritable
+from .writers import Mark, crashed
+
+if TYPE_CHECKING:
+    from ..decision import Decision
+    from ..redaction import Redactor
+    from ..table import Table
+
+Durability = Literal["normal", "full"]
+Keep = Callable[["Decision[Any]", float], "Future[None] | None"]
+
+MAX_SIZE = 1 << 30
+MAX_AGE = 30 * 86400.0
+QUEUE = 4096
+"""Decisions that wait to be written. Beyond that, whoever dispatches waits."""
+BATCH = 512
+GATHER = 0.05
+"""Seconds in which decisions are gathered into one commit."""
+RETRY = 0.5
+"""Seconds until a failed write is tried again."""
+TIDY = 600.0
+"""Seconds between looks at what is too old or too much."""
+
+
+class Waiting(NamedTuple):
+    """Something to be written, and who waits for that."""
+
+    facts: Callable[[], dict[str, Any]] | None
+    table: Table | None = None
+    done: Future[None] | None = None
+
+
+class Journal:
+    """Keeps every decision of the hooks it is given to: `Hooks(journal=Journal())`.
+
+    `durability="full"` commits a decision before it is acted on. `on_failure` says what becomes of the agent when
+    the journal cannot be written: "open" goes on and says so, "closed" raises `JournalError` in place of a decision.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        durability: Durability = "normal",
+        on_failure: Literal["open", "closed"] | None = None,
+        max_size: int = MAX_SIZE,
+        max_age: float = MAX_AGE,
+        anchor: Anchor | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        if durability not in ("normal", "full"):
+            raise JournalError(f'durability is "normal" or "full", not {durability!r}')
+        if on_failure not in (None, "open", "closed"):
+            raise JournalError(f'on_failure is "open" or "closed", not {on_failure!r}')
+        self.path = Path(path if path is not None else journal_file()).absolute()
+        self.durability: Durability = durability
+        self.on_failure = on_failure or ("closed" if durability == "full" else "open")
+        self.max_size = max_size
+        self.max_age = max_age
+        self.lost = 0
+        self.error: JournalError | None = None
+        self._anchor = anchor
+        self._redactor = redactor
+        self._start()
+        _open.add(self)
+
+    def _start(self) -> None:
+        """Begin with nothing: in a new journal, and in a child process, which has none of its parent's threads."""
+        self.writer = os.urandom(5).hex()
+        self._pid = os.getpid()
+        self._numbers = count(1)
+        self._queue: deque[Waiting] = deque()
+        self._asleep = True
+        self._wake = threading.Event()
+        self._hurry = threading.Event()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+        self._store: Store | Spool | None = None
+        self._mark: Mark | None = None
+        self._anchoring: Anchoring | None = None
+        self._kept_head: Head | None = None
+        self._tidied = 0.0
+        self._starting = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<journal {self.path}>"
+
+    # --- keeping ----------------------------------------------------------------------------
+
+    def keep_for(self, table: Table) -> Keep:
+        """What a table's chains call with each finished decision, and when it was begun."""
+        time_ns, monotonic = time.time_ns, time.monotonic
+
+        def keep(decision: Decision[Any], began: float) -> Future[None] | None:
+            at, took = time_ns(), monotonic() - began
+            state = getattr(decision.step, "state", None)
+            if state is not None:  # which hooks may edit in place, before it is written
+                decision = _with_state(decision, state)
+            return self._put(lambda: _facts(decision, at, took), table)
+
+        return keep
+
+    def __call__(self, decision: Decision[Any]) -> None:
+        """Keep a decision that was made elsewhere."""
+        at = time.time_ns()
+        self._put(lambda: _facts(decision, at, None))
+
+    def note(self, note: str, **about: Any) -> None:
+        """Write down something that is no decision: a pause, say."""
+        facts = {"kind": "note", "at": time.time_ns(), "note": note, **about}
+        self._put(lambda: facts)
+
+    def _put(self, facts: Callable[[], dict[str, Any]], table: Table | None = None) -> Future[None] | None:
+        if self.error is not None and self.on_failure == "closed":
+            raise self.error
+        queue = self._queue
+        full = len(queue) >= QUEUE
+        if full and self.error is not None:  # nothing is being written, and there is a limit to what can wait
+            self.lost += 1
+            return None
+        if full or self.durability == "full":
+            done: Future[None] = Future()
+            queue.append(Waiting(facts, table, done))
+            self._hurry.set()
+        else:
+            done = None  # type: ignore[assignment]
+            queue.append(Waiting(facts, table))
+        if self._asleep:
+            self._rouse()
+        return done
+
+    def flush(self, timeout: float | None = 30.0) -> None:
+        """Wait until all that was kept so far is written. Raises `JournalError` if it is not."""
+        if self._thread is None and not self._queue:
+            return
+        done: Future[None] = Future()
+        self._queue.append(Waiting(None, None, done))
+        self._hurry.set()
+        self._rouse()
+        try:
+            done.result(timeout)
+        except TimeoutError:
+            raise self.error or JournalError(f"the journal {self.path} was not written within {timeout:g} s") from None
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Write what is left, and let go of the file. What is kept afterwards opens it again."""
+        thread = self._thread
+        if thread is None or self._pid != os.getpid():
+            return
+        with suppress(JournalError):
+            self.flush(timeout)
+        self._closing = True
+        self._hurry.set()
+        self._wake.set()
+        thread.join(timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- the thread -------------------------------------------------------------------------
+
+    def _rouse(self) -> None:
+        self._asleep = False
+        if self._thread is None or not self._thread.is_alive():
+            with self._starting:
+                if self._thread is None or not self._thread.is_alive():
+                    self._closing = False
+                    self._thread = threading.Thread(target=self._work, name="fairlead-journal", daemon=True)
+                    self._thread.start()
+                    _hear_of_the_end()
+        self._wake.set()
+
+    def _work(self) -> None:
+        while not self._closing or self._queue:
+            self._wake.wait(None if self.error is None else RETRY)
+            self._wake.clear()
+            if self._queue and not self._closing and self.durability == "normal":
+                self._hurry.wait(GATHER)
+            self._hurry.clear()
+            self._write_all()
+            self._asleep = True
+            if self._queue:  # what came in between the look and the nap
+                self._asleep = False
+                self._wake.set()
+                if self.error is not None and not self._closing:
+                    time.sleep(RETRY)
+        self._let_go()
+
+    def _write_all(self) -> None:
+        """Write the queue, batch after batch, until it is empty or cannot be written."""
+        while True:
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
+            if not batch and self.error is None:
+                return
+            try:
+                self._write(batch)
+            except Exception as error:
+                self._fail(batch, unwritable(self.path, error))
+                return
+            self._recover()
+            for waiting in batch:
+                if waiting.done is not None:
+                    waiting.done.set_result(None)
+            if not batch:
+                return
+
+    def _write(self, batch: list[Waiting]) -> None:
+        store = self._store or self._open()
+        if self._mark is not None:
+            self._mark.set(True)
+        entries = [self._entry(w.facts(), w.table) for w in batch if w.facts is not None]
+        if self.lost:
+            entries.append(self._entry(self._note("lost", records=self.lost)))
+        try:
+            if entries or self.error is not None:
+                self._kept_head = store.append(entries)
+        except NewerJournal as error:  # a newer fairlead has taken the file over meanwhile
+            self._let_go()
+            self._spool(error).append(entries)
+        self.lost = 0
+        if self._anchoring is not None and self._kept_head is not None:
+            self._anchoring.reached(self._kept_head)
+        if not self._queue and self._mark is not None:
+            self._mark.set(False)
+        self._tidy()
+
+    def _entry(self, facts: dict[str, Any], table: Table | None = None) -> Entry:
+        from .. import redaction
+
+        identity = {"v": 1, "id": f"{self.writer}-{next(self._numbers)}"}
+        policy = None if table is None else policy_of(table)
+        return make_entry(identity | facts, self._redactor or redaction.current(), policy)
+
+    def _note(self, note: str, **about: Any) -> dict[str, Any]:
+        return {"kind": "note", "at": time.time_ns(), "note": note, **about}
+
+    # --- opening and closing ----------------------------------------------------------------
+
+    def _open(self) -> Store | Spool:
+        try:
+            self._store = store = Store(self.path)
+        except NewerJournal as error:
+            return self._spool(error)
+        try:
+            self._mark = Mark(self.path, self.writer)
+            wrong = store.look()
+            notes = [self._note("damaged", problem=wrong)] if wrong else []
+            notes += [self._note("crashed", **about) for about in crashed(self.path)]
+            if notes:
+                store.append([self._entry(note) for note in notes])
+            for note in notes:
+                logger.warning("journal %s: %s", self.path, _told(note))
+            for entries in read_spools(self.path):
+                store.append(entries)
+        except BaseException:
+            self._let_go()
+            raise
+        if self._anchor is not None:
+            self._anchoring = Anchoring(self._anchor)
+        return store
+
+    def _spool(self, error: NewerJournal) -> Spool:
+        self._store = Spool(self.path, self.writer)
+        logger.warning("%s; until then, records go to %s", error, self._store.path)
+        return self._store
+
+    def _let_go(self) -> None:
+        if self._anchoring is not None:
+            self._anchoring.close()
+            self._anchoring = None
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+        if self._mark is not None:
+            self._mark.close()
+            self._mark = None
+
+    def _tidy(self) -> None:
+        """Prune now and then. The chain says what is gone, and goes on from there."""
+        store = self._store
+        if not isinstance(store, Store) or (self._tidied and time.monotonic() < self._tidied + TIDY):
+            return
+        self._tidied = time.monotonic()
+        keep = store.oldest_kept(self.max_size, self.max_age)
+        if keep is not None:
+            gone = self._note("pruned", through=keep - 1, digest=store.digest_of(keep - 1).hex())
+            self._kept_head = store.append([self._entry(gone)])
+            store.prune(keep)
+
+    # --- failing ----------------------------------------------------------------------------
+
+    def _fail(self, batch: list[Waiting], error: JournalError) -> None:
+        """Nothing of the batch was written. What nobody waits for is tried again."""
+        if self.error is None or str(self.error) != str(error):
+            logger.error("%s", error)
+        self.error = error
+        for waiting in batch:
+            if waiting.done is not None and not waiting.done.done():
+                if self.on_failure == "closed" or waiting.facts is None:
+                    waiting.done.set_exception(error)
+                else:
+                    waiting.done.set_result(None)
+        closed = self.on_failure == "closed"
+        again = [
+            Waiting(w.facts, w.table) for w in batch if w.facts is not None and not (closed and w.done is not None)
+        ]
+        room = max(QUEUE - len(self._queue), 0)
+        if self._closing:
+            room = 0
+        self.lost += len(again) - len(again[:room])
+        self._queue.extendleft(reversed(again[:room]))
+        if self._closing and self.lost:
+            logger.error("%d records were lost: %s", self.lost, error)
+
+    def _recover(self) -> None:
+        if self.error is not None:
+            logger.warning("the journal %s can be written again", self.path)
+            self.error = None
+
+
+def _facts(decision: Decision[Any], at: int, took: float | None) -> dict[str, Any]:
+    """A decision as it is written down."""
+    facts = {"kind": "decision", "at": at, "took": took, **tell(decision)}
+    if decision.said and (hook := decision.hook) is not None:
+        facts["winner"] = {"hook": hook, "cause": decision.cause}
+    return facts
+
+
+def _with_state(decision: Decision[Any], state: Any) -> Decision[Any]:
+    from msgspec.structs import replace
+
+    try:
+        now = msgspec.to_builtins(state, enc_hook=repr, str_keys=True)
+    except Exception:
+        now = repr(type(state))
+    step = replace(decision.step, state=now)
+    return replace(decision, step=step, original=step if decision.step is decision.original else decision.original)
+
+
+def _told(note: dict[str, Any]) -> str:
+    if note["note"] == "damaged":
+        return f"{note['problem']}; `fairlead verify` says more"
+    return (
+        f"process {note['pid']} ended without closing it: what it had not written yet, "
+        f"at most its last {GATHER:g} s, is lost"
+    )
+
+
+# --- the end of the process ---------------------------------------------------------------------
+
+_open: weakref.WeakSet[Journal] = weakref.WeakSet()
+_heard = False
+
+
+def _hear_of_the_end() -> None:
+    """Nothing is lost when the process ends by itself, by an exception or by SIGTERM."""
+    global _heard
+    if _heard:
+        return
+    _heard = True
+    atexit.register(_close_all)
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def _close_all() -> None:
+    for journal in list(_open):
+        journal.close()
+
+
+def _terminate(signum: int, _: Any) -> None:
+    _close_all()
+    signal.signal(signum, signal.SIG_DFL)
+    os.kill(os.getpid(), signum)
+
+
+def _after_fork() -> None:
+    global _heard
+    _heard = False
+    for journal in list(_open):
+        journal._start()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,111 @@
+"""Where fairlead keeps things: its state, its journal, its socket."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+from .errors import FairleadError
+
+SOCKET_LIMIT = 103
+"""Bytes of a socket's path, on the system that takes the fewest."""
+
+_REMOTE = frozenset({
+    "9p", "afpfs", "afs", "beegfs", "ceph", "cifs", "davfs", "fuse.davfs2", "fuse.glusterfs", "fuse.rclone",
+    "fuse.s3fs", "fuse.sshfs", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "smb2", "smb3", "smbfs", "webdav",
+})  # fmt: skip
+
+
+class BadPlace(FairleadError):
+    """A place that must not be used as it is."""
+
+
+def state_folder() -> Path:
+    """Where fairlead keeps what it must remember."""
+    named = os.environ.get("FAIRLEAD_STATE_DIR")
+    if named:
+        if not os.path.isabs(named):
+            raise BadPlace(f"FAIRLEAD_STATE_DIR must be an absolute path, not {named!r}")
+        return Path(named)
+    base = os.environ.get("XDG_STATE_HOME")
+    return Path(base if base and os.path.isabs(base) else Path.home() / ".local/state") / "fairlead"
+
+
+def runtime_folder() -> Path:
+    """Where the daemon's socket is: a folder of the user's own, never bare temporary space."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    if base and os.path.isabs(base) and not os.environ.get("FAIRLEAD_STATE_DIR"):
+        return Path(base) / "fairlead"
+    return state_folder() / "run"
+
+
+def journal_file() -> Path:
+    return state_folder() / "journal.db"
+
+
+def make_private(folder: Path) -> Path:
+    """The folder, made if it is not there. Raises `BadPlace` if anybody else could write to it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadPlace(f"{folder} cannot be made: {error.strerror}") from None
+    check_private(folder)
+    return folder
+
+
+def check_private(folder: Path) -> None:
+    """Raise `BadPlace` unless a folder is this user's, and nobody else's to enter or write."""
+    try:
+        status = folder.lstat()
+    except OSError as error:
+        raise BadPlace(f"{folder}: {error.strerror}") from None
+    if not stat.S_ISDIR(status.st_mode):
+        raise BadPlace(f"{folder} is not a folder")
+    if status.st_uid != os.geteuid():
+        raise BadPlace(f"{folder} belongs to user {status.st_uid}, not to you")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise BadPlace(f"others may write to {folder}; chmod 700 it")
+
+
+def refuse_remote(path: Path) -> None:
+    """Raise `BadPlace` for a path on a network's filesystem, where neither locks nor shared memory can be relied on."""
+    kind = filesystem_of(path)
+    if kind in _REMOTE:
+        raise BadPlace(
+            f"{path} is on a network filesystem ({kind}), where a journal cannot be kept; set FAIRLEAD_STATE_DIR or "
+            "path in [journal] to a local folder"
+        )
+
+
+def filesystem_of(path: Path) -> str:
+    """The kind of filesystem a path is on; empty if that cannot be told."""
+    real = os.path.realpath(path)
+    held = [(point, kind) for point, kind in _mounts() if real == point or real.startswith(point.rstrip("/") + "/")]
+    return max(held, key=lambda mount: len(mount[0]), default=("", ""))[1]
+
+
+def _mounts() -> list[tuple[str, str]]:
+    try:
+        lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return _mounts_of_macos() if sys.platform == "darwin" else []
+    found = []
+    for line in lines:
+        words, _, rest = line.partition(" - ")
+        point = words.split()[4].encode("utf-8", "surrogateescape").decode("unicode_escape")  # \040 is a space
+        found.append((point, rest.split()[0]))
+    return found
+
+
+def _mounts_of_macos() -> list[tuple[str, str]]:
+    from subprocess import run
+
+    shown = run(["/sbin/mount"], capture_output=True, text=True, check=False).stdout
+    found = []
+    for line in shown.splitlines():
+        _, _, rest = line.partition(" on ")
+        point, _, options = rest.rpartition(" (")
+        found.append((point, options.partition(",")[0].rstrip(")")))
+    return found

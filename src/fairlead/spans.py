@@ -1,0 +1,62 @@
+"""A decision as spans: what they are called, what they say, and when they began.
+
+Names follow OpenTelemetry's conventions for generative AI where those have one. Secrets are taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .redaction import redact, redact_text
+
+if TYPE_CHECKING:
+    from .decision import Decision, HookRun
+
+SCOPE = "fairlead"
+BAD = ("error", "timeout", "malformed", "quarantined", "dropped")
+_OPERATIONS = {"before_model": "chat", "after_model": "chat", "subagent_start": "invoke_agent"}
+
+
+def title(decision: Decision[Any]) -> str:
+    """The name of a dispatch's span."""
+    tool = getattr(decision.step, "tool", None)
+    return redact_text(f"{decision.event} {tool}" if tool else decision.event)
+
+
+def attributes(decision: Decision[Any]) -> dict[str, Any]:
+    """What a span says of a decision, secrets taken out."""
+    step = decision.step
+    agent = step.agent
+    known = {
+        "gen_ai.operation.name": "execute_tool" if hasattr(step, "tool") else _OPERATIONS.get(step.event),
+        "gen_ai.conversation.id": step.session_id,
+        "gen_ai.agent.id": agent and agent.id,
+        "gen_ai.agent.name": agent and agent.name,
+        "gen_ai.tool.name": getattr(step, "tool", None),
+        "gen_ai.tool.call.id": getattr(step, "call_id", None),
+        "gen_ai.request.model": getattr(step, "model", None),
+        "fairlead.event": step.event,
+        "fairlead.host": step.host,
+        "fairlead.tool.kind": getattr(step, "kind", None),
+        "fairlead.control": decision.control,
+        "fairlead.hook": decision.hook,
+        "fairlead.cause": decision.cause,
+        "fairlead.reason": decision.reason,
+        "fairlead.changed": list(decision.changed) or None,
+    }
+    return {name: redact(value) for name, value in known.items() if value is not None}
+
+
+def run_attributes(run: HookRun) -> dict[str, Any]:
+    """What a hook's span says."""
+    return {"fairlead.hook": run.hook, "fairlead.phase": run.phase, "fairlead.outcome": run.outcome}
+
+
+def timeline(decision: Decision[Any], start: int, end: int) -> Iterator[tuple[HookRun, int, int]]:
+    """When each hook ran, as far as durations tell: one after another, and gates, which may, at once."""
+    for run in decision.runs:
+        until = min(start + int(run.duration * 1e9), end)
+        yield run, start, until
+        if run.phase != "gate":
+            start = until
