@@ -162,46 +162,6 @@ def _at(
         at = haystack.find(anchor, end)
 
 
-_WORD = re.compile(r"[_.:=-][\w+/%-]{16}")
-_PREFIX = 16
-_ANCHORS = tuple((anchor, shape) for shape in SHAPES for anchor in shape.anchors)
-_BEFORE_WORDS = tuple((anchor, shape) for anchor, shape in _ANCHORS if anchor[-1] in "_.:=-")
-_ANYWHERE = {anchor: shape for anchor, shape in _ANCHORS if anchor[-1] not in "_.:=-"}
-_ANY_OF_THEM = re.compile("|".join(map(re.escape, [*_ANYWHERE, "PRIVATE KEY-----", "LS0tLS1CRUdJTi"])))
-# The one token without any fixed text: three words, of which the second has six letters.
-_DISCORD = re.compile(r"[MNO](?<![\w.-][MNO])[\w-]{22,27}\.[\w-]{6}\.[\w-]{27,}")
-_LIKE_DISCORD = re.compile(r"\.[\w-]{6}\.[\w-]{16}")
-
-
-def known_secrets(text: str) -> Iterator[Span]:
-    """The secrets in a text that are known by their shape."""
-    near = "\n".join([text[max(0, at.start() - _PREFIX) : at.end()] for at in _LONG_WORD.finditer(text)])
-    if near:
-        for anchor, shape in _BEFORE_WORDS:
-            if anchor in near:
-                yield from _at(anchor, shape, text, text)
-        if _LIKE_DISCORD.search(near):
-            yield from ((*at.span(), "discord token") for at in _DISCORD.finditer(text))
-    for anchor in dict.fromkeys(_ANY_OF_THEM.findall(text)):
-        if anchor in _ANYWHERE:
-            yield from _at(anchor, _ANYWHERE[anchor], text, text)
-        else:
-            yield from _encoded_private_keys(text) if anchor == _ENCODED else _private_keys(text)
-
-
-def _at(anchor: str, shape: Shape, text: str, haystack: str) -> Iterator[Span]:
-    """Every place where an anchor starts such a secret. `haystack` is the text as the anchor is spelt."""
-    at = haystack.find(anchor)
-    while at >= 0:
-        end = at + len(anchor)
-        if match := shape.pattern.match(text, at):
-            start, end = match.span(shape.pattern.groups)
-            if shape.back:
-                start -= _word_before(text, start)
-            yield start, end, shape.kind
-        at = haystack.find(anchor, end)
-
-
 _WORD = re.compile(r"[\w-]*")
 
 

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from . import check, completion, demo, events, hooks, init, run, schema, test, trust
-from .show import escape
+from . import check, completion, demo, events, export, hooks, init, log, run, schema, show, stats, test, trust, verify
+from .display import escape
 
-COMMANDS = (init, check, hooks, events, schema, trust, test, run, demo, completion)
+COMMANDS = (
+    init, check, hooks, events, schema, trust, test, run, log, show, stats, verify, export, demo, completion,
+)  # fmt: skip
 
 
 class _Parser(argparse.ArgumentParser):
@@ -59,7 +61,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
     from ..config.document import ConfigError
     from ..errors import FairleadError
-    from .show import print_json
+    from .display import print_json
 
     try:
         return int(options.run(options))

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from .display import columns, escape, paint, print_json, short
 from .loading import add_folder, add_json, read_config
-from .show import columns, escape, paint, print_json, short
 
 if TYPE_CHECKING:
     from ..config.layers import Config

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from .display import columns, paint, print_json
 from .loading import add_json
-from .show import columns, paint, print_json
 
 
 def add_to(commands: Any) -> None:

@@ -7,8 +7,8 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from .check import describe
+from .display import columns, escape, print_json, short
 from .loading import add_folder, add_json, sound_config
-from .show import columns, escape, print_json, short
 
 if TYPE_CHECKING:
     from ..config.reading import Configured

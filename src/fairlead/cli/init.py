@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .show import escape
+from .display import escape
 
 STARTER = """\
 # Hooks for every AI agent that works here. `fairlead check` looks for mistakes,

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from .show import escape
+from .display import escape
 
 if TYPE_CHECKING:
     from ..config.layers import Config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .show import print_json
+from .display import print_json
 
 
 def add_to(commands: Any) -> None:

@@ -1,63 +1,100 @@
-"""Showing things to a person: colours only on a terminal, and nothing that could take the terminal over."""
+"""`fairlead show`: the whole story of one decision."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterable, Sequence
-from typing import Any, TextIO
+import argparse
+import difflib
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-_COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
+from .display import columns, escape, paint, print_json, short
+from .journals import add_journal, journal_of, json_of
 
+if TYPE_CHECKING:
+    from ..journal.reading import Record
 
-def escape(text: str, *, keep_lines: bool = False) -> str:
-    """Text from elsewhere, every unprintable character made visible."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or (keep_lines and c == "\n") else _visible(c) for c in text)
-
-
-def _visible(character: str) -> str:
-    return character.encode("unicode_escape", errors="surrogatepass").decode()
+_HEADER = ("session_id", "turn_id", "request_id", "host", "cwd", "user_id", "channel", "thread_id", "sequence")
 
 
-def paint(text: str, *colours: str, to: TextIO | None = None) -> str:
-    """Text in colour, if anybody can see it."""
-    if not _in_colour(to or sys.stdout):
-        return text
-    codes = ";".join(_COLOURS[colour] for colour in colours)
-    return f"\x1b[{codes}m{text}\x1b[0m"
-
-
-def _in_colour(stream: TextIO) -> bool:
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def columns(rows: Iterable[Sequence[str]], indent: str = "") -> str:
-    """Rows in columns as wide as they must be, the last one left to run."""
-    table = [list(row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*(row[:-1] for row in table), strict=True)]
-    lines = (
-        indent + "  ".join([*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)), row[-1]])
-        for row in table
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "show",
+        help="the whole story of one decision",
+        description="Show one decision in full: the step, every hook that ran, what each said, and what changed.",
     )
-    return "\n".join(line.rstrip() for line in lines)
+    parser.add_argument("id", help="a record's id, or its number; see `fairlead log`")
+    add_journal(parser)
+    parser.set_defaults(run=run)
 
 
-def short(value: Any, limit: int = 100) -> str:
-    """A value in one line, as JSON."""
+def run(options: argparse.Namespace) -> int:
+    from ..journal.reading import Reader
+
+    with Reader(journal_of(options)) as reader:
+        record = reader.record(options.id)
+    if options.json:
+        print_json(json_of(record))
+    elif record.is_note:
+        print(columns((key, short(value, 200)) for key, value in record.body.items()))
+    else:
+        print("\n".join(_story(record)))
+    return 0
+
+
+def _story(record: Record) -> Iterator[str]:
+    body, decision = record.body, record.decision
+    first, *rest = escape(str(decision), keep_lines=True).splitlines()
+    yield paint(first, "bold")
+    yield from (line for line in rest if not line.startswith("  changed"))
+    yield from _diff(body)
+    yield ""
+    yield columns(_about(record), indent="  ")
+    if redacted := body.get("redacted"):
+        yield f"\n  redacted before it was written ({len(redacted)}):"
+        yield columns(((escape(path), escape(kind), digest) for path, kind, digest in redacted), indent="    ")
+
+
+def _diff(body: dict[str, Any]) -> Iterator[str]:
+    """What of the step changed, line by line."""
+    for name, new in (body.get("left") or {}).items():
+        if name in ("kind", "target", "safety"):  # which follow from the arguments
+            continue
+        before, after = (_lines(value) for value in (body["step"].get(name), new))
+        yield f"  changed      {name}"
+        for line in difflib.unified_diff(before, after, lineterm="", n=2):
+            if not line.startswith(("---", "+++", "@@")):
+                colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
+                yield paint(f"    {escape(line)}", colour)
+
+
+def _lines(value: Any) -> list[str]:
     import msgspec
 
-    text = escape(value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode())
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    if isinstance(value, str):
+        return value.splitlines()
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode().splitlines()
 
 
-def print_json(data: Any) -> None:
-    """Data, as JSON in which nothing is left that a terminal could take for something else."""
-    import re
-
-    import msgspec
-
-    text = msgspec.json.format(msgspec.json.encode(data, enc_hook=str), indent=2).decode()
-    unseen = r"[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-    sys.stdout.write(re.sub(unseen, lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+def _about(record: Record) -> Iterator[tuple[str, str]]:
+    body, step = record.body, record.body["step"]
+    yield "record", f"{record.id} (number {record.seq})"
+    yield "at", datetime.fromtimestamp(record.at).astimezone().isoformat(timespec="milliseconds")
+    if body.get("took") is not None:
+        yield "took", f"{body['took'] * 1000:.3f} ms"
+    for name in _HEADER:
+        if step.get(name) is not None:
+            yield name, escape(str(step[name]))
+    if agent := step.get("agent"):
+        of = f", subagent of {agent['parent']}" if agent.get("parent") else ""
+        yield "agent", escape(f"{agent.get('name') or agent.get('id')}{of}")
+    for name, value in step.items():
+        if name not in (*_HEADER, "agent", "fairlead", "event") and value not in (None, {}, []):
+            yield name, short(value, 200)
+    if record.policy is not None:
+        hooks = body.get("policy") or []
+        yield "policy", f"{record.policy[:16]} ({len(hooks)} hooks)"
+        versions = {hook["name"]: hook["version"] for hook in hooks if isinstance(hook, dict)}
+        for hook in dict.fromkeys(run[0] for run in body.get("runs") or ()):
+            yield "hook", f"{escape(str(hook))}  version {versions.get(hook, '?')}"
+    yield "digest", record.digest

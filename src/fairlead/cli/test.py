@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .display import columns, escape, paint, print_json, short
 from .loading import add_folder, add_json, quiet_log, sound_config
-from .show import columns, escape, paint, print_json, short
 
 if TYPE_CHECKING:
     from ..decision import Decision, HookRun

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .display import escape, paint, print_json
 from .loading import add_folder, add_json
-from .show import escape, paint, print_json
 
 if TYPE_CHECKING:
     from ..config.trust import Survey, Trust

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import Any
 
-from ..cli.show import escape, paint, short
+from ..cli.display import escape, paint, short
 from ..decision import Decision
 from ..frozen import thaw
 from .loop import Moment

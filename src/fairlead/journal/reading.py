@@ -165,18 +165,25 @@ class Reader:
             return self._record(*row)
         raise JournalError(f"the journal {self.path} has no record {name!r}; `fairlead log` lists them")
 
-    def follow(self, which: Filter | None = None, *, every: float = 0.2) -> Iterator[Record | None]:
-        """Records as they come, for ever. None is given where there was nothing new."""
-        (last,) = self.db.execute("SELECT coalesce(max(seq), 0) FROM records").fetchone()
+    def follow(
+        self, which: Filter | None = None, *, after: int | None = None, every: float = 0.2
+    ) -> Iterator[Record | None]:
+        """Records as they come, from now or after some record, for ever. None is given where there was nothing new."""
+        if after is None:
+            after = self._last()
         while True:
-            found = False
-            for record in self.records(which, after=last):
-                found = True
+            now, found = self._last(), False
+            for record in self.records(which, after=after):
+                found, now = True, max(now, record.seq)
                 yield record
-            (last,) = self.db.execute("SELECT coalesce(max(seq), 0) FROM records").fetchone()
+            after = now
             if not found:
                 yield None
                 time.sleep(every)
+
+    def _last(self) -> int:
+        (last,) = self.db.execute("SELECT coalesce(max(seq), 0) FROM records").fetchone()
+        return int(last)
 
     def _record(self, seq: int, digest: bytes, body: bytes) -> Record:
         try:

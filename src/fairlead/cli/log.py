@@ -1,0 +1,67 @@
+"""`fairlead log` and `fairlead tail`: what was decided."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from .display import print_json
+from .journals import add_filters, add_journal, filter_of, journal_of, json_of, line_of, print_line
+
+
+def add_to(commands: Any) -> None:
+    log: argparse.ArgumentParser = commands.add_parser(
+        "log", help="what was decided", description="List the decisions in the journal, the newest last."
+    )
+    add_journal(log)
+    add_filters(log)
+    log.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="the newest N (default: 50; 0: all)")
+    log.set_defaults(run=run)
+    tail: argparse.ArgumentParser = commands.add_parser(
+        "tail", help="what is being decided", description="Show decisions as they are made, until Ctrl-C."
+    )
+    add_journal(tail)
+    add_filters(tail)
+    tail.add_argument("-n", "--limit", type=int, default=10, metavar="N", help="begin with the newest N (default: 10)")
+    tail.set_defaults(run=follow)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..journal.reading import Reader
+
+    with Reader(journal_of(options)) as reader:
+        found = reader.records(filter_of(options), limit=options.limit or None)
+        if options.json:
+            print_json([json_of(record) for record in found])
+            return 0
+        nothing = True
+        for record in found:
+            nothing = False
+            print(line_of(record))
+        if nothing:
+            print("Nothing like that is in the journal.", file=sys.stderr)
+    return 0
+
+
+def follow(options: argparse.Namespace) -> int:
+    from ..journal.reading import Reader
+
+    with Reader(journal_of(options)) as reader:
+        which = filter_of(options)
+        recent = list(reader.records(which, limit=options.limit)) if options.limit > 0 else []
+        for record in recent:
+            _show(record, options.json)
+        sys.stdout.flush()
+        for new in reader.follow(which, after=recent[-1].seq if recent else None):
+            if new is not None:
+                _show(new, options.json)
+                sys.stdout.flush()
+    return 0
+
+
+def _show(record: Any, as_json: bool) -> None:
+    if as_json:
+        print_line(json_of(record))
+    else:
+        print(line_of(record))

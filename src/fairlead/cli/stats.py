@@ -1,0 +1,67 @@
+"""`fairlead stats`: what each hook comes to."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .display import columns, escape, paint, print_json
+from .journals import add_filters, add_journal, filter_of, journal_of
+
+if TYPE_CHECKING:
+    from ..journal.reading import HookStats
+
+WIDTH = 24
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "stats",
+        help="what each hook comes to",
+        description="Per hook: how often it ran, denied and failed, how long it took, and its share of the time.",
+    )
+    add_journal(parser)
+    add_filters(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..journal.reading import Reader
+
+    with Reader(journal_of(options)) as reader:
+        which = filter_of(options)
+        counts, hooks = reader.counts(which), reader.stats(which)
+    if options.json:
+        print_json({"decisions": counts, "hooks": hooks})
+        return 0
+    if not counts:
+        print("Nothing like that is in the journal.", file=sys.stderr)
+        return 0
+    said = ", ".join(f"{number} {control}" for control, number in sorted(counts.items(), key=lambda c: -c[1]))
+    print(f"{sum(counts.values())} decisions: {said}\n")
+    if hooks:
+        head = ("hook", "runs", "denied", "failed", "p50", "p99", "share of time")
+        print(columns([head, *map(_row, hooks)]))
+    return 0
+
+
+def _row(stats: HookStats) -> tuple[str, ...]:
+    bar = bar_of(stats.share, WIDTH)
+    return (
+        escape(stats.hook), str(stats.runs), str(stats.denials), str(stats.failures), _time(stats.p50),
+        _time(stats.p99), f"{paint(bar, 'blue')} {stats.share:.0%}",
+    )  # fmt: skip
+
+
+def bar_of(share: float, width: int) -> str:
+    """A bar, to an eighth of a character."""
+    eighths = round(share * width * 8)
+    return "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8].strip())
+
+
+def _time(taken: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3)):
+        if taken * factor >= 1:
+            return f"{taken * factor:.1f} {unit}"
+    return f"{taken * 1e6:.1f} us"

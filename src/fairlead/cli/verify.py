@@ -1,0 +1,78 @@
+"""`fairlead verify`: whether the journal is what was written."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .display import escape, paint, print_json
+from .journals import add_journal, journal_of, settings
+
+if TYPE_CHECKING:
+    from ..journal.anchor import Anchored
+    from ..journal.verify import Checked
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "verify",
+        help="whether the journal is what was written",
+        description="Follow the chain of digests through the whole journal, and name the first record that is not what "
+        "was written. Without an anchor it can only say that the journal is consistent: whoever may write the "
+        "file could have made all of it anew.",
+        epilog="Ends with 0 if nothing is wrong, with 2 if something is, with 1 if it could not be read.",
+    )
+    parser.add_argument("--anchor", metavar="FILE", help="anchors to compare with, one a line (- reads stdin)")
+    add_journal(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..journal.verify import verify
+
+    path = journal_of(options)
+    progress = _progress if sys.stderr.isatty() and not options.json else None
+    checked = verify(path, _anchors(options), progress)
+    if progress is not None:
+        print("\r\x1b[K", end="", file=sys.stderr)
+    if options.json:
+        print_json({"journal": str(path), "verdict": checked.verdict, "checked": checked})
+    else:
+        _tell(checked, str(path))
+    return 2 if checked.problem is not None else 0
+
+
+def _anchors(options: argparse.Namespace) -> list[Anchored]:
+    from ..errors import FairleadError
+    from ..journal.anchor import read_anchors
+
+    try:
+        if options.anchor is not None:
+            return read_anchors(sys.stdin.buffer.read() if options.anchor == "-" else Path(options.anchor).read_bytes())
+        anchor = settings().journal.get("anchor")
+        return anchor.known() if anchor is not None and options.journal is None else []
+    except (OSError, ValueError) as error:
+        raise FairleadError(f"the anchors cannot be read: {error}") from None
+
+
+def _tell(checked: Checked, path: str) -> None:
+    if checked.problem is not None:
+        print(paint(f"bad: {escape(checked.problem)}", "red"))
+        print(f"{escape(path)}: {checked.records} records before that are sound")
+        return
+    print(paint(checked.verdict, "green") + f": {checked.records} records", end="")
+    print(f", {checked.first} to {checked.last}, each chained to the one before" if checked.records else "")
+    for note in checked.notes:
+        print(f"  {escape(note)}")
+    if checked.newer > 0:
+        print(f"  {checked.newer} records are newer than the head: a process is writing, or was killed")
+    if checked.anchored is not None:
+        print(f"  up to record {checked.anchored} an anchor vouches for it")
+    else:
+        print("  no anchor: that nobody made all of it anew cannot be told; see `anchor` in docs/journal.md")
+
+
+def _progress(done: int, total: int) -> None:
+    print(f"\r{done:,} of {total:,} records", end="", file=sys.stderr, flush=True)
