@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from .frozen import thaw
     from .hook import Hook
+    from .journal import Journal, JournalError
     from .lifecycle import EVENTS, Agent, Step, ToolStep
     from .registry import Hooks
     from .session import Session, Store, current_session
@@ -58,6 +59,8 @@ __all__ = [
     "HookAborted",
     "HookRun",
     "Hooks",
+    "Journal",
+    "JournalError",
     "MalformedVerdict",
     "Monitored",
     "ReadOnlyError",
@@ -99,6 +102,7 @@ _HOMES = {
     "errors": "FairleadError HookAborted MalformedVerdict ReadOnlyError RegistrationError Unenforceable UnknownName",
     "frozen": "thaw",
     "hook": "Hook",
+    "journal": "Journal JournalError",
     "lifecycle": "EVENTS Agent Step ToolStep",
     "registry": "Hooks",
     "session": "Session Store current_session",

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import logging
 from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from .logs import logger
 from .threads import portal, waited_for
 
 if TYPE_CHECKING:
     from .decision import RunOutcome
     from .run import Run
-
-logger = logging.getLogger("fairlead")
 
 LIMIT = 1024
 

@@ -41,6 +41,20 @@ def runtime_folder() -> Path:
     return state_folder() / "run"
 
 
+MANAGED = Path("/run/fairlead")
+"""Where a daemon of another user's is, that agents of this one cannot get around."""
+
+
+def managed_folder() -> Path | None:
+    """The folder of such a daemon, if there is one: only who administers the machine can have made it."""
+    try:
+        status = MANAGED.lstat()
+    except OSError:
+        return None
+    others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return MANAGED if stat.S_ISDIR(status.st_mode) and status.st_uid != os.geteuid() and not others else None
+
+
 def journal_file() -> Path:
     return state_folder() / "journal.db"
 

@@ -7,31 +7,26 @@ says what kind it was: `[redacted: github token]`.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
 import os
 import re
-import secrets
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from .errors import FairleadError
 from .secret_names import WORDS, given_secrets, is_secret_name, plain_name, stands_for_a_secret
-from .secret_shapes import Span, known_secrets, placed_secrets
+from .secret_shapes import KINDS, Span, known_secrets, placed_secrets
 
 _MARK = re.compile(r"\[redacted: [a-z0-9.]+(?: [a-z0-9.]+){0,3}\]")
 _MARKS = "[redacted: "
 _SHORTEST = 7  # pwd=abc
+_SHORT, _REMEMBERED = 64, 4096
 _ROUNDS = 6
 _DEEPEST = 250
 _SHORTEST_LISTED, _SHORTEST_VARIABLE = 4, 8
-_ORDINARY = re.compile(r"[A-Za-z]+|[\d.:-]+|[~.]{0,2}(?:/[\w.@~+-]*)+|[a-z]+://[^@]*|.*\s.*\s.*\s.*")
-_PROCESS_KEY = secrets.token_bytes(32)
+_ORDINARY = re.compile(r"[A-Za-z]+|[\d.:-]+|[~.]{0,2}(?:/[\w.@~+-]*)+|[a-z]+://[^@]*")
+_PROCESS_KEY = os.urandom(32)
 
 Path = tuple[Any, ...]
 """Where something is: the path of what holds it, and its key or index there; () at the top."""
@@ -67,6 +62,7 @@ class Redactor:
         self._patterns = tuple(_compiled(pattern) for pattern in patterns)
         listed = [*map(_listed, values), *self._variables(environ or {})]
         self._forms = {form: value for value in dict.fromkeys(listed) for form in _forms_of(value)}
+        self._harmless: set[str] = set()  # short texts, above all keys, come again and again
         self._key = _PROCESS_KEY if key is None else key
 
     def text(self, text: str) -> str:
@@ -85,8 +81,9 @@ class Redactor:
     # --- texts
 
     def _clean(self, text: str, found: list[Redacted] | None, path: Path) -> str:
-        if len(text) < _SHORTEST and not self._forms and not self._patterns:
+        if text in self._harmless:
             return text
+        before = text
         for _ in range(_ROUNDS):  # what stood beside a secret may only now be seen to be one
             spans = _merged(text, list(self._spans(text)))
             if not spans:
@@ -98,6 +95,10 @@ class Redactor:
                     found.append(Redacted(_dotted(path), kind, self._digest(text[start:stop])))
                 end = stop
             text = "".join([*pieces, text[end:]])
+        if text is before and len(text) <= _SHORT:
+            if len(self._harmless) >= _REMEMBERED:
+                self._harmless.clear()
+            self._harmless.add(text)
         return text
 
     def _spans(self, text: str) -> Iterator[Span]:
@@ -118,6 +119,9 @@ class Redactor:
 
     def _digest(self, secret: str) -> str:
         """Equal secrets have equal digests, and nobody without the key can try out which secret it was."""
+        import hashlib  # only who finds a secret pays for it
+        import hmac
+
         known = self._forms.get(secret, secret).encode("utf-8", "surrogatepass")
         return "hmac-sha256:" + hmac.new(self._key, known, hashlib.sha256).hexdigest()[:32]
 
@@ -174,9 +178,7 @@ class Redactor:
         text = _shown(value)
         return self._blank(value, path, found, 0, "value") if any(form in text for form in self._forms) else value
 
-    def _blank(
-        self, value: Any, path: Path, found: list[Redacted] | None, depth: int, kind: str = "secret"
-    ) -> Any:
+    def _blank(self, value: Any, path: Path, found: list[Redacted] | None, depth: int, kind: str = "secret") -> Any:
         """What was given to a secret's name: nothing of it is left."""
         if isinstance(value, (dict, list, tuple)) and depth < _DEEPEST:
             if isinstance(value, dict):
@@ -207,9 +209,9 @@ class Redactor:
     def _variables(self, environ: Mapping[str, str]) -> Iterator[str]:
         """The values of variables with a secret's name, unless the value is a word that any text may have."""
         for name, value in environ.items():
-            if len(value) >= _SHORTEST_VARIABLE and self._is_secret_name(name) and not _ORDINARY.fullmatch(value):
-                if not _is_in_marks(value) and not stands_for_a_secret(value):
-                    yield value
+            ordinary = len(value) < _SHORTEST_VARIABLE or _ORDINARY.fullmatch(value) or stands_for_a_secret(value)
+            if not ordinary and self._is_secret_name(name) and not _is_in_marks(value):
+                yield value
 
 
 def _merged(text: str, spans: list[Span]) -> list[Span]:
@@ -282,11 +284,15 @@ def _listed(value: str) -> str:
 
 
 def _is_in_marks(value: str) -> bool:
-    return _MARKS.startswith(value) or value in f"{_MARKS}value] secret] pattern] password] token] key]"
+    return any(value in f"{_MARKS}{kind}]" for kind in (*KINDS, "secret", "value", "pattern", "too deep"))
 
 
 def _forms_of(value: str) -> Iterator[str]:
     """A value as it is, and as JSON, Python, an address or base64 write it."""
+    import base64
+    import json
+    from urllib.parse import quote
+
     yield value
     for form in (json.dumps(value)[1:-1], repr(value)[1:-1], quote(value, safe="", errors="replace")):
         if form != value:

@@ -350,6 +350,11 @@ class Hooks:
     # --- around a dispatch ------------------------------------------------------------------
 
     @property
+    def table(self) -> Table:
+        """What is in force right now."""
+        return self._table
+
+    @property
     def record(self) -> bool:
         """Whether each decision keeps one run per started hook. Fixed when the table is made."""
         return self._record

@@ -175,7 +175,9 @@ class Run(msgspec.Struct):
             control = "abort"
         elif policy == "closed" and self.chain.event.veto in ("abort", "deny", "stop"):
             control = self.chain.event.veto
-        failure = Failure(hook.name, self.chain.event.name, kind, clean(error), policy, control)
+        from .redaction import redact_text  # a failure may show anything, and only a failure should pay for it
+
+        failure = Failure(hook.name, self.chain.event.name, kind, clean(redact_text(error)), policy, control)
         if not self._enforced(hook):
             self.said.append((hook, Monitored(hook.name, Verdict(control or "proceed", str(failure)), "failure")))
             return False

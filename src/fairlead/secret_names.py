@@ -30,8 +30,8 @@ _SECRET = re.compile(
 )
 _NO_SECRET = re.compile(
     r"(?:.*_)?(?:next|page|eos|bos|pad|unk|sep|cls|mask|stop|end|start|special|continuation|cancel|cancellation|sync"
-    r"|resume|max|min|num|last|current|prev|previous|first|per|no|has|is|use|parse|string|author)_(?:token|key|auth|pass)"
-    r"|(?:.*_)?(?:no|has|is|use|require|requires|with|allow|ask|need|needs)_\w*|.*bypass|author|oauth"
+    r"|resume|max|min|num|last|current|prev|previous|first|per|parse)_(?:token|key|auth|pass)"
+    r"|(?:no|has|is|use|require|requires|with|allow|ask|need|needs)_\w*|.*auth\d+"
 )
 _WEAK = re.compile(r"(?:.*_)?(?:auth|cookies?)")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -54,28 +54,42 @@ def is_secret_name(name: str) -> bool:
 
 # --- values ------------------------------------------------------------------------------------------
 
-_FILLED_IN = re.compile(rf"(?:[a-z]{{1,8}}[-_:/ ])?{FILLED_IN}(?:[-_:/.@]?{FILLED_IN})*+[\w.:/)}}-]{{0,3}}", re.IGNORECASE)
-_TYPE_WORDS = frozenset(
-    """str bytes int float bool dict list tuple set object string number boolean any none null nil true false yes no on
+_FILLED_IN = re.compile(
+    rf"(?:[a-z]{{1,8}}[-_:/ ])?{FILLED_IN}(?:[-_:/.@]?{FILLED_IN})*+[\w.:/)}}-]{{0,3}}", re.IGNORECASE
+)
+_NO_VALUES = """
+    str bytes int float bool dict list tuple set object string number boolean any none null nil true false yes no on
     off undefined optional required secret password token text binary varchar char self cls void auto default empty
     unset secretstr bytearray callable sensitive hidden masked redacted removed omitted invalid missing disabled enabled
     sha256 sha512 base64 utf8 utf16 md5 sha1 int32 int64 uint8 uint32 uint64 float32 float64 ed25519 rs256 hs256 es256
-    oauth2 bearer basic jwt prompt stdin file env vault keyring keychain plain plaintext""".split()
+    oauth2 bearer basic jwt prompt stdin file env vault keyring keychain plain plaintext include same-origin omit
+"""
+_TYPE_WORDS = frozenset(_NO_VALUES.split())
+_MESSAGE = re.compile(
+    r"[A-Z]\S*(?: [^A-Z\s]\S*){2,}|.* .*[.:?]|\W*\w+:\s*|.*\\[wsdS][+*].*|[\w ]*%[sdr]\b.*|.*\][+*{].*|\s+--?\w.*"
 )
-_MESSAGE = re.compile(r"[A-Z]\S*(?: \S+){2,}|.* .*[.:!?]|[^\w]*\w+:\s*|.*\\[nwsd].*|[\w ]*%[sdr].*")
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:\.\d+)?|0[xob]\w+|\d+\.\d+|\d+e\d+)")
 _PATH = re.compile(
-    r"(?:~|\.{1,2}|[A-Za-z]:|file:)?(?:[/\\][\w.@~%-]{0,40})+\*?|[a-z][a-z0-9_.-]{0,40}(?:/[a-z0-9_.*-]{1,40})+"
+    r"(?:~|\.{1,2}|[A-Za-z]:|file:)?(?:[/\\][\w.@~%-]{0,40})+\*?|[a-z][a-z_.-]{0,40}(?:/[a-z_.*-]{1,40})+"
 )
+_CODE_NAME = r"[A-Za-z_]+(?:\d{1,2}[A-Za-z_]*)?"
 _CODE = re.compile(
     r"[A-Za-z_][\w.]*[(\[{].*|[\[({].*"  # a call, an index, a list
-    r"|[A-Za-z_]\w*(?:(?:\.|\?\.|->|::)[A-Za-z_]\w*)+[?!]?"  # an attribute
-    r"|[A-Za-z_]+(?:==|!=|\+=|[-+*/%=])[\w.:(\[>-]*"  # a calculation
-    r"|[-=+*/%!<>|&:.,?~^@#]+|&(?:mut\s)?\w+|[@!]\w+"  # an operator, a reference
+    rf"|{_CODE_NAME}(?:(?:\.|\?\.|->|::){_CODE_NAME})+[?!]?"  # an attribute
+    r"|\d{1,3}[-+*/%][A-Za-z_]+|[A-Za-z_]+(?:==|!=|\+=|[-+*/%=])[A-Za-z_.:(\[>-]*\d?"  # a calculation
+    r"|[-=+*/%!<>|&:.,?~^@#]+|&(?:mut\s)?[A-Za-z_]+|[@!][A-Za-z_]+"  # an operator, a reference
     r"|[A-Za-z_]+[.!?:…]*|[A-Za-z]+'[a-z]+|[a-z]+_[a-z_]+\d?",  # a name, a word
     re.DOTALL,
 )
+_PATTERN = re.compile(r"`|\\[swdSW.]|\(?\.[*+]|\[\^")
+_PROSE = frozenset({
+    "option", "options", "flag", "argument", "parameter", "is", "to", "and", "or", "for", "the", "from", "with", "if",
+    "in", "was", "must", "can", "may", "should", "when", "as", "of", "instead", "here", "there", "then", "that", "this",
+})  # fmt: skip
+_MOUNTED = re.compile(r"(?:id|src|source|type|target|env)=")
+_BRACES = re.compile(r"\{[^{}]*\}")
 _COUNTED = re.compile(r"[A-Za-z_]{1,24}?_?\d{1,2}")
+_ADDRESS = re.compile(r"[a-z]+://[^\s:@]*")
 _MIXED = re.compile(r"(?=.*\d)(?=.*[A-Za-z])\S{6,}", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z][A-Za-z_-]*")
 
@@ -109,13 +123,12 @@ class _Given(NamedTuple):
 
 def _is_literal(given: _Given) -> bool:
     """Whether a value without quotes is written out, or is code, a type or prose."""
-    value, plain = given.value, given.value.lower()
-    if len(value) < 4 or plain in _TYPE_WORDS or stands_for_a_secret(value) or value[0] in "`\\" or _NUMBER.fullmatch(value):
-        return False
-    if _is_path(value) or "://" in value:
+    value = given.value
+    if len(value) < 4 or _is_no_value(value) or "://" in value:
         return False
     if given.how == " ":
-        return value[0] not in "-<>|&;(" and not (_LETTERS.fullmatch(value) and (given.last is False or value.isupper()))
+        metavar = value.isupper() and _LETTERS.fullmatch(value)
+        return not metavar and value not in _PROSE and value[0] not in "-<>|&;(" and not _MOUNTED.match(value)
     if given.is_shell:
         return value[:2] not in ("((", "[[") and plain_name(value) != plain_name(given.name)
     if value.isdigit():
@@ -125,12 +138,21 @@ def _is_literal(given: _Given) -> bool:
     return not (_COUNTED.fullmatch(value) and _names_a_secret(value.rstrip("0123456789_")))
 
 
+def _is_no_value(value: str) -> bool:
+    """Whether this is a type, a variable, a pattern, a number or a path, wherever it stands."""
+    if value.strip().lower() in _TYPE_WORDS or stands_for_a_secret(value) or _is_path(value):
+        return True
+    return bool(_PATTERN.match(value) or _NUMBER.fullmatch(value))
+
+
 def _is_setting(given: _Given) -> bool:
     """Whether a word is a value in a file of settings: alone on its line with its name, or a whole header."""
     if not _LETTERS.fullmatch(given.value) or _names_a_secret(given.value) or given.how not in ("=", ":", ": ", " = "):
         return False
     if given.before in ("'", '"') and given.after in ("'", '"'):
         return True
+    if given.how == " = " and given.before not in ("", "\n"):
+        return False  # in files of settings, nothing stands before a name
     return given.first and given.last and given.value.islower() and "_" not in given.value
 
 
@@ -141,13 +163,13 @@ def _names_a_secret(value: str) -> bool:
 def _is_quoted_literal(given: _Given) -> bool:
     """Whether what stands in quotes is a value, or a name, a message or a template."""
     value = given.value
-    if given.how in ("==", ",", "("):
-        return _MIXED.fullmatch(value[:200]) is not None and not stands_for_a_secret(value) and not _is_path(value)
-    if len(value) < 4 or value.lower() in _TYPE_WORDS or stands_for_a_secret(value):
+    if len(value) < 4 or _is_no_value(value):
         return False
+    if given.how in ("==", ",", "("):
+        return _MIXED.fullmatch(value[:200]) is not None
     if _LETTERS.fullmatch(value) and _names_a_secret(value):
         return False
-    return not (_MESSAGE.fullmatch(value[:300]) or _is_path(value) or re.match(r"[a-z]+://[^\s:@]*$", value))
+    return not (_MESSAGE.fullmatch(value[:300]) or _ADDRESS.fullmatch(value))
 
 
 # --- finding them --------------------------------------------------------------------------------------
@@ -156,19 +178,19 @@ _QUOTE = r"\\{0,7}[\"']"
 _GIVEN = re.compile(
     rf"(?P<rest>[\w-]{{0,40}}+)(?P<close>{_QUOTE})?\]?"
     rf"(?:(?P<typed>\s?:\s{{0,2}}[A-Za-z][\w.\[\], |]{{0,40}}?(?:\s=\s|=(?={_QUOTE})))"
-    rf"|\s{{0,8}},?\s{{0,12}}(?:{_QUOTE})?(?P<pair>[vV]alue)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}"
+    rf"|\s{{0,8}},?(?:\s|\\{{1,7}}[nrt]){{0,12}}(?:{_QUOTE})?(?P<pair>[vV]alue)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}"
+    rf"|(?(close)(?P<json>\s{{0,8}}:\s{{0,40}})(?={_QUOTE})|(?!))"
     r"|(?P<gap>[ \t]{0,8})(?P<op>=>|:=|[=!]={1,2}|\+?=|:)(?P<space>[ \t]{0,8})(?:[|>][+-]?[ \t]{0,4}\n[ \t]{1,16})?"
-    rf"|(?P<json>\s{{0,8}}:\s{{0,40}}(?={_QUOTE}))"
     rf"|(?P<tag>>)|(?P<call>\()(?={_QUOTE})|(?P<comma>,\s{{0,8}})(?=[bru]?{_QUOTE})|(?P<flag>[ \t]{{1,4}}))"
 )
 _CLOSED = re.compile(r"\s*(?:[+%.]\s|[,)](?:\s|$)|\.format)")
 _OPENED = re.compile(rf"[bBrRuUfF]{{0,2}}(?P<quote>\"\"\"|'''|{_QUOTE})")
-_BARE = re.compile(r"(?:\\(?![nrt\"'])|[^\s\"'`;&|<>\\]|(?<==)[&|<>](?=\w)){1,512}+")
+_LOOKED_AT = 160
+_BARE = re.compile(rf"(?:\\(?![nrt\"'])|[^\s\"'`;&|<>\\]|(?<==)[&|<>](?=\w)){{1,{_LOOKED_AT}}}+")
 _BARE_REST = re.compile(r"[^\s\"'`;&|<>\\]*+")
 _CUT = re.compile(r"[,)}\]](?=$|[,)}\];:.]|[\w.-]{1,40}[=:])")
 _NAME_BEFORE = re.compile(r"[\w-]*")
 _MORE = re.compile(r"[ \t]*(?:[#}),\]\r\n\\;]|$)")
-_WORDS_FOLLOW = re.compile(r"[ \t]+[A-Za-z(]")
 
 
 def given_secrets(
@@ -220,6 +242,8 @@ def _quoted(text: str, name: str, how: str, opened: re.Match[str]) -> Span | Non
     quote, start = opened["quote"], opened.end()
     end = _closing(text, quote, start)
     given = _Given(name, text[start:end], how, "", "", False, False)
+    if opened[0][0] in "fF" and "{" in given.value and not _MIXED.fullmatch(_BRACES.sub("", given.value[:200])):
+        return None
     if _WEAK.fullmatch(plain_name(name)) and not _MIXED.fullmatch(given.value[:200]):
         return None
     return (start, end, "secret") if _is_quoted_literal(given) else None
@@ -236,6 +260,10 @@ def _closing(text: str, quote: str, start: int) -> int:
 
 
 def _unquoted(text: str, name: str, how: str, start: int, at: int) -> Span | None:
+    if text[start - 2 : start] == "${":  # ${TOKEN:-a default}, ${TOKEN:?an error}
+        if text[at : at + 1] == "?":
+            return None
+        at += text[at : at + 1] == "-"
     bare = _BARE.match(text, at)
     if bare is None:
         return None
@@ -256,6 +284,6 @@ def _unquoted(text: str, name: str, how: str, start: int, at: int) -> Span | Non
         return None
     if not _is_literal(given):
         return None
-    if end == at + 512 and (rest := _BARE_REST.match(text, end)):
+    if end == at + _LOOKED_AT and (rest := _BARE_REST.match(text, end)):
         end = rest.end()
     return at, end, "secret"

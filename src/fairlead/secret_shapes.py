@@ -9,14 +9,16 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 Span = tuple[int, int, str]
 """Where a secret starts and ends, and what is said of it."""
 
 FILLED_IN = (
-    r"(?:\$\{[^}\n]{0,80}\}?|\$\([^)\n]{0,80}\)?|\$(?:[A-Z_][A-Z0-9_]*|[a-z_]+|\d)\b|%\(\w{1,80}\)[sdr]|%[sdrq]\b|%[A-Z_]+%"
-    r"|#?\{\{?[^{}\n]{0,80}\}{1,2}|<[^<>\n]{0,80}>?|\*{3,}|[xX]{4,}|\.{3,}|…|\[[A-Z _-]+\]|your[-_ ][\w -]{1,80})"
+    r"(?:\$\{[^}\n]{0,80}\}?|\$\([^)\n]{0,80}\)?|\$(?-i:[A-Z_][A-Z0-9_]*|[a-z_]+|\d)\b|%\(\w{1,80}\)[sdr]|%[sdrq]\b"
+    r"|%[A-Z_]+%|#?\{\{?[^{}\n]{0,80}\}{1,2}|<[a-z _-]{1,80}>?|<[^<>\n]{0,80}>|\*{3,}|x{4,}|\.{3,}|…|\[[A-Z _-]+\]"
+    r"|your[-_ ][\w -]{1,80})"
 )
 """What stands for a secret in shells, templates, formats and documentation, and is none itself."""
 
@@ -29,7 +31,7 @@ class Shape(NamedTuple):
 
     kind: str
     anchors: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
     back: bool = False
 
 
@@ -42,12 +44,12 @@ _EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 def _shape(kind: str, anchors: str, rest: str, *, back: bool = False) -> Shape:
     """A row of the table. Anchors that are part of ordinary words, too, say `<` at the start of a word."""
     edge, starts = (_EDGE, anchors[1:].split()) if anchors.startswith("<") else ("", anchors.split())
-    return Shape(kind, tuple(starts), re.compile(f"{edge}(?:{'|'.join(map(re.escape, starts))}){rest}"), back)
+    return Shape(kind, tuple(starts), f"{edge}(?:{'|'.join(map(re.escape, starts))}){rest}", back)
 
 
 SHAPES: tuple[Shape, ...] = (
     # In the file that AWS hands out, the secret key follows its id.
-    _shape("aws key", "AKIA ASIA", r"[0-9A-Z]{16,}+(?:[\"',:\s]{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+]))?"),
+    _shape("aws key", "<AKIA ASIA", r"[0-9A-Z]{16,}+(?:[\"',:\s]{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+]))?"),
     _shape("github token", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"\w{20,}"),
     _shape("gitlab token", "glpat- gldt- glrt- glcbt- glptt- glft- glsoat- glimt- glagent- gloas-", r"[\w-]{16,}"),
     _shape("slack token", "<xoxa- xoxb- xoxc- xoxd- xoxe- xoxe. xoxo- xoxp- xoxr- xoxs- xapp-", r"[\w%.-]{10,}"),
@@ -57,7 +59,8 @@ SHAPES: tuple[Shape, ...] = (
     _shape("google token", "<ya29.", r"[\w-]{20,}"),
     _shape("api key", "<sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or-v1- sk_live_ sk_test_ pk_live_ pk_test_ rk_live_ "
            "rk_test_ sk-lf- pk-lf-", r"[\w-]{16,}"),
-    _shape("api key", "<sk- pk- rk- sk_ pk_ rk_", r"(?=[\w-]{0,60}\d)(?:[a-z]{2,10}[-_])?[\w-]{16,}"),
+    _shape("api key", "<sk- pk- rk- sk_ pk_ rk_",
+           r"(?=[\w-]{0,60}?\d[\w-]{0,60}?[\dA-Z])(?:[a-z]{2,10}[-_])?[\w-]{16,}"),
     _shape("groq key", "<gsk_", r"[A-Za-z0-9]{32,}"),
     _shape("xai key", "<xai-", r"[A-Za-z0-9]{32,}"),
     _shape("perplexity key", "<pplx-", r"[A-Za-z0-9]{32,}"),
@@ -119,49 +122,55 @@ SHAPES: tuple[Shape, ...] = (
 """The kinds are what is said of a secret once it is gone. Of several that fit, the first one names it."""
 
 # Most anchors end in one of these and have a long word after them, which ordinary text seldom has.
-_LONG_WORD = re.compile(r"[_.:=-][\w+/%-]{16}")
+_LONG_WORD = re.compile(r"[_.:=-][A-Za-z0-9_+/%-]{16}")
 _PREFIX = 16
 _ANCHORS = tuple((anchor, shape) for shape in SHAPES for anchor in shape.anchors)
 _BEFORE_WORDS = tuple((anchor, shape) for anchor, shape in _ANCHORS if anchor[-1] in "_.:=-")
 _ANYWHERE = {anchor: shape for anchor, shape in _ANCHORS if anchor[-1] not in "_.:=-"}
-_ANY_OF_THEM = re.compile("|".join(map(re.escape, [*_ANYWHERE, "PRIVATE KEY-----", "LS0tLS1CRUdJTi"])))
+_ANY_OF_THEM = re.compile("|".join(map(re.escape, [*_ANYWHERE, "PRIVATE KEY", "LS0tLS1CRUdJTi"])))
 # The one token without any fixed text: three words, of which the second has six letters.
-_DISCORD = re.compile(r"[MNO](?<![\w.-][MNO])[\w-]{22,27}\.[\w-]{6}\.[\w-]{27,}")
+_DISCORD = re.compile(r"[MNO](?:(?<![\w.-][MNO])|(?<=\\[nrt][MNO]))[\w-]{22,27}\.[\w-]{6}\.[\w-]{27,}")
 _LIKE_DISCORD = re.compile(r"\.[\w-]{6}\.[\w-]{16}")
 
 
 def known_secrets(text: str) -> Iterator[Span]:
     """The secrets in a text that are known by their shape."""
+    if _LONG_WORD.search(text):
+        yield from _secrets_with_a_prefix(text)
+    if _ANY_OF_THEM.search(text):
+        for anchor in dict.fromkeys(_ANY_OF_THEM.findall(text)):
+            if anchor in _ANYWHERE:
+                yield from _at(anchor, _ANYWHERE[anchor], text, text)
+            else:
+                yield from _encoded_private_keys(text) if anchor == _ENCODED else _private_keys(text)
+
+
+def _secrets_with_a_prefix(text: str) -> Iterator[Span]:
     near = "\n".join([text[max(0, at.start() - _PREFIX) : at.end()] for at in _LONG_WORD.finditer(text)])
-    if near:
-        for anchor, shape in _BEFORE_WORDS:
-            if anchor in near:
-                yield from _at(anchor, shape, text, text)
-        if _LIKE_DISCORD.search(near):
-            yield from ((*at.span(), "discord token") for at in _DISCORD.finditer(text))
-    for anchor in dict.fromkeys(_ANY_OF_THEM.findall(text)):
-        if anchor in _ANYWHERE:
-            yield from _at(anchor, _ANYWHERE[anchor], text, text)
-        else:
-            yield from _encoded_private_keys(text) if anchor == _ENCODED else _private_keys(text)
+    for anchor, shape in _BEFORE_WORDS:
+        if anchor in near:
+            yield from _at(anchor, shape, text, text)
+    if _LIKE_DISCORD.search(near):
+        yield from ((*at.span(), "discord token") for at in _DISCORD.finditer(text))
 
 
-def _at(
-    anchor: str, shape: Shape, text: str, haystack: str, after: re.Pattern[str] | None = None
-) -> Iterator[Span]:
+def _at(anchor: str, shape: Shape, text: str, haystack: str, after: str = "") -> Iterator[Span]:
     """Every place where an anchor starts such a secret. `haystack` is the text as the anchor is spelt."""
+    pattern = _compiled(shape.pattern)
     at = haystack.find(anchor)
     while at >= 0:
         end = at + len(anchor)
-        match = shape.pattern.match(text, at)
-        if match and (after is None or after.search(haystack[max(0, at - 200) : at + 1].rpartition("\n")[2])):
-            start, end = match.span(shape.pattern.groups)
+        match = pattern.match(text, at)
+        if match and (not after or _compiled(after).search(haystack[max(0, at - 200) : at + 1])):
+            start, end = match.span(pattern.groups)
             if shape.back:
                 start -= _word_before(text, start)
             yield start, end, shape.kind
         at = haystack.find(anchor, end)
 
 
+# Compiling them all would be most of what importing this costs, and most are never needed.
+_compiled = lru_cache(maxsize=None)(re.compile)
 _WORD = re.compile(r"[\w-]*")
 
 
@@ -176,9 +185,10 @@ def _word_before(text: str, at: int) -> int:
 _BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _BREAK = r"(?:\\{0,7}[nr]|\s|[\"'+,>|→\\]|\d{1,6}[\t→|:])"
-_KEY_LINE = r"(?:[A-Za-z0-9+/=]+|[A-Z][A-Za-z-]{1,20}: [^\n\\]{0,200})(?![^\s\\\"',])"
+_KEY_LINE = r"(?:[A-Za-z0-9+/=]{40,}|(?:[A-Za-z0-9+/=]+|[A-Z][A-Za-z-]{1,20}: [^\n\\]{0,200})(?![^\n\r\\\"',]))"
 _BODY = re.compile(rf"(?:{_BREAK}{{1,24}}+{_KEY_LINE})++")
 _KEY_WORD = re.compile(r"[A-Za-z0-9+/=]{16}")
+_TEMPLATE = re.compile(r"[{%$]|\.\.\.|\+ *\w")
 _LONGEST = 1 << 16
 _ENCODED = "LS0tLS1CRUdJTi"  # "-----BEGIN ", as in a kubeconfig
 _ENCODED_KEY = re.compile(r"LS0tLS1CRUdJTi[\w+/=-]{20,}")
@@ -202,7 +212,9 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 def _is_key(between: str) -> bool:
     """Whether this is a key, or the code between two constants that name the first and the last line of one."""
-    return "-----BEGIN" not in between and bool(between[:1] in "\r\n\\" or _KEY_WORD.search(between))
+    if "-----BEGIN" in between:
+        return False
+    return bool(_KEY_WORD.search(between)) or (between[:1] in ("\r", "\n", "\\") and not _TEMPLATE.search(between))
 
 
 def _encoded_private_keys(text: str) -> Iterator[Span]:
@@ -216,25 +228,29 @@ def _encoded_private_keys(text: str) -> Iterator[Span]:
 
 _VALUE = rf"[\"']?(?!{FILLED_IN}|-)([^\s\"']{{3,}})"
 _OPEN = r"(?:\\{0,7}[\"'])?"
-_LOGINS = re.compile(r"(?:(?:docker|podman|az|registry) login|sshpass|mysql\S*|maria\S+|mongo\S*|sqlcmd|plink|pscp|zip)\s")
-_LOGINS_A = re.compile(r"(?:redis-cli|ldapsearch|ldap\w+)\s")
-_NETRC = re.compile(r"(?:machine|login|default)\s")
+_NOT_ENDED = r"\s[^\n|;&]*\Z"
+_MYSQL = rf"(?:mysql|mariadb)[\w-]{{0,10}}{_NOT_ENDED}"
+_LOGIN = rf"(?:(?:docker|podman|az|registry) login|sshpass|mongo\w{{0,8}}|plink|pscp){_NOT_ENDED}"
+_ZIP = rf"(?:zip|sqlcmd){_NOT_ENDED}"
+_DIRECTORY = rf"(?:redis-cli|ldap[a-z]{{3,8}}){_NOT_ENDED}"
+_SQL = r"\b(?:user|role|alter|grant|to)\s[^\n;]*\Z"
+_NETRC = r"(?:login|machine|account)\s{1,8}\S{1,100}\s{1,8}\Z"
 _SCHEME = r"(?:(?!bearer|basic)[a-z][\w-]{2,20}[ \t]{1,3})?"
 
 
 class Place(NamedTuple):
     """Where a secret stands, whatever it looks like. `gate` is in every text that has one, in lower case.
 
-    `after` has to be found on the line before the anchor: most options mean a password to a few programs only.
+    `after` has to be found before the anchor: most options mean a password to a few programs only.
     """
 
     gate: str
     shape: Shape
-    after: re.Pattern[str] | None = None
+    after: str = ""
 
 
-def _place(gate: str, kind: str, anchors: str, pattern: str, after: re.Pattern[str] | None = None) -> Place:
-    return Place(gate, Shape(kind, tuple(anchors.split("|")), re.compile(pattern, re.IGNORECASE)), after)
+def _place(gate: str, kind: str, anchors: str, pattern: str, after: str = "") -> Place:
+    return Place(gate, Shape(kind, tuple(anchors.split("|")), f"(?i){pattern}"), after)
 
 
 PLACES: tuple[Place, ...] = (
@@ -245,26 +261,29 @@ PLACES: tuple[Place, ...] = (
     _place("authorization", "authorization", "authorization",
            rf"authorization{_OPEN}\s{{0,3}}[:=,]\s{{0,3}}{_OPEN}{_SCHEME}(?=[^\s\"']{{0,80}}\d)(?![\w.]{{1,80}}[(\[])"
            r"([^\s\"'\\\[({$<]{6,}+[^\s\"'\\]*+)"),
-    _place("cookie", "cookie", "cookie", rf"cookie2?{_OPEN}:\s{{0,3}}{_OPEN}(?=[^\n]{{0,400}}(?:\d|\w{{16}}))"
-           r"([\w.$-]{1,80}=[^\s;\"'\\]{4,}[^\n\"'\\]*)"),
+    _place("cookie", "cookie", "cookie",
+           rf"cookie2?{_OPEN}:\s{{0,3}}{_OPEN}(?=[^\n\d\\\"']{{0,200}}+\d|[\w.$-]{{1,80}}=\S{{16}})"
+           r"([\w.$-]{1,80}=[^\s;\"'\\]+[^\n\"'\\]*)"),
     _place("://", "token", "://", r"://(?=[\w-]{0,100}\d)([\w-]{20,200}+)@"),
     _place("://", "password", "://",
            rf"://[^\s:/@\"'<>]{{0,100}}:(?!{FILLED_IN}@|\d{{2,5}}[?#])([^\s/\"'<>]{{1,200}})(?=@)"),
     _place(" -", "password", " -u| --user| --proxy-user", r"\s(?:-u|--(?:proxy-)?user)(?:\s{1,3}|=)[\"']?"
            rf"([^\s:\"'$={{]{{1,100}}):(?!{FILLED_IN}|\d{{1,6}}\b|\1\b|/)([^\s\"']{{1,200}})"),
-    _place(" -", "password", " -p", rf"\s-pw?\s{{0,3}}(?!\d{{1,5}}(?:\s|:|$)){_VALUE}", _LOGINS),
-    _place(" -", "password", " -a | -w ", rf"\s-[aw]\s{{1,3}}{_VALUE}", _LOGINS_A),
+    _place(" -", "password", " -p", rf"\s(?-i:-p)(?=\S){_VALUE}", _MYSQL),
+    _place(" -", "password", " -p", rf"\s(?-i:-pw?)\s{{1,3}}(?!\d{{1,5}}(?:\s|:|$)){_VALUE}", _LOGIN),
+    _place(" -", "password", " -p", rf"\s(?-i:-P)\s{{1,3}}{_VALUE}", _ZIP),
+    _place(" -", "password", " -a | -w ", rf"\s-[aw]\s{{1,3}}{_VALUE}", _DIRECTORY),
     _place("pass", "password", "htpasswd",
-           rf"htpasswd\s{{1,3}}-\w{{0,4}}b\w{{0,4}}\s{{1,3}}\S{{1,200}}\s{{1,3}}\S{{1,80}}\s{{1,3}}{_VALUE}"),
+           rf"htpasswd\s{{1,3}}-\w{{0,4}}b\w{{0,4}}(?:\s{{1,3}}\S{{1,200}}){{1,2}}?\s{{1,3}}{_VALUE}(?=\s*(?:$|[|;&\n]))"),
     _place("pass", "password", " pass:", rf"\spass:{_VALUE}"),
     _place("pass", "password", "requirepass", rf"requirepass\s{{1,4}}(?![=:(]){_VALUE}"),
     _place("pass", "password", "with password|encrypted password",
            r"(?:with|encrypted) password\s{1,3}'([^'\n]{2,200})"),
-    _place("pass", "password", "password ", rf"password\s{{1,8}}(?![=:]){_VALUE}", _NETRC),
+    _place("pass", "password", " password |\npassword ", rf"\spassword\s{{1,8}}(?![=:]){_VALUE}", _NETRC),
     _place("identified by", "password", "identified by",
-           r"identified by\s{1,3}(?:password\s{1,3})?['\"]([^'\"\n]{2,200})"),
-    _place("=", "signature", "sig=|signature=|key=|hmac=|auth=",
-           r"(?:(?<=[?&;])|(?<=goog-)|(?<=amz-))\w{3,9}=(?=[^&\s]{0,60}\d)([\w%+/=.~-]{8,})"),
+           r"identified by\s{1,3}(?:password\s{1,3})?['\"]([^'\"\n]{2,200})", _SQL),
+    _place("=", "signature", "?|&|;", r"[?&;](?:sig|signature|key|hmac|auth|x-amz-signature|x-goog-signature)="
+           r"(?=[^&\s]{0,60}\d)([\w%+/=.~-]{8,})"),
 )  # fmt: skip
 _GATES = tuple({place.gate: [each for each in PLACES if each.gate == place.gate] for place in PLACES}.items())
 
@@ -277,3 +296,6 @@ def placed_secrets(text: str, lowered: str) -> Iterator[Span]:
                 for anchor in shape.anchors:
                     if anchor in lowered:
                         yield from _at(anchor, shape, text, lowered, after)
+
+
+KINDS = frozenset({shape.kind for shape in SHAPES} | {place.shape.kind for place in PLACES} | {"private key"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import threading
 from collections import deque
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 from .decision import Decision, Unsupported
 from .errors import FairleadError, Unenforceable
 from .lifecycle import Agent, Step, event_named
+from .logs import logger
 from .run import finishing
 from .threads import portal
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     Capabilities = Mapping[str, Collection[str]]
 
 S = TypeVar("S", bound=Step)
-
-logger = logging.getLogger("fairlead")
 
 _current: ContextVar[Session | None] = ContextVar("fairlead_session", default=None)
 _numbers = count(1)
@@ -46,6 +44,14 @@ def new_id(prefix: str) -> str:
 def current_session() -> Session | None:
     """In a hook: the session whose step is being dispatched."""
     return _current.get()
+
+
+class StoreDump(TypedDict):
+    """A store as it is written down. Hits are given by how long ago they were."""
+
+    values: dict[str, Any]
+    hits: dict[str, list[float]]
+    longest: dict[str, float]
 
 
 class Store:
@@ -87,6 +93,22 @@ class Store:
             while hits[0] <= now - longest:  # another window over the same hits may be longer than this one
                 hits.popleft()
             return len(hits) if within == longest else sum(hit > now - within for hit in hits)
+
+    def dump(self) -> StoreDump:
+        """All that it holds, for another process to load."""
+        now = monotonic()
+        with self._lock:
+            hits = {key: [now - hit for hit in kept] for key, kept in self._hits.items()}
+            return StoreDump(values=dict(self._values), hits=hits, longest=dict(self._longest))
+
+    def load(self, dump: StoreDump) -> None:
+        """Take over what another process held."""
+        now = monotonic()
+        with self._lock:
+            self._values |= dump["values"]
+            self._longest |= dump["longest"]
+            for key, ages in dump["hits"].items():
+                self._hits[key] = deque((now - age for age in ages), maxlen=self.HITS)
 
     def _room(self, kept: dict[str, Any], key: str) -> None:
         if key not in kept and len(kept) >= self.KEYS:

@@ -102,7 +102,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     for name in UNSET:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(layers, "SYSTEM_FILE", made.system_file)
-    monkeypatch.setattr(trust_module, "_ancestors", lambda: iter(()))
+    monkeypatch.setattr(trust_module, "_ancestors", lambda pid: iter(()))
     monkeypatch.chdir(made.project)
     return made
 
@@ -139,7 +139,7 @@ def spawn() -> Run:
 @pytest.fixture
 def unwatched() -> None:
     """Skips where an agent runs these tests, and so everything that they start."""
-    for words in _real_ancestors():
+    for words in _real_ancestors(os.getppid()):
         names = {os.path.basename(word).removesuffix(".js") for word in words[:2]}
         if names & trust_module.AGENTS:
             pytest.skip("an agent runs these tests, and it cannot trust hooks")

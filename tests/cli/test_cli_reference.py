@@ -9,11 +9,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import fairlead
-from fairlead.cli import COMMANDS
+from fairlead.cli import make_parser
 from fairlead.cli.test import SAMPLES
 from fairlead.lifecycle import EVENTS
 
-NAMES = [command.__name__.rpartition(".")[2] for command in COMMANDS]
+NAMES = [name for action in make_parser()._actions if isinstance(action.choices, dict) for name in action.choices]
 
 
 # --- help ------------------------------------------------------------------------------------------

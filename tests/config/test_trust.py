@@ -769,7 +769,7 @@ def test_a_pin_remembers_when_and_how(project: Project):
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if no agent had started these tests."""
-    monkeypatch.setattr(trust_module, "_ancestors", lambda: iter(()))
+    monkeypatch.setattr(trust_module, "_ancestors", lambda pid: iter(()))
 
 
 @pytest.mark.usefixtures("alone")

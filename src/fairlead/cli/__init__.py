@@ -10,11 +10,32 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from . import check, completion, demo, events, export, hooks, init, log, run, schema, show, stats, test, trust, verify
+from . import (
+    approvals,
+    check,
+    completion,
+    demo,
+    events,
+    export,
+    hooks,
+    init,
+    log,
+    run,
+    schema,
+    serve,
+    show,
+    stats,
+    switch,
+    test,
+    tokens,
+    trust,
+    verify,
+)
 from .display import escape
 
 COMMANDS = (
-    init, check, hooks, events, schema, trust, test, run, log, show, stats, verify, export, demo, completion,
+    init, check, hooks, events, schema, trust, test, run, log, show, stats, verify, export, serve, approvals, tokens,
+    switch, demo, completion,
 )  # fmt: skip
 
 
@@ -68,7 +89,9 @@ def _run(argv: Sequence[str] | None) -> int:
     except FairleadError as error:
         if isinstance(error, ConfigError) and getattr(options, "json", False):
             print_json({"mistakes": error.mistakes})
-        print(f"fairlead: {escape(str(error), keep_lines=True)}", file=sys.stderr)
+        from ..redaction import redact_text
+
+        print(f"fairlead: {escape(redact_text(str(error)), keep_lines=True)}", file=sys.stderr)
         return 1
 
 

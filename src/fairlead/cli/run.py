@@ -61,7 +61,8 @@ async def _run(options: argparse.Namespace, config: Config) -> int:
     approver = TerminalApprover() if sys.stdin.isatty() else None
     trace = Trace()
     quiet_log()
-    async with Hooks(record=True, approver=approver) as hooks:
+    journal = config.open_journal()
+    async with Hooks(record=True, approver=approver, journal=journal) as hooks:
         config.apply(hooks)
         agent = Agent(
             options.model, Workspace(root).tools, hooks, policy=options.policy, max_requests=options.max_requests,
@@ -70,6 +71,8 @@ async def _run(options: argparse.Namespace, config: Config) -> int:
         async with agent:
             async for moment in agent.stream(options.task):
                 trace.show(moment)
+    if journal is not None:
+        journal.close()
     print()
     print(trace.summary())
     return 2 if agent.result.by_hook else 0

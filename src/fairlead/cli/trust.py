@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .consent import refuse_agents
 from .display import escape, paint, print_json
 from .loading import add_folder, add_json
 
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     sources, trust = find(options.folder), Trust()
     root = sources.project.parent if sources.project is not None else sources.workspace
     if options.forget and root is not None:
-        _refuse_agents()
+        refuse_agents("trust hooks")
         print("Trusted no longer." if trust.forget(root) else "It was not trusted.", file=sys.stderr)
         return 0
     if sources.project is None or root is None:
@@ -66,22 +67,13 @@ def _trust(seen: Survey, trust: Trust, options: argparse.Namespace) -> bool:
     """Pin the hooks, if they are what is expected or somebody agrees."""
     from ..errors import FairleadError
 
-    _refuse_agents()
+    refuse_agents("trust hooks")
     if options.expect and options.expect != seen.digest:
         raise FairleadError(f"expected {options.expect}, but the digest is {seen.digest}")
     if not options.expect and not _agreed(seen, options.unpinned):
         return False
     trust.pin(seen, unpinned=options.unpinned)
     return True
-
-
-def _refuse_agents() -> None:
-    from ..config.trust import agent_around
-    from ..errors import FairleadError
-
-    around = agent_around()
-    if around is not None:
-        raise FairleadError(f"an agent cannot trust hooks ({around}); run this in a terminal of your own")
 
 
 def _agreed(seen: Survey, unpinned: bool) -> bool:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..errors import FairleadError, closest, nearest
 from ..hook import POLICIES, Hook, Layer
+from ..logs import logger
 from ..tools import UNKNOWN_TOOL, Tools, UnknownTool
 from ..verdict import Verdict, warn
 from .document import ConfigError, Document, Keys, Mistake
@@ -22,6 +23,7 @@ from .reading import Configured, Place, read_hooks
 from .trust import Survey, Trust, survey
 
 if TYPE_CHECKING:
+    from ..journal import Journal
     from ..registry import Hooks
 
 SYSTEM_FILE = Path("/etc/fairlead/fairlead.toml")
@@ -292,6 +294,13 @@ class Config:
             said = layer.journal | said
         return said
 
+    def open_journal(self) -> Journal | None:
+        """The journal that the files ask for; None if they want none."""
+        from ..journal import Journal
+
+        options = self.journal
+        return Journal(options.pop("path", None), **options) if options.pop("enabled", True) else None
+
     @property
     def redact(self) -> Redactions:
         """What is redacted beside what always is: all that any layer names."""
@@ -332,8 +341,6 @@ class Config:
 
     def apply(self, hooks: Hooks) -> None:
         """Put these hooks in force, in place of those of an earlier configuration."""
-        import logging
-
         from ..registry import unknown_tool_hooks
 
         configured, unknown = Tools(), Tools()
@@ -353,7 +360,7 @@ class Config:
             raise
         hooks.tools.configure(configured, unknown)
         for line in self.untrusted:
-            logging.getLogger("fairlead").warning("%s", line)
+            logger.warning("%s", line)
 
 
 def _complaint(layer: LayerFile) -> str:

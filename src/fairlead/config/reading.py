@@ -506,6 +506,9 @@ def variables(data: Mapping[str, Any]) -> set[str]:
             tables = [entry, *(table for key in ("env", "headers") if isinstance(table := entry.get(key), dict))]
             values = [value for table in tables for value in table.values() if isinstance(value, dict)]
             found |= {value["env"] for value in values if isinstance(value.get("env"), str)}
+    redact = data.get("redact")
+    listed = redact.get("values") if isinstance(redact, dict) else ()
+    found |= {item["env"] for item in listed or () if isinstance(item, dict) and isinstance(item.get("env"), str)}
     return found
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import FairleadError
 from ..hook import Layer
+from ..logs import logger
 from ..registry import Hooks
 from .document import Mistake
 from .layers import FILE_NAME, SYSTEM_FILE, Config, find, load, read, user_file
@@ -21,7 +21,6 @@ from .trust import Trust
 
 POLL = 0.5
 """Seconds after which a change is noticed that nothing else has told of."""
-_log = logging.getLogger("fairlead")
 
 
 class Reloader:
@@ -70,7 +69,7 @@ class Reloader:
             self.config = found
             await self._hooks.close_removed()
         for mistake in mistakes:
-            _log.error("%s", mistake)
+            logger.error("%s", mistake)
         if self._on_reload is not None:
             self._on_reload(mistakes)
         return mistakes
@@ -106,7 +105,7 @@ class Reloader:
         try:
             await self.reload()
         except Exception:
-            _log.exception("the configuration could not be read again")
+            logger.exception("the configuration could not be read again")
 
     def _files(self) -> set[Path]:
         """All files that the configuration is or could be made from."""

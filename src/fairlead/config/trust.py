@@ -285,12 +285,12 @@ AGENTS = frozenset({
 _MARKS = ("CLAUDECODE", "CODEX_SANDBOX", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE", "QWEN_CODE", "FAIRLEAD_AGENT")
 
 
-def agent_around(environ: Mapping[str, str] | None = None) -> str | None:
-    """The agent that this process runs under, if it does: an agent must not trust hooks by itself."""
+def agent_around(environ: Mapping[str, str] | None = None, pid: int | None = None) -> str | None:
+    """The agent that a process, this one if none is named, runs under, if it does: an agent must not trust hooks."""
     for mark in _MARKS:
         if (os.environ if environ is None else environ).get(mark):
             return f"{mark} is set"
-    for words in _ancestors():
+    for words in _ancestors(os.getppid() if pid is None else pid):
         for word in [word for word in words if not word.startswith("-")][:2]:  # the program, or what it interprets
             name = os.path.basename(word).removesuffix(".js").removesuffix(".exe")
             if name in AGENTS:
@@ -298,11 +298,10 @@ def agent_around(environ: Mapping[str, str] | None = None) -> str | None:
     return None
 
 
-def _ancestors() -> Iterator[list[str]]:
-    """The command lines of this process's ancestors."""
+def _ancestors(pid: int) -> Iterator[list[str]]:
+    """The command lines of a process and its ancestors."""
     from subprocess import run
 
-    pid = os.getppid()
     for _ in range(64):
         if pid <= 1:
             return

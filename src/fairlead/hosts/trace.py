@@ -10,6 +10,7 @@ from typing import Any
 from ..cli.display import escape, paint, short
 from ..decision import Decision
 from ..frozen import thaw
+from ..redaction import redact_text
 from .loop import Moment
 from .model import as_text
 
@@ -32,7 +33,7 @@ class Trace:
             return  # the text is shown when it is whole
         self._count(moment.decision)
         for line in lines_of(moment.decision):
-            print(line, flush=True)
+            print(redact_text(line), flush=True)
 
     def _count(self, decision: Decision[Any]) -> None:
         self.events[decision.event] += 1

@@ -1,0 +1,119 @@
+"""`fairlead approvals`: the questions that hooks have put to a human, and their answers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from .display import columns, escape, paint, print_json, short
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "approvals",
+        help="the questions that hooks have put to a human",
+        description="List the open questions, or answer one. An approval that comes after its call was refused lets "
+        "the very same call run once, if it is tried again soon.",
+    )
+    parser.add_argument("action", nargs="?", default="list", choices=("list", "approve", "deny"))
+    parser.add_argument("id", nargs="?", help="which question")
+    parser.add_argument("--why", metavar="TEXT", help="what is written down with the answer")
+    parser.add_argument(
+        "--for", dest="valid_for", default="10m", metavar="TIME", help="how long an approval can be used"
+    )
+    parser.add_argument("--all", action="store_true", help="also list what was answered or has expired")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..errors import FairleadError
+
+    if options.action == "list":
+        return _list(options)
+    if options.id is None:
+        raise FairleadError(f"which one? fairlead approvals {options.action} ID")
+    return _answer(options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    found = [_plain(question) for question in _questions(options.all)]
+    if options.json:
+        print_json({"approvals": found})
+        return 0
+    if not found:
+        print("Nobody is waiting for an answer.", file=sys.stderr)
+        return 0
+    for question in found:
+        print("\n".join(_shown(question)))
+    return 0
+
+
+def _plain(question: Any) -> dict[str, Any]:
+    import msgspec
+
+    plain: dict[str, Any] = msgspec.to_builtins(question)
+    return plain
+
+
+def _shown(question: dict[str, Any]) -> list[str]:
+    step = question["step"]
+    left = max(question["expires"] - time.time(), 0)
+    rows = [("question", escape(question["question"] or "may it?")), ("asked by", escape(str(question["hook"])))]
+    rows += [("tool", f"{escape(str(step['tool']))} {short(step.get('args'), 200)}")] if step.get("tool") else []
+    rows += [(name, escape(str(question[name]))) for name in ("session", "root") if question.get(name)]
+    state = question["state"] if question["state"] != "pending" else f"{left / 60:.0f} min left"
+    rows.append(("state", state))
+    rows += [(name, escape(str(question[name]))) for name in ("who", "why") if question.get(name)]
+    return [paint(escape(question["id"]), "bold"), columns(rows, indent="  "), ""]
+
+
+def _questions(every: bool) -> list[Any]:
+    """From the daemon; if there is none, from what the last one left."""
+    from ..client import Client, DaemonError
+
+    try:
+        with Client(start=False) as client:
+            return list(client.approvals(every=every))
+    except DaemonError as error:
+        if error.status is not None:
+            raise
+        return list(_pending().questions(every=every))
+
+
+def _pending() -> Any:
+    from ..places import state_folder
+    from ..server.pending import Pending
+
+    return Pending(state_folder() / "approvals.db")
+
+
+def _answer(options: argparse.Namespace) -> int:
+    import getpass
+
+    from ..amounts import seconds
+    from ..client import Client, DaemonError
+    from ..errors import FairleadError
+    from .consent import need_a_person
+
+    need_a_person("approve")
+    approve = options.action == "approve"
+    who, why = getpass.getuser(), options.why
+    try:
+        last = seconds(options.valid_for)
+    except ValueError as error:
+        raise FairleadError(str(error)) from None
+    try:
+        with Client(start=False) as client:
+            answered = client.answer(options.id, approve, who=who, why=why, valid_for=last)
+    except DaemonError as error:
+        if error.status is not None:
+            raise
+        answered = _plain(_pending().answer(options.id, approve, who, why, last=last))
+    if options.json:
+        print_json(answered)
+    else:
+        print(f"{'Approved' if approve else 'Denied'}: {escape(str(answered['question'] or answered['hook']))}")
+    return 0

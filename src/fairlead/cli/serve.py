@@ -1,0 +1,102 @@
+"""`fairlead serve`: the daemon that other programs ask."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from .display import print_json
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "serve",
+        help="the daemon that other programs ask",
+        description="Answer on a unix socket of the user's own, until told to end (Ctrl-C, SIGTERM, --stop). SIGHUP "
+        "reads all configuration again.",
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--background", action="store_true", help="start it in the background, and return once it answers"
+    )
+    what.add_argument("--stop", action="store_true", help="let the running one finish what it has, and end")
+    what.add_argument("--status", action="store_true", help="say how the running one is")
+    parser.add_argument("--tcp", type=int, metavar="PORT", help="also answer on 127.0.0.1, to callers with a token")
+    parser.add_argument("--idle", metavar="TIME", help="end after so long without a request (default: never)")
+    parser.add_argument(
+        "--managed", action="store_true", help="serve the other users of this machine, from /run/fairlead"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from importlib.util import find_spec
+
+    from ..errors import FairleadError
+
+    if any(find_spec(module) is None for module in ("uvicorn", "starlette", "httpcore")):
+        raise FairleadError("this needs more packages: pip install 'fairlead[serve]'")
+    if options.status or options.stop:
+        return _ask(options)
+    if options.background:
+        from ..client import Client, start_daemon
+
+        start_daemon()
+        with Client(start=False) as client:
+            print_json(client.health()) if options.json else print(f"Answering on {client.socket}")
+        return 0
+    return _serve(options)
+
+
+def _ask(options: argparse.Namespace) -> int:
+    from ..client import Client, DaemonError
+
+    try:
+        with Client(start=False) as client:
+            health = client.stop() if options.stop else client.health()
+    except DaemonError as error:
+        if options.stop:
+            print("There is no daemon.", file=sys.stderr)
+            return 0
+        print(f"fairlead: {error}", file=sys.stderr)
+        return 1
+    if options.json:
+        print_json(health)
+    else:
+        print("It finishes what it has, and ends." if options.stop else _described(health))
+    return 0 if health.get("status") in ("ok", "draining") else 2
+
+
+def _described(health: dict[str, Any]) -> str:
+    said = f"{health['status']}: process {health['pid']}, fairlead {health['version']}, up {health['uptime']:.0f} s, "
+    said += f"{health['projects']} projects, {health['sessions']} sessions, {health['in_flight']} under way"
+    return said + (f"\n{health['journal_error']}" if health.get("journal_error") else "")
+
+
+def _serve(options: argparse.Namespace) -> int:
+    import logging
+
+    from ..amounts import seconds
+    from ..errors import FairleadError
+    from ..places import MANAGED
+    from ..server.daemon import Settings, serve, socket_path
+
+    try:
+        idle = None if options.idle is None else seconds(options.idle)
+    except ValueError as error:
+        raise FairleadError(str(error)) from None
+    if options.tcp is not None and not 0 <= options.tcp < 65536:
+        raise FairleadError("a port is a number from 0 to 65535")
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    place = str(MANAGED / socket_path().name) if options.managed else None
+    serve(Settings(place, options.tcp, idle, options.managed), _ready)
+    return 0
+
+
+def _ready(sockets: list[Any]) -> None:
+    for listening in sockets:
+        name = listening.getsockname()
+        print(f"Answering on {name if isinstance(name, str) else f'http://127.0.0.1:{name[1]}'}", flush=True)

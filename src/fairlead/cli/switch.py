@@ -1,0 +1,84 @@
+"""`fairlead pause`, `monitor` and `enforce`: so that nobody is locked out by a policy."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from datetime import datetime
+from typing import Any
+
+from .consent import need_a_person
+from .display import escape
+
+LONGEST = 86400.0
+
+
+def add_to(commands: Any) -> None:
+    pause: argparse.ArgumentParser = commands.add_parser(
+        "pause",
+        help="do not enforce hooks for a while",
+        description="For a while, hooks run and are recorded, but nothing of what they say takes effect. Locked hooks "
+        "are enforced all the same. It is written down who did it and why.",
+    )
+    pause.add_argument("time", help="how long: 10m, 1h; at most a day")
+    pause.add_argument("--reason", required=True, help="why; it is written down")
+    pause.set_defaults(run=run, mode="monitor")
+    monitor: argparse.ArgumentParser = commands.add_parser(
+        "monitor",
+        help="only watch what hooks would do",
+        description="From now on hooks run and are recorded, but nothing of what they say takes effect, until "
+        "`fairlead enforce`. Locked hooks are enforced all the same.",
+    )
+    monitor.add_argument("--reason", help="why; it is written down")
+    monitor.set_defaults(run=run, mode="monitor", time=None)
+    enforce: argparse.ArgumentParser = commands.add_parser(
+        "enforce", help="enforce hooks (again)", description="End a pause, or what `fairlead monitor` began."
+    )
+    enforce.add_argument("--reason", help="why; it is written down")
+    enforce.set_defaults(run=run, mode="enforce", time=None)
+
+
+def run(options: argparse.Namespace) -> int:
+    import getpass
+
+    from ..amounts import seconds
+    from ..errors import FairleadError
+    from ..switches import Setting, write_setting
+
+    if options.mode == "monitor":  # whoever makes hooks hold need not be a person
+        need_a_person("switch hooks off")
+    until = None
+    if options.time is not None:
+        try:
+            taken = seconds(options.time)
+        except ValueError as error:
+            raise FairleadError(str(error)) from None
+        if not 0 < taken <= LONGEST:
+            raise FairleadError("a pause takes a day at most; `fairlead monitor` has no end")
+        until = time.time() + taken
+    setting = Setting(options.mode, until, options.reason, getpass.getuser())
+    _write_down(setting)
+    write_setting(setting)
+    print(_said(setting))
+    return 0
+
+
+def _said(setting: Any) -> str:
+    if setting.mode == "enforce":
+        return "Hooks are enforced."
+    if setting.until is None:
+        return "Hooks are only watched, until `fairlead enforce`. Locked hooks are enforced all the same."
+    end = datetime.fromtimestamp(setting.until).strftime("%H:%M:%S")
+    return f"Hooks are only watched until {end}: {escape(setting.reason)}. Locked hooks are enforced all the same."
+
+
+def _write_down(setting: Any) -> None:
+    """In the journal, before it takes effect."""
+    from .journals import settings
+
+    journal = settings().open_journal()
+    if journal is not None:
+        with journal:
+            note = "enforced" if setting.mode == "enforce" else "paused" if setting.until else "monitored"
+            journal.note(note, until=setting.until, reason=setting.reason, who=setting.who)
+            journal.flush()

@@ -1,0 +1,336 @@
+"""Asking the daemon: `Client` for programs without a loop, `AsyncClient` for those with one.
+
+    with Client() as client:
+        decision = client.dispatch(BeforeTool(tool="bash", args={"command": "ls"}), root="/my/project")
+
+The daemon is started if there is none. If it cannot be asked, the decision follows from `on_failure`, as it would for
+a hook that broke: nothing is allowed by accident.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import quote, urlencode
+
+import httpcore
+import msgspec
+
+from .decision import Decision, Failure
+from .errors import FairleadError
+from .hook import Hook
+from .lifecycle import Control, Step, event_named
+from .peers import peer_of
+from .places import BadPlace, check_private, managed_folder, runtime_folder
+from .record import hear
+from .runners.surroundings import PASSED
+from .verdict import Opinion, Verdict
+from .wire import envelope
+
+S = TypeVar("S", bound=Step)
+OnFailure = Literal["closed", "open", "abort"]
+
+PROTOCOL = 1
+TIMEOUT = 30.0
+"""Seconds that hooks have, if the caller does not say."""
+MARGIN = 5.0
+"""Seconds by which an answer may come later than a human's."""
+CONNECT = 5.0
+
+
+class DaemonError(FairleadError):
+    """The daemon could not be asked, or refused. `status` is its answer's, if there was one."""
+
+    def __init__(self, message: str, status: int | None = None, told: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.told = told or {}
+
+
+def default_socket() -> Path:
+    """Where the daemon is asked: at the machine's, if there is one that is not ours; otherwise at the user's."""
+    return (managed_folder() or runtime_folder()) / f"v{PROTOCOL}.sock"
+
+
+class _Common:
+    """What both clients do alike: everything but waiting."""
+
+    def __init__(
+        self,
+        socket: str | Path | None = None,
+        *,
+        url: str | None = None,
+        token: str | None = None,
+        start: bool = True,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        self.socket = Path(socket) if socket is not None else None if url is not None else default_socket()
+        self._origin = (url or "http://fairlead").rstrip("/")
+        self._token = token if token is not None else os.environ.get("FAIRLEAD_TOKEN")
+        self._start = start and socket is None and url is None and self.socket != _managed_socket()
+        self._timeout = timeout
+        self._named: dict[str | None, list[str]] = {}
+
+    def _check_place(self) -> None:
+        """The socket's folder must be ours, or that of somebody who administers this machine."""
+        if self.socket is None or self.socket == _managed_socket():
+            return
+        try:
+            check_private(self.socket.parent)
+        except BadPlace as error:
+            raise DaemonError(f"the daemon's socket cannot be trusted: {error}") from None
+
+    def _check_peer(self, stream: Any) -> None:
+        """Nothing is said before it is known who listens."""
+        assert self.socket is not None  # noqa: S101 (a unix socket has a path)
+        owner = self.socket.parent.stat().st_uid
+        peer = peer_of(stream.get_extra_info("socket"))
+        if peer.uid != owner:
+            raise DaemonError(f"{self.socket} is listened on by user {peer.uid}, and not by {owner}")
+
+    def _asked(self, step: Step, root: str | None, deadline: float | None, capabilities: Any) -> dict[str, Any]:
+        names = (*PASSED, *self._named.get(root, ()))
+        asked: dict[str, Any] = {"step": envelope(step), "env": {name: os.environ.get(name) for name in names}}
+        given = {"root": root, "deadline": deadline, "capabilities": capabilities}
+        return asked | {name: value for name, value in given.items() if value is not None}
+
+    def _request(self, method: str, path: str, body: Any, timeout: float | None) -> dict[str, Any]:
+        headers = {"content-type": "application/json"}
+        if self._token is not None and self.socket is None:
+            headers["authorization"] = f"Bearer {self._token}"
+        wait = self._timeout if timeout is None else timeout
+        limits = {"connect": CONNECT, "write": CONNECT, "pool": wait, "read": wait}
+        content = None if body is None else msgspec.json.encode(body, enc_hook=str)
+        return {
+            "method": method,
+            "url": self._origin + path,
+            "headers": headers,
+            "content": content,
+            "extensions": {"timeout": limits},
+        }
+
+    def _learn(self, root: str | None, error: DaemonError) -> bool:
+        """Whether the daemon has said which variables it needs, so that asking again will do."""
+        if error.status != 428:
+            return False
+        self._named[root] = list(error.told.get("variables", ()))
+        return True
+
+    def _may_start(self, error: DaemonError, attempt: int) -> bool:
+        """A daemon that is about to end, or was never there, is replaced; nothing else is tried again."""
+        missing = self.socket is not None and not self.socket.parent.exists()
+        return self._start and not attempt and (missing or error.told.get("error") == "draining")
+
+    def _read(self, status: int, content: bytes) -> dict[str, Any]:
+        try:
+            told = msgspec.json.decode(content, type=dict[str, Any])
+        except (msgspec.MsgspecError, UnicodeError):
+            raise DaemonError(f"the daemon's answer (status {status}) is no JSON", status) from None
+        if status != 200:
+            raise DaemonError(str(told.get("message") or told.get("error")), status, told)
+        return told
+
+
+def _managed_socket() -> Path | None:
+    folder = managed_folder()
+    return None if folder is None else folder / f"v{PROTOCOL}.sock"
+
+
+class _Backend(httpcore.SyncBackend):
+    def __init__(self, client: _Common) -> None:
+        self._client = client
+
+    def connect_unix_socket(self, *args: Any, **options: Any) -> Any:
+        stream = super().connect_unix_socket(*args, **options)
+        self._client._check_peer(stream)
+        return stream
+
+
+class _AsyncBackend(httpcore.AnyIOBackend):
+    def __init__(self, client: _Common) -> None:
+        self._client = client
+
+    async def connect_unix_socket(self, *args: Any, **options: Any) -> Any:
+        stream = await super().connect_unix_socket(*args, **options)
+        self._client._check_peer(stream)
+        return stream
+
+
+class Client(_Common):
+    """Asks the daemon, and waits for the answer. Threads may share one."""
+
+    def __init__(self, socket: str | Path | None = None, **options: Any) -> None:
+        super().__init__(socket, **options)
+        uds = None if self.socket is None else str(self.socket)
+        self._pool = httpcore.ConnectionPool(uds=uds, network_backend=_Backend(self), max_connections=100)
+
+    def dispatch(
+        self,
+        step: S,
+        *,
+        root: str | None = None,
+        deadline: float | None = None,
+        capabilities: Mapping[str, list[str]] | None = None,
+        on_failure: OnFailure = "closed",
+    ) -> Decision[S]:
+        """The decision on a step. `root` is the folder whose configuration holds: the step's cwd, if not given."""
+        wait = None if deadline is None else self._timeout + deadline + MARGIN
+        try:
+            for _ in range(3):
+                try:
+                    asked = self._asked(step, root, deadline, capabilities)
+                    return hear(self.request("POST", "/v1/dispatch", asked, wait))
+                except DaemonError as error:
+                    if not self._learn(root, error):
+                        raise
+            raise DaemonError("the daemon keeps asking for other variables")
+        except FairleadError as error:
+            return failed(step, error, on_failure)
+
+    def request(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> dict[str, Any]:
+        """One request. Raises `DaemonError` unless it was answered as it should be."""
+        for attempt in range(2):
+            try:
+                self._check_place()
+                response = self._pool.request(**self._request(method, path, body, timeout))
+                return self._read(response.status, response.content)
+            except (BadPlace, DaemonError) as error:
+                if not (isinstance(error, DaemonError) and self._may_start(error, attempt)):
+                    raise
+            except (httpcore.ConnectError, httpcore.RemoteProtocolError, OSError) as error:
+                if attempt or not self._start:
+                    raise _unreachable(self.socket or self._origin, error) from None
+            except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+                raise _unreachable(self.socket or self._origin, error) from None
+            start_daemon()
+        raise DaemonError("the daemon could not be asked")
+
+    # --- the rest of the API ----------------------------------------------------------------
+
+    def health(self) -> dict[str, Any]:
+        return self.request("GET", "/v1/health", timeout=CONNECT)
+
+    def stop(self) -> dict[str, Any]:
+        return self.request("POST", "/v1/stop")
+
+    def reload(self) -> dict[str, Any]:
+        return self.request("POST", "/v1/reload")
+
+    def approvals(self, *, every: bool = False) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.request("GET", f"/v1/approvals{'?all=1' if every else ''}")["approvals"]
+        return found
+
+    def answer(self, name: str, approve: bool, **about: Any) -> dict[str, Any]:
+        """Answer a question: `who=`, `why=`, and for how many seconds an approval is `valid_for=`."""
+        return self.request("POST", f"/v1/approvals/{quote(name, safe='')}", {"approve": approve, **about})
+
+    def decisions(self, **filters: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.request("GET", f"/v1/decisions?{urlencode(filters)}")["decisions"]
+        return found
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncClient(_Common):
+    """`Client`, for programs with a loop."""
+
+    def __init__(self, socket: str | Path | None = None, **options: Any) -> None:
+        super().__init__(socket, **options)
+        uds = None if self.socket is None else str(self.socket)
+        self._pool = httpcore.AsyncConnectionPool(uds=uds, network_backend=_AsyncBackend(self), max_connections=100)
+
+    async def dispatch(
+        self,
+        step: S,
+        *,
+        root: str | None = None,
+        deadline: float | None = None,
+        capabilities: Mapping[str, list[str]] | None = None,
+        on_failure: OnFailure = "closed",
+    ) -> Decision[S]:
+        """The decision on a step. `root` is the folder whose configuration holds: the step's cwd, if not given."""
+        wait = None if deadline is None else self._timeout + deadline + MARGIN
+        try:
+            for _ in range(3):
+                try:
+                    asked = self._asked(step, root, deadline, capabilities)
+                    return hear(await self.request("POST", "/v1/dispatch", asked, wait))
+                except DaemonError as error:
+                    if not self._learn(root, error):
+                        raise
+            raise DaemonError("the daemon keeps asking for other variables")
+        except FairleadError as error:
+            return failed(step, error, on_failure)
+
+    async def request(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> dict[str, Any]:
+        """One request. Raises `DaemonError` unless it was answered as it should be."""
+        import asyncio
+
+        for attempt in range(2):
+            try:
+                self._check_place()
+                response = await self._pool.request(**self._request(method, path, body, timeout))
+                return self._read(response.status, response.content)
+            except (BadPlace, DaemonError) as error:
+                if not (isinstance(error, DaemonError) and self._may_start(error, attempt)):
+                    raise
+            except (httpcore.ConnectError, httpcore.RemoteProtocolError, OSError) as error:
+                if attempt or not self._start:
+                    raise _unreachable(self.socket or self._origin, error) from None
+            except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+                raise _unreachable(self.socket or self._origin, error) from None
+            await asyncio.to_thread(start_daemon)
+        raise DaemonError("the daemon could not be asked")
+
+    async def health(self) -> dict[str, Any]:
+        return await self.request("GET", "/v1/health", timeout=CONNECT)
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def start_daemon() -> None:
+    """Start the user's daemon in the background. Raises `DaemonError` if it does not come up."""
+    from .server.daemon import start
+
+    try:
+        start()
+    except FairleadError as error:
+        raise DaemonError(str(error)) from None
+
+
+def _unreachable(where: Any, error: Exception) -> DaemonError:
+    said = str(error) or type(error).__name__
+    return DaemonError(f"the daemon at {where} cannot be asked ({said}); start one with `fairlead serve`")
+
+
+def failed(step: S, error: Exception, policy: OnFailure) -> Decision[S]:
+    """The decision where none was made: what a hook's failure would come to."""
+    event = event_named(step.event)
+    control: Control | None = "abort" if policy == "abort" else None
+    if policy == "closed" and event.veto in ("abort", "deny", "stop"):
+        control = event.veto
+    failure = Failure("fairlead.daemon", step.event, "error", str(error), policy, control)
+    if control is None:
+        return Decision(step, step, "proceed", (failure,))
+    asked = Hook(_ask_the_daemon, step.event, name="fairlead.daemon")
+    return Decision(step, step, control, (failure, Opinion(asked, Verdict(control, str(failure)), "failure")))
+
+
+def _ask_the_daemon(_: Any) -> None:
+    """Stands for the daemon where it could not be asked."""

@@ -1,0 +1,28 @@
+"""Who is at the other end of a unix socket, as the kernel tells it."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+from typing import NamedTuple
+
+
+class Peer(NamedTuple):
+    """A process at the other end: its user, and its number where the system tells it."""
+
+    uid: int
+    pid: int
+
+
+def peer_of(connection: socket.socket) -> Peer:
+    """The process that connected, or that listens. Raises `OSError` where that cannot be told."""
+    if sys.platform == "darwin":
+        # struct xucred: version, uid, number of groups, groups
+        credentials = connection.getsockopt(0, 0x001, 76)
+        _, uid = struct.unpack("=II", credentials[:8])
+        (pid,) = struct.unpack("=i", connection.getsockopt(0, 0x002, 4))
+        return Peer(uid, pid)
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    pid, uid, _ = struct.unpack("3i", credentials)
+    return Peer(uid, pid)

@@ -1,0 +1,1 @@
+"""The daemon: one process per user that other programs ask."""

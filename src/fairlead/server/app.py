@@ -1,0 +1,283 @@
+"""The daemon over HTTP: routes, who may use them, and limits on everything that comes in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ..config.document import ConfigError
+from ..config.trust import agent_around
+from ..errors import FairleadError
+from ..journal import JournalError
+from ..journal.reading import Filter, Reader
+from ..logs import logger
+from ..redaction import redact_text
+from .openapi import document
+from .pending import GRANT, AnsweredAlready, NoSuchQuestion
+from .projects import NeedsVariables
+from .service import Asked, Draining, Overloaded, Service
+from .tokens import EVERYTHING, Scope, Tokens
+
+BODY_LIMIT = 16 << 20
+BODY_TIME = 10.0
+"""Seconds in which a request's body must have arrived."""
+HOSTS = frozenset({"fairlead", "localhost", "127.0.0.1", "[::1]"})
+UNIX = "unix"
+"""What stands for the caller's address on the unix socket, with its process for a port."""
+
+Endpoint = Callable[[Request], Awaitable[Any]]
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+_read_asked = msgspec.json.Decoder(Asked).decode
+
+
+class Refused(FairleadError):
+    """A request that is not answered, with the status that says why."""
+
+    def __init__(self, status: int, error: str, message: str, **more: Any) -> None:
+        super().__init__(message)
+        self.status = status
+        self.told = {"error": error, "message": message, **more}
+
+
+class Answer(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of an answer to a question."""
+
+    approve: bool
+    why: str | None = None
+    who: str | None = None
+    valid_for: float = GRANT
+
+
+def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: frozenset[int]) -> Starlette:
+    """The application. `users` are those who may do everything on the unix socket; others may only dispatch."""
+    api = _Api(service, stop)
+    guard = _Guard(tokens, users)
+    routes = [
+        Route("/v1/dispatch", guard("dispatch", api.dispatch), methods=["POST"]),
+        Route("/v1/sessions", guard("read", api.sessions), methods=["GET"]),
+        Route("/v1/sessions/{session_id}", guard("read", api.session), methods=["GET"]),
+        Route("/v1/sessions/{session_id}", guard("admin", api.forget), methods=["DELETE"]),
+        Route("/v1/approvals", guard("read", api.approvals), methods=["GET"]),
+        Route("/v1/approvals/{id}", guard("approve", api.answer), methods=["POST"]),
+        Route("/v1/decisions", guard("read", api.decisions), methods=["GET"]),
+        Route("/v1/decisions/{id}", guard("read", api.decision), methods=["GET"]),
+        Route("/v1/reload", guard("admin", api.reload), methods=["POST"]),
+        Route("/v1/stop", guard("admin", api.stop), methods=["POST"]),
+        Route("/v1/health", guard(None, api.health), methods=["GET"]),
+        Route("/v1/openapi.json", guard(None, api.openapi), methods=["GET"]),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _broken})
+
+
+class _Guard:
+    """Looks at who asks and where from, before anything is done."""
+
+    def __init__(self, tokens: Tokens, users: frozenset[int]) -> None:
+        self._tokens = tokens
+        self._users = users
+
+    def __call__(self, scope: Scope | None, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+        async def guarded(request: Request) -> Response:
+            try:
+                self._check(request, scope)
+                return _json(200, await endpoint(request))
+            except Refused as refused:
+                return _json(refused.status, refused.told)
+            except FairleadError as error:
+                return _json(*_told(error))
+
+        return guarded
+
+    def _check(self, request: Request, scope: Scope | None) -> None:
+        host = request.headers.get("host", "")
+        if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:
+            raise Refused(421, "wrong_host", f"no such host here: {redact_text(host[:100])!r}")
+        if "origin" in request.headers or "sec-fetch-site" in request.headers:
+            raise Refused(403, "from_a_browser", "pages in a browser have no business here")
+        if scope is not None and scope not in self._scopes(request):
+            if request.client is not None and request.client.host.startswith(UNIX):
+                raise Refused(403, "wrong_user", f"this user may not {scope} here")
+            if "authorization" not in request.headers:
+                raise Refused(401, "no_token", "send Authorization: Bearer TOKEN; see `fairlead tokens`")
+            raise Refused(403, "wrong_scope", f"this token is unknown, or may not {scope}")
+
+    def _scopes(self, request: Request) -> frozenset[Scope]:
+        client = request.client
+        if client is not None and client.host.startswith(UNIX):
+            uid = int(client.host.removeprefix(UNIX))
+            return EVERYTHING if uid in self._users else frozenset[Scope]({"dispatch"})
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        return self._tokens.scopes_of(token.strip()) if kind.lower() == "bearer" else frozenset()
+
+
+class _Api:
+    """What each route does. It returns what is sent as JSON."""
+
+    def __init__(self, service: Service, stop: Callable[[], None]) -> None:
+        self._service = service
+        self._stop = stop
+
+    async def dispatch(self, request: Request) -> Any:
+        body = await _body(request)
+        try:
+            asked = _read_asked(body)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise Refused(400, "bad_request", str(error)) from None
+        return await self._service.dispatch(asked)
+
+    async def sessions(self, request: Request) -> Any:
+        return {"sessions": self._service.sessions.known(request.query_params.get("root"))}
+
+    async def session(self, request: Request) -> Any:
+        root, session_id = request.query_params.get("root", "/"), request.path_params["session_id"]
+        session = self._service.sessions.get(root, session_id)
+        if session is None:
+            raise Refused(404, "no_such_session", f"{root} has no session {session_id!r}")
+        return {"root": root, "session_id": session_id, "state": session.state, "store": session.store.dump()["values"]}
+
+    async def forget(self, request: Request) -> Any:
+        root, session_id = request.query_params.get("root", "/"), request.path_params["session_id"]
+        if not self._service.sessions.forget(root, session_id):
+            raise Refused(404, "no_such_session", f"{root} has no session {session_id!r}")
+        return {"forgotten": session_id}
+
+    async def approvals(self, request: Request) -> Any:
+        every = request.query_params.get("all") in ("1", "true")
+        return {"approvals": self._service.pending.questions(every=every)}
+
+    async def answer(self, request: Request) -> Any:
+        body = await _body(request)
+        try:
+            answer = msgspec.json.decode(body, type=Answer)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise Refused(400, "bad_request", str(error)) from None
+        if not 0 < answer.valid_for <= 86400:
+            raise Refused(400, "bad_request", "valid_for is a number of seconds, at most a day")
+        client = request.client
+        if client is not None and client.host.startswith(UNIX):
+            _refuse_agents(client.port)
+        try:
+            return self._service.answer(
+                request.path_params["id"], answer.approve, answer.who, answer.why, answer.valid_for
+            )
+        except NoSuchQuestion as error:
+            raise Refused(404, "no_such_question", str(error)) from None
+        except AnsweredAlready as error:
+            raise Refused(409, "answered", str(error)) from None
+
+    async def decisions(self, request: Request) -> Any:
+        given = dict(request.query_params)
+        limit = given.pop("limit", "50")
+        if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:6]) <= 1000):
+            raise Refused(400, "bad_request", "limit is a number from 1 to 1000")
+        try:
+            which = msgspec.convert(given, Filter, strict=False)
+            unknown = given.keys() - set(Filter.__struct_fields__)
+            if unknown:
+                raise ValueError(f"there is no filter {min(unknown)!r}")
+        except (msgspec.ValidationError, ValueError) as error:
+            raise Refused(400, "bad_request", str(error)) from None
+        return await asyncio.to_thread(self._decisions, which, int(limit))
+
+    def _decisions(self, which: Filter, limit: int) -> Any:
+        with Reader(self._journal().path) as reader:
+            return {"decisions": [_record(record) for record in reader.records(which, limit=limit)]}
+
+    async def decision(self, request: Request) -> Any:
+        with Reader(self._journal().path) as reader:
+            return _record(reader.record(request.path_params["id"]))
+
+    def _journal(self) -> Any:
+        journal = self._service.journal
+        if journal is None or not journal.path.exists():
+            raise Refused(404, "no_journal", "nothing has been written down yet")
+        return journal
+
+    async def reload(self, request: Request) -> Any:
+        return {"mistakes": await self._service.projects.reload()}
+
+    async def stop(self, request: Request) -> Any:
+        self._stop()
+        return {"status": "draining"}
+
+    async def health(self, request: Request) -> Any:
+        return self._service.health()
+
+    async def openapi(self, request: Request) -> Any:
+        return document()
+
+
+def _record(record: Any) -> dict[str, Any]:
+    return {"seq": record.seq, "digest": record.digest, **record.body}
+
+
+def _refuse_agents(pid: int) -> None:
+    """An agent does not approve what it wants to do."""
+    around = agent_around({}, pid)
+    if around is not None:
+        raise Refused(403, "an_agent", f"an agent cannot approve ({around})")
+
+
+async def _body(request: Request) -> bytes:
+    """The body, if it is neither too large nor too slow."""
+    length = request.headers.get("content-length", "0")
+    if not (length.isascii() and length.isdigit()) or int(length[:12]) > BODY_LIMIT:
+        raise Refused(413, "too_large", f"at most {BODY_LIMIT >> 20} MiB")
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(BODY_TIME):
+            async for part in request.stream():
+                size += len(part)
+                if size > BODY_LIMIT:
+                    raise Refused(413, "too_large", f"at most {BODY_LIMIT >> 20} MiB")
+                parts.append(part)
+    except TimeoutError:
+        raise Refused(408, "too_slow", f"the body must arrive within {BODY_TIME:g} s") from None
+    except ClientDisconnect:
+        raise Refused(400, "gone", "nobody is there any more") from None
+    return b"".join(parts)
+
+
+def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
+    """What an error means for whoever asked."""
+    message = redact_text(str(error))
+    if isinstance(error, NeedsVariables):
+        return 428, {"error": "needs_variables", "message": message, "variables": error.names}
+    if isinstance(error, ConfigError):
+        return 422, {"error": "bad_configuration", "message": message, "mistakes": [str(m) for m in error.mistakes]}
+    if isinstance(error, (Overloaded, Draining)):
+        return 503, {"error": "overloaded" if isinstance(error, Overloaded) else "draining", "message": message}
+    if isinstance(error, JournalError):
+        return 500, {"error": "journal", "message": message}
+    return 400, {"error": "bad_request", "message": message}
+
+
+def _json(status: int, data: Any) -> Response:
+    headers = {"content-type": "application/json", "cache-control": "no-store"}
+    if status in (408, 413):
+        headers["connection"] = "close"  # the rest of the body is not read
+    if status == 503:
+        headers["retry-after"] = "1"
+    return Response(_encode(data), status, headers)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    names = {404: "not_found", 405: "wrong_method"}
+    response = _json(status, {"error": names.get(status, "error"), "message": getattr(error, "detail", "")})
+    for name, value in (getattr(error, "headers", None) or {}).items():
+        response.headers[name] = value
+    return response
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    logger.error("a request failed", exc_info=error)
+    return _json(500, {"error": "broken", "message": "something is wrong with the daemon; its log says what"})

@@ -1,0 +1,258 @@
+"""The OpenAPI document of the daemon, from the lifecycle's schemas and a table of the routes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from .. import __version__
+from ..lifecycle import CONTROLS, EVENTS
+from ..wire import envelope_schema
+from .tokens import SCOPES
+
+Schema = dict[str, Any]
+
+_TEXT: Schema = {"type": "string"}
+_NULLABLE: Schema = {"type": ["string", "null"]}
+_TEXTS: Schema = {"type": "array", "items": _TEXT}
+_ERROR: Schema = {
+    "type": "object",
+    "properties": {"error": _TEXT, "message": _TEXT, "variables": _TEXTS, "mistakes": _TEXTS},
+    "required": ["error", "message"],
+}
+_STATUSES = {
+    400: "The request makes no sense; `message` says why",
+    401: "There is no token",
+    403: "This caller may not do that",
+    404: "There is no such thing",
+    405: "Not with this method",
+    408: "The body took too long",
+    409: "It was answered already",
+    413: "The body is too large",
+    421: "The host is not this one",
+    422: "The configuration of the folder has mistakes",
+    428: "The hooks need variables that the request does not name; `variables` does",
+    500: "The daemon cannot do that now: the journal cannot be written, say",
+    503: "Too much to do, or about to end: go by the failure policy",
+}
+
+
+@cache
+def document() -> Schema:
+    """The document, as it is served."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "fairlead",
+            "version": __version__,
+            "description": "One process that any program can ask: a step in, a decision out.",
+        },
+        "servers": [{"url": "http://localhost"}],
+        "security": [{"token": []}],
+        "paths": {
+            "/v1/dispatch": {
+                "post": _operation(
+                    "dispatch",
+                    "dispatch",
+                    "Judge a step",
+                    _ref("Decision"),
+                    body=_ref("Dispatch"),
+                    also=(422, 428, 503),
+                ),
+            },
+            "/v1/sessions": {
+                "get": _operation(
+                    "sessions", "read", "List the sessions", _object(sessions=_list(_object())), query=("root",)
+                ),
+            },
+            "/v1/sessions/{session_id}": {
+                "get": _operation(
+                    "session",
+                    "read",
+                    "A session's state and counters",
+                    _object(state={}, store=_object()),
+                    path=("session_id",),
+                    query=("root",),
+                ),
+                "delete": _operation(
+                    "forget",
+                    "admin",
+                    "Forget a session",
+                    _object(forgotten=_TEXT),
+                    path=("session_id",),
+                    query=("root",),
+                ),
+            },
+            "/v1/approvals": {
+                "get": _operation(
+                    "approvals",
+                    "read",
+                    "List the open questions",
+                    _object(approvals=_list(_ref("Question"))),
+                    query=("all",),
+                ),
+            },
+            "/v1/approvals/{id}": {
+                "post": _operation(
+                    "answer",
+                    "approve",
+                    "Answer a question, once",
+                    _ref("Question"),
+                    body=_ref("Answer"),
+                    path=("id",),
+                    also=(409,),
+                ),
+            },
+            "/v1/decisions": {
+                "get": _operation(
+                    "decisions",
+                    "read",
+                    "Read the journal",
+                    _object(decisions=_list(_object())),
+                    query=("limit", "event", "tool", "decision", "hook", "session", "host", "agent", "since", "until"),
+                ),
+            },
+            "/v1/decisions/{id}": {
+                "get": _operation("decision", "read", "One record of the journal", _object(id=_TEXT), path=("id",)),
+            },
+            "/v1/reload": {
+                "post": _operation("reload", "admin", "Read all configuration again", _object(mistakes=_TEXTS))
+            },
+            "/v1/stop": {
+                "post": _operation("stop", "admin", "Finish what is under way, and end", _object(status=_TEXT))
+            },
+            "/v1/health": {"get": _operation("health", None, "How the daemon is", _ref("Health"))},
+            "/v1/openapi.json": {"get": _operation("openapi", None, "This document", _object(openapi=_TEXT))},
+        },
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": _schemas(),
+        },
+    }
+
+
+def _schemas() -> dict[str, Schema]:
+    return {
+        "Error": _ERROR,
+        "Dispatch": {
+            "type": "object",
+            "properties": {
+                "step": {"oneOf": [_inline(envelope_schema(event)) for event in EVENTS]},
+                "root": {**_NULLABLE, "description": "The folder whose configuration holds; the step's cwd if absent"},
+                "env": {
+                    "type": "object",
+                    "additionalProperties": _NULLABLE,
+                    "description": "For the hooks that name them",
+                },
+                "deadline": {
+                    "type": ["number", "null"],
+                    "minimum": 0,
+                    "description": "Seconds the host waits for a human",
+                },
+                "capabilities": {
+                    "type": ["object", "null"],
+                    "propertyNames": {"enum": list(EVENTS)},
+                    "additionalProperties": _TEXTS,
+                },
+            },
+            "required": ["step"],
+            "additionalProperties": False,
+        },
+        "Decision": _object(
+            control={"enum": list(CONTROLS)},
+            denied={"type": "boolean"},
+            reason=_NULLABLE,
+            hook=_NULLABLE,
+            cause=_NULLABLE,
+            step=_object(),
+            changed=_TEXTS,
+            context=_list(_object(text=_TEXT, hook=_NULLABLE)),
+            warnings=_TEXTS,
+            policy=_TEXT,
+        ),
+        "Question": _object(id=_TEXT, state=_TEXT, hook=_NULLABLE, question=_NULLABLE, step=_object()),
+        "Answer": {
+            "type": "object",
+            "properties": {
+                "approve": {"type": "boolean"},
+                "why": _NULLABLE,
+                "who": _NULLABLE,
+                "valid_for": {"type": "number", "exclusiveMinimum": 0, "maximum": 86400},
+            },
+            "required": ["approve"],
+            "additionalProperties": False,
+        },
+        "Health": _object(status=_TEXT, version=_TEXT, protocol={"type": "integer"}, pid={"type": "integer"}),
+    }
+
+
+def _inline(schema: Schema) -> Schema:
+    """An envelope's schema, where its own definitions go with it."""
+    definitions = schema.pop("$defs", {})
+    schema.pop("$schema", None)
+    return _resolved(schema, definitions)  # type: ignore[no-any-return]
+
+
+def _resolved(value: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(value, dict):
+        if "$ref" in value:
+            return _resolved(definitions[value["$ref"].rpartition("/")[2]], definitions)
+        return {key: _resolved(item, definitions) for key, item in value.items()}
+    return [_resolved(item, definitions) for item in value] if isinstance(value, list) else value
+
+
+def _operation(
+    name: str,
+    scope: str | None,
+    text: str,
+    answer: Schema,
+    *,
+    body: Schema | None = None,
+    path: tuple[str, ...] = (),
+    query: tuple[str, ...] = (),
+    also: tuple[int, ...] = (),
+) -> Schema:
+    statuses = [400, 403, 405, 421, 500, *also]
+    statuses += [401] if scope is not None else []
+    statuses += [404] if path or name == "decisions" else []
+    statuses += [408, 413] if body is not None else []
+    operation: Schema = {
+        "operationId": name,
+        "summary": text if scope is None else f"{text} (scope {scope})",
+        "parameters": [
+            *({"name": one, "in": "path", "required": True, "schema": {**_TEXT, "minLength": 1}} for one in path),
+            *({"name": one, "in": "query", "schema": _TEXT} for one in query),
+        ],
+        "responses": {
+            "200": {"description": text, "content": _json(answer)},
+            **{
+                str(code): {"description": _STATUSES[code], "content": _json(_ref("Error"))}
+                for code in sorted(statuses)
+            },
+        },
+    }
+    if scope is None:
+        operation["security"] = []
+    elif scope not in SCOPES:
+        raise ValueError(scope)
+    if body is not None:
+        operation["requestBody"] = {"required": True, "content": _json(body)}
+    return operation
+
+
+def _json(schema: Schema) -> Schema:
+    return {"application/json": {"schema": schema}}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(**properties: Schema) -> Schema:
+    return (
+        {"type": "object", "properties": properties, "required": list(properties)} if properties else {"type": "object"}
+    )
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}

@@ -1,0 +1,162 @@
+"""Tables per project: each folder's configuration, with what a request lets its hooks see of its environment.
+
+Requests from one folder share a table only if they bring the same variables, so that no hook, worker or connection of
+one caller ever has another's credentials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import monotonic
+
+from .. import redaction
+from ..config.document import Document
+from ..config.layers import find
+from ..config.reading import variables
+from ..config.reload import Reloader
+from ..config.trust import Trust
+from ..errors import FairleadError
+from ..journal.policy import policy_of
+from ..logs import logger
+from ..registry import Hooks
+from ..runners.surroundings import PASSED
+from ..threads import threads
+
+LIMIT = 64
+"""Tables that are kept. The one that was not used for longest goes."""
+LOOK = 0.5
+"""Seconds between looks at a folder's files."""
+
+Environment = Mapping[str, str | None]
+Key = tuple[tuple[str, str | None], ...]
+
+
+class NeedsVariables(FairleadError):
+    """The hooks of a folder name variables that the request does not."""
+
+    def __init__(self, names: set[str]) -> None:
+        super().__init__(f"the hooks here need {', '.join(sorted(names))}; send them, or null for one that is not set")
+        self.names = sorted(names)
+
+
+class Project:
+    """One table, and what keeps it in step with its files."""
+
+    def __init__(self, root: str, environ: dict[str, str], make_hooks: Callable[[], Hooks], trust: Trust) -> None:
+        self.root = root
+        self.hooks = make_hooks()
+        self.reloader = Reloader(self.hooks, root, trust=trust, environ=environ)
+        self.looked = monotonic()
+        self.busy = 0
+
+    @property
+    def policy(self) -> str:
+        return policy_of(self.hooks.table)[0].hex()
+
+
+class Projects:
+    """All tables of the daemon."""
+
+    def __init__(self, make_hooks: Callable[[], Hooks], trust: Trust | None = None) -> None:
+        self._make_hooks = make_hooks
+        self._trust = trust or Trust()
+        self._tables: OrderedDict[tuple[str, Key], Project] = OrderedDict()
+        self._names: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
+        self._loading: dict[tuple[str, Key], asyncio.Lock] = {}
+        self._secrets: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    async def find(self, root: str, env: Environment) -> Project:
+        """The table for a folder and an environment. Raises `ConfigError` if its files cannot be used as they are."""
+        now = monotonic()
+        seen, named = self._names.get(root, (0.0, frozenset[str]()))
+        if now - seen >= LOOK:
+            named = self._named(root)
+            self._remember(root, now, named)
+        missing = named - env.keys()
+        if missing:
+            raise NeedsVariables(set(missing))
+        key = (root, tuple(sorted((name, env.get(name)) for name in {*named, *PASSED} if name in env)))
+        project = self._tables.get(key)
+        if project is None:
+            project = await self._load(key)
+        elif now - project.looked >= LOOK:
+            project.looked = now
+            await project.reloader.look()
+        self._tables.move_to_end(key)
+        return project
+
+    def _named(self, root: str) -> frozenset[str]:
+        """The variables that the hooks of a folder name."""
+        named: set[str] = set()
+        for _, path in find(root, self._trust):
+            named |= variables(Document(path).data)
+        return frozenset(named)
+
+    def _remember(self, root: str, now: float, named: frozenset[str]) -> None:
+        self._names[root] = (now, named)
+        self._names.move_to_end(root)
+        while len(self._names) > LIMIT * 16:
+            self._names.popitem(last=False)
+
+    async def _load(self, key: tuple[str, Key]) -> Project:
+        async with self._loading.setdefault(key, asyncio.Lock()):  # two requests at once need one table
+            if key not in self._tables:
+                root, given = key
+                environ = {name: value for name, value in given if value is not None}
+                # On a thread, because compiling rules and looking for programs takes a while.
+                project = await threads.run(Project, root, environ, self._make_hooks, self._trust)
+                self._keep_secret(environ, project)
+                self._tables[key] = project
+        self._loading.pop(key, None)
+        await self._make_room()
+        return self._tables[key]
+
+    def _keep_secret(self, environ: dict[str, str], project: Project) -> None:
+        """What a request lets hooks see is not written down, whichever request comes up with it."""
+        for name, value in environ.items():
+            if name not in PASSED:
+                self._secrets[f"{name}_{len(self._secrets)}"] = value
+        more = project.reloader.config.redact
+        redaction.configure(
+            redaction.Redactor(names=more.names, patterns=more.patterns, values=more.values, environ=self._secrets)
+        )
+
+    async def _make_room(self) -> None:
+        idle = [key for key, project in self._tables.items() if not project.busy]
+        for key in idle[: max(len(self._tables) - LIMIT, 0)]:
+            await self._tables.pop(key).hooks.aclose()
+
+    async def reload(self) -> list[str]:
+        """Read all files again, now. The mistakes that were found are returned."""
+        self._names.clear()
+        found: list[str] = []
+        for project in list(self._tables.values()):
+            try:
+                found += [str(mistake) for mistake in await project.reloader.reload()]
+            except FairleadError as error:
+                found.append(str(error))
+        return found
+
+    async def aclose(self) -> None:
+        for project in self._tables.values():
+            try:
+                await project.hooks.aclose()
+            except Exception as error:
+                logger.warning("the hooks of %s did not end well: %s", project.root, error)
+        self._tables.clear()
+
+
+def root_of(folder: str | None) -> str:
+    """The folder that a request is about. Raises `FairleadError` for one that cannot be."""
+    if folder is None:
+        return "/"
+    path = Path(folder)
+    if not path.is_absolute() or "\0" in folder or not path.is_dir():
+        raise FairleadError(f"root must be the absolute path of a folder, not {folder!r}")
+    return folder

@@ -1,0 +1,155 @@
+"""What the daemon does, whoever asks and however: dispatching, sessions, approvals, reloading."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from .. import __version__
+from ..errors import FairleadError
+from ..journal import Journal
+from ..lifecycle import event_named
+from ..record import summary, tell
+from ..registry import Hooks
+from ..wire import step_of
+from .pending import Asking, Pending, Question, asking
+from .projects import Projects, root_of
+from .sessions import Sessions
+
+PROTOCOL = 1
+"""The version of what callers and daemon say to each other. It is in the socket's name."""
+IN_FLIGHT = 512
+"""Dispatches at once. Beyond that, callers are told to go by their failure policy."""
+DEADLINE = 25.0
+"""Seconds that a host waits for an answer to an `ask`, if it does not say."""
+LONGEST = 3600.0
+
+
+class Overloaded(FairleadError):
+    """There is more to do than can be done. Whoever asked goes by its failure policy."""
+
+
+class Draining(FairleadError):
+    """The daemon finishes what it has, and takes nothing new."""
+
+
+class Asked(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a dispatch."""
+
+    step: dict[str, Any]
+    root: str | None = None
+    env: dict[str, str | None] = {}
+    deadline: float | None = None
+    capabilities: dict[str, list[str]] | None = None
+
+
+class Service:
+    """The daemon's work. HTTP is somebody else's."""
+
+    def __init__(self, folder: Path, journal: Journal | None) -> None:
+        self.folder = folder
+        self.journal = journal
+        self.pending = Pending(folder / "approvals.db")
+        self.sessions = Sessions(folder / "sessions.json")
+        self.projects = Projects(self._hooks)
+        self.started = time.time()
+        self.used = time.monotonic()
+        self.in_flight = 0
+        self.draining = False
+        self.drained = asyncio.Event()
+
+    def _hooks(self) -> Hooks:
+        return Hooks(journal=self.journal, record=True, approver=self.pending, approval_timeout=None)
+
+    # --- dispatching ------------------------------------------------------------------------
+
+    async def dispatch(self, asked: Asked) -> dict[str, Any]:
+        """A step in, a decision out, with exactly the engine's semantics."""
+        if self.draining:
+            raise Draining("this daemon is ending; start another and ask that")
+        if self.in_flight >= IN_FLIGHT:
+            raise Overloaded(f"{IN_FLIGHT} dispatches are under way already")
+        step = step_of(asked.step)
+        root = root_of(asked.root if asked.root is not None else step.cwd)
+        for event in asked.capabilities or ():
+            event_named(event)
+        self.in_flight += 1
+        try:
+            return await self._dispatch(asked, step, root)
+        finally:
+            self.in_flight -= 1
+            self.used = time.monotonic()
+            if self.draining and not self.in_flight:
+                self.drained.set()
+
+    async def _dispatch(self, asked: Asked, step: Any, root: str) -> dict[str, Any]:
+        project = await self.projects.find(root, asked.env)
+        session = self.sessions.of(root, step, project.hooks, asked.capabilities)
+        deadline = DEADLINE if asked.deadline is None else min(max(asked.deadline, 0.0), LONGEST)
+        about = asking.set(Asking(root, project.policy, deadline))
+        project.busy += 1
+        try:
+            decision = await session.dispatch(step)
+        finally:
+            project.busy -= 1
+            asking.reset(about)
+        if step.event == "session_end" and step.session_id is not None:
+            self.sessions.forget(root, step.session_id)
+        return tell(decision) | summary(decision) | {"policy": project.policy}
+
+    # --- approvals --------------------------------------------------------------------------
+
+    def answer(self, name: str, approved: bool, who: str | None, why: str | None, last: float) -> Question:
+        question = self.pending.answer(name, approved, who, why, last=last)
+        if self.journal is not None:
+            self.journal.note(
+                "approved" if approved else "denied", approval=name, who=who, why=why, hook=question.hook,
+                session=question.session,
+            )  # fmt: skip
+        return question
+
+    # --- living and ending ------------------------------------------------------------------
+
+    @property
+    def idle(self) -> float:
+        """Seconds since anybody asked for anything."""
+        return 0.0 if self.in_flight else time.monotonic() - self.used
+
+    def health(self) -> Mapping[str, Any]:
+        error = None if self.journal is None else self.journal.error
+        return {
+            "status": "draining" if self.draining else "degraded" if error else "ok",
+            "version": __version__,
+            "protocol": PROTOCOL,
+            "pid": os.getpid(),
+            "uptime": round(time.time() - self.started, 3),
+            "in_flight": self.in_flight,
+            "projects": len(self.projects),
+            "sessions": len(self.sessions),
+            "journal": None if self.journal is None else str(self.journal.path),
+            "journal_error": None if error is None else str(error),
+        }
+
+    async def drain(self, timeout: float) -> None:
+        """Take nothing new, and wait for what is under way."""
+        self.draining = True
+        if self.in_flight:
+            try:
+                async with asyncio.timeout(timeout):
+                    await self.drained.wait()
+            except TimeoutError:
+                pass
+
+    async def aclose(self) -> None:
+        """Write down what must be remembered."""
+        await self.projects.aclose()
+        self.sessions.save()
+        self.pending.close()
+        if self.journal is not None:
+            self.journal.close()
