@@ -251,12 +251,12 @@ def _quoted(text: str, name: str, how: str, opened: re.Match[str]) -> Span | Non
 
 def _closing(text: str, quote: str, start: int) -> int:
     """Where a quoted value ends: at its quote, or with its line if it was cut off."""
-    line = text.find("\n", start) if len(quote) < 3 or quote[0] == "\\" else -1
-    limit = len(text) if line < 0 else line
-    end = text.find(quote, start, limit)
+    end = text.find(quote, start)
     while end > 0 and text[end - 1] == "\\":
-        end = text.find(quote, end + 1, limit)
-    return limit if end < 0 else end
+        end = text.find(quote, end + 1)
+    end = len(text) if end < 0 else end
+    line = -1 if quote in ('"""', "'''") else text.find("\n", start, end)
+    return end if line < 0 else line
 
 
 def _unquoted(text: str, name: str, how: str, start: int, at: int) -> Span | None:

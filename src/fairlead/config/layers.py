@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from ..errors import FairleadError, closest, nearest
 from ..hook import POLICIES, Hook, Layer
 from ..logs import logger
+from ..places import runtime_folder, state_folder
+from ..switches import Switch
 from ..tools import UNKNOWN_TOOL, Tools, UnknownTool
 from ..verdict import Verdict, warn
 from .document import ConfigError, Document, Keys, Mistake
@@ -353,14 +355,21 @@ class Config:
         for c in self.hooks:
             c.hook.name = c.name
         try:
-            hooks.replace_all([*(c.hook for c in self.hooks), *gates, *notices], source=SOURCE)
+            hooks.replace_all([self._guard(), *(c.hook for c in self.hooks), *gates, *notices], source=SOURCE)
         except FairleadError:
             for hook, name in before:
                 hook.name = name
             raise
         hooks.tools.configure(configured, unknown)
+        hooks.switch = hooks.switch or Switch()
         for line in self.untrusted:
             logger.warning("%s", line)
+
+    def _guard(self) -> Hook:
+        """The hook that keeps agents from changing what judges them. Nobody can disable it."""
+        from ..guard import guard_hook
+
+        return guard_hook(state_folder(), runtime_folder(), [path for _, path in self.sources])
 
 
 def _complaint(layer: LayerFile) -> str:

@@ -27,8 +27,6 @@ from .service import Asked, Draining, Overloaded, Service
 from .tokens import EVERYTHING, Scope, Tokens
 
 BODY_LIMIT = 16 << 20
-BODY_TIME = 10.0
-"""Seconds in which a request's body must have arrived."""
 HOSTS = frozenset({"fairlead", "localhost", "127.0.0.1", "[::1]"})
 UNIX = "unix"
 """What stands for the caller's address on the unix socket, with its process for a port."""
@@ -227,20 +225,17 @@ def _refuse_agents(pid: int) -> None:
 
 
 async def _body(request: Request) -> bytes:
-    """The body, if it is neither too large nor too slow."""
+    """The body, if it is not too large. That it is not too slow is the protocol's business."""
     length = request.headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit()) or int(length[:12]) > BODY_LIMIT:
         raise Refused(413, "too_large", f"at most {BODY_LIMIT >> 20} MiB")
     parts, size = [], 0
     try:
-        async with asyncio.timeout(BODY_TIME):
-            async for part in request.stream():
-                size += len(part)
-                if size > BODY_LIMIT:
-                    raise Refused(413, "too_large", f"at most {BODY_LIMIT >> 20} MiB")
-                parts.append(part)
-    except TimeoutError:
-        raise Refused(408, "too_slow", f"the body must arrive within {BODY_TIME:g} s") from None
+        async for part in request.stream():
+            size += len(part)
+            if size > BODY_LIMIT:
+                raise Refused(413, "too_large", f"at most {BODY_LIMIT >> 20} MiB")
+            parts.append(part)
     except ClientDisconnect:
         raise Refused(400, "gone", "nobody is there any more") from None
     return b"".join(parts)
@@ -262,7 +257,7 @@ def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
 
 def _json(status: int, data: Any) -> Response:
     headers = {"content-type": "application/json", "cache-control": "no-store"}
-    if status in (408, 413):
+    if status == 413:
         headers["connection"] = "close"  # the rest of the body is not read
     if status == 503:
         headers["retry-after"] = "1"

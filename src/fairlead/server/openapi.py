@@ -26,7 +26,6 @@ _STATUSES = {
     403: "This caller may not do that",
     404: "There is no such thing",
     405: "Not with this method",
-    408: "The body took too long",
     409: "It was answered already",
     413: "The body is too large",
     421: "The host is not this one",
@@ -215,7 +214,7 @@ def _operation(
     statuses = [400, 403, 405, 421, 500, *also]
     statuses += [401] if scope is not None else []
     statuses += [404] if path or name == "decisions" else []
-    statuses += [408, 413] if body is not None else []
+    statuses += [413] if body is not None else []
     operation: Schema = {
         "operationId": name,
         "summary": text if scope is None else f"{text} (scope {scope})",

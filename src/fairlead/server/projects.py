@@ -7,9 +7,9 @@ one caller ever has another's credentials.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from time import monotonic
 
 from .. import redaction
@@ -93,6 +93,8 @@ class Projects:
 
     def _named(self, root: str) -> frozenset[str]:
         """The variables that the hooks of a folder name."""
+        if "\0" in root or not os.path.isabs(root) or not os.path.isdir(root):
+            raise FairleadError(f"root must be the absolute path of a folder, not {root!r}")
         named: set[str] = set()
         for _, path in find(root, self._trust):
             named |= variables(Document(path).data)
@@ -150,13 +152,3 @@ class Projects:
             except Exception as error:
                 logger.warning("the hooks of %s did not end well: %s", project.root, error)
         self._tables.clear()
-
-
-def root_of(folder: str | None) -> str:
-    """The folder that a request is about. Raises `FairleadError` for one that cannot be."""
-    if folder is None:
-        return "/"
-    path = Path(folder)
-    if not path.is_absolute() or "\0" in folder or not path.is_dir():
-        raise FairleadError(f"root must be the absolute path of a folder, not {folder!r}")
-    return folder

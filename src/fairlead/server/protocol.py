@@ -15,6 +15,8 @@ from .app import UNIX
 
 PATIENCE = 5.0
 """Seconds in which a request's headers must have arrived."""
+BODY_PATIENCE = 10.0
+"""Seconds in which its body must have."""
 
 
 def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
@@ -31,7 +33,7 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
             if connection.family == socket.AF_UNIX and not self._identify(connection):
                 transport.abort()
                 return
-            self._hurry()
+            self._hurry(PATIENCE)
 
         def _identify(self, connection: socket.socket) -> bool:
             try:
@@ -45,9 +47,9 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
             self.client = (f"{UNIX}{peer.uid}", peer.pid)
             return True
 
-        def _hurry(self) -> None:
+        def _hurry(self, patience: float) -> None:
             self._relax()
-            self._slow = self.loop.call_later(PATIENCE, self.transport.abort)
+            self._slow = self.loop.call_later(patience, self.transport.abort)
 
         def _relax(self) -> None:
             if self._slow is not None:
@@ -55,11 +57,16 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
                 self._slow = None
 
         def data_received(self, data: bytes) -> None:
-            if self._slow is None and (self.cycle is None or self.cycle.response_complete):
-                self._hurry()  # the first bytes of another request on this connection
+            before = self.cycle
+            if self._slow is None and (before is None or before.response_complete):
+                self._hurry(PATIENCE)  # the first bytes of another request on this connection
             super().data_received(data)
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._relax()  # the headers are all there; the body has a limit of its own
+            if self.cycle is None or self._slow is None:
+                return
+            if not self.cycle.more_body:
+                self._relax()  # all of it is there
+            elif self.cycle is not before:
+                self._hurry(BODY_PATIENCE)  # the headers are
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._relax()

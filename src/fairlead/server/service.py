@@ -19,7 +19,7 @@ from ..record import summary, tell
 from ..registry import Hooks
 from ..wire import step_of
 from .pending import Asking, Pending, Question, asking
-from .projects import Projects, root_of
+from .projects import Projects
 from .sessions import Sessions
 
 PROTOCOL = 1
@@ -76,7 +76,7 @@ class Service:
         if self.in_flight >= IN_FLIGHT:
             raise Overloaded(f"{IN_FLIGHT} dispatches are under way already")
         step = step_of(asked.step)
-        root = root_of(asked.root if asked.root is not None else step.cwd)
+        root = asked.root or step.cwd or "/"
         for event in asked.capabilities or ():
             event_named(event)
         self.in_flight += 1

@@ -1,0 +1,130 @@
+"""The daemon: a dispatch over its unix socket, beside a bare ASGI application that echoes the same bytes.
+
+Part of `make bench`. Both run under uvicorn in a process of their own, and are asked by the same client in turn.
+Prints a table and how the figures stand to the target; asserts nothing.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from time import perf_counter
+
+import msgspec
+
+from fairlead.config.trust import Trust, survey
+from fairlead.lifecycle import BeforeTool
+from fairlead.wire import envelope
+
+ROUNDS, EACH = 30, 100
+LIMIT = 1.5
+
+ECHO = """
+import sys, uvicorn
+
+async def app(scope, receive, send):
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body, more = body + message.get("body", b""), message.get("more_body", False)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json"),
+                (b"content-length", str(len(body)).encode())]})
+    await send({"type": "http.response.body", "body": body})
+
+uvicorn.run(app, uds=sys.argv[1], log_level="critical", lifespan="off", http="h11", access_log=False)
+"""
+CONFIG = """
+[[hook]]
+name = "no-force-push"
+on = "before_tool"
+match = { kind = "shell" }
+phase = "gate"
+rule = 'target.command.contains("--force")'
+deny = "no"
+"""
+
+
+class Asker(http.client.HTTPConnection):
+    """One connection to a unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(self._path))
+
+    def ask(self, body: bytes) -> float:
+        started = perf_counter()
+        self.request("POST", "/v1/dispatch", body, {"content-type": "application/json"})
+        answer = self.getresponse()
+        content = answer.read()
+        took = perf_counter() - started
+        if answer.status != 200:
+            raise RuntimeError(content.decode())
+        return took * 1e6
+
+
+def wait_for(path: Path) -> None:
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        try:
+            Asker(path).connect()
+            return
+        except OSError:
+            time.sleep(0.02)
+    raise RuntimeError(f"nothing answers on {path}")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        project, state = folder / "project", folder / "state"
+        project.mkdir()
+        state.mkdir(mode=0o700)
+        (project / "fairlead.toml").write_text(CONFIG)
+        import tomllib
+
+        Trust(state).pin(survey(tomllib.loads(CONFIG), project))
+        environ = {**os.environ, "FAIRLEAD_STATE_DIR": str(state)}
+        echo, ours = folder / "echo.sock", state / "run" / "v1.sock"
+        started = [
+            subprocess.Popen([sys.executable, "-c", ECHO, str(echo)]),
+            subprocess.Popen([sys.executable, "-m", "fairlead.server"], env=environ, stderr=subprocess.DEVNULL),
+        ]
+        try:
+            wait_for(echo)
+            wait_for(ours)
+            compare(Asker(echo), Asker(ours), project)
+        finally:
+            for process in started:
+                process.terminate()
+                process.wait()
+
+
+def compare(echo: Asker, ours: Asker, project: Path) -> None:
+    step = BeforeTool(tool="bash", args={"command": "git status"}, session_id="s-1", cwd=str(project), host="bench")
+    body = msgspec.json.encode({"step": envelope(step), "root": str(project), "env": {}})
+    taken: dict[str, list[float]] = {"echo": [], "dispatch": []}
+    for _ in range(ROUNDS):
+        for kind, asker in (("echo", echo), ("dispatch", ours)):
+            taken[kind] += [asker.ask(body) for _ in range(EACH)]
+    warm = {kind: sorted(times[EACH:]) for kind, times in taken.items()}
+    p50, p99 = ({kind: times[int(len(times) * part)] for kind, times in warm.items()} for part in (0.5, 0.99))
+    print(f"{'over a unix socket':<28}{'p50':>10}{'p99':>10}")
+    for kind, what in (("echo", "a bare ASGI echo"), ("dispatch", "a dispatch, one rule")):
+        print(f"{what:<28}{p50[kind]:>7.0f} us{p99[kind]:>7.0f} us")
+    for part, figures in (("p50", p50), ("p99", p99)):
+        ratio = figures["dispatch"] / figures["echo"]
+        print(f"  {part}: {ratio:.2f}x (at most {LIMIT}){'' if ratio <= LIMIT else '   OVER'}")
+
+
+if __name__ == "__main__":
+    main()

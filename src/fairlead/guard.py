@@ -1,0 +1,570 @@
+"""Guarding ourselves: a hook that denies an agent's changes to what judges it.
+
+That is fairlead's and the hosts' hook configuration, fairlead's state and socket, and its processes. It is a
+fence, not a wall: it reads what a call says, so a program that is written first and then run gets around it, as
+does anybody who runs as the same user. Only other users and a sandbox keep those out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from stat import S_ISLNK
+from typing import Any
+
+from .commandline import LONGEST, Command, Line, TooMuch, Work, join
+from .hook import Hook
+from .verdict import Verdict, deny
+
+# --- what is protected ------------------------------------------------------------------------------
+
+PROTECTED: dict[str, tuple[str, ...]] = {
+    "fairlead": ("fairlead.toml", ".config/fairlead/**", "/etc/fairlead/**"),
+    "Claude Code": (
+        ".claude/settings*.json", ".claude/hooks/**", ".claude/plugins/**", "/etc/claude-code/**",
+        "/Library/Application Support/ClaudeCode/**",
+    ),
+    "Codex": (".codex/**", "/etc/codex/**"),
+    "Gemini CLI": (
+        ".gemini/settings.json", ".gemini/hooks/**", ".gemini/extensions/**", ".gemini/trustedFolders.json",
+        ".gemini/.env", "/etc/gemini-cli/**", "/Library/Application Support/GeminiCli/**",
+    ),
+    "Qwen Code": (
+        ".qwen/settings.json", ".qwen/hooks/**", ".qwen/extensions/**", ".qwen/trustedFolders.json", ".qwen/.env",
+        "/etc/qwen-code/**", "/Library/Application Support/QwenCode/**",
+    ),
+    "Copilot CLI": (
+        ".github/hooks/**", ".github/copilot/settings*.json", ".copilot/hooks/**", ".copilot/config.json",
+        ".copilot/settings.json", ".copilot/installed-plugins/**",
+    ),
+    "Factory Droid": (".factory/settings*.json", ".factory/hooks.json", ".factory/hooks/**", ".factory/plugins/**"),
+    "Cline": (
+        ".cline/hooks/**", ".clinerules/hooks/**", "~/Documents/Cline/Hooks/**", "~/Documents/Cline/Rules/Hooks/**",
+    ),
+    "OpenCode": (
+        ".opencode/plugin/**", ".opencode/plugins/**", ".opencode/opencode.json*", "opencode.json", "opencode.jsonc",
+        ".config/opencode/plugin/**", ".config/opencode/plugins/**", ".config/opencode/*.json*",
+    ),
+    "Cursor": (
+        ".cursor/hooks.json", ".cursor/hooks/**", "/etc/cursor/hooks.json",
+        "/Library/Application Support/Cursor/hooks.json",
+    ),
+    "Windsurf": (
+        ".windsurf/hooks.json", ".codeium/windsurf*/hooks.json", "/etc/windsurf/hooks.json",
+        "/Library/Application Support/Windsurf/hooks.json",
+    ),
+    "Kiro": (".kiro/agents/**", ".kiro/hooks/**", ".kiro/settings/**"),
+    "goose": (".agents/plugins/**", ".config/goose/config.yaml"),
+}  # fmt: skip
+"""Whose configuration it is, and where: in any folder, so of users and of projects. `/**` is a folder and all below."""
+
+MOVED = {
+    "CLAUDE_CONFIG_DIR": ".claude", "CODEX_HOME": ".codex", "COPILOT_HOME": ".copilot", "XDG_CONFIG_HOME": ".config",
+    "OPENCODE_CONFIG_DIR": ".opencode", "OPENCODE_CONFIG": "", "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "",
+    "QWEN_CODE_SYSTEM_SETTINGS_PATH": "",
+}  # fmt: skip
+"""Variables that put one of these folders elsewhere, or name a file of settings."""
+
+SHARED = frozenset({".agents", ".clinerules", ".config", ".github"})
+"""Folders that hold much else: only taking one away counts, if there is something in it."""
+
+AGENTS = frozenset({
+    "claude", "cline", "codex", "copilot", "cursor-agent", "droid", "gemini", "goose", "kiro-cli", "opencode", "qwen",
+})  # fmt: skip
+HOOKS_OFF = re.compile(
+    r"disableAllHooks|--bare\b|--setting-sources|--disable[ =](?:codex_)?hooks|features\.(?:codex_)?hooks"
+    rf"|\b(?:HOME|CLAUDE_CODE_SIMPLE|{'|'.join(MOVED)})="
+)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# --- what only reads ----------------------------------------------------------------------------------
+
+READS = _words("""
+    cat ls head tail less more bat grep egrep fgrep rg ag ack stat wc diff cmp comm file jq md5sum sha1sum sha256sum
+    sha512sum shasum cksum b2sum realpath readlink basename dirname test [ [[ echo printf true false : pwd which type
+    whereis du df nl od hexdump strings cut fold rev tac tr paste column cd pushd popd pgrep pidof ps export declare
+    local readonly typeset unset find fd sort tree sed awk gawk mawk yq xxd""")
+UNLESS = {
+    name: re.compile(rf"--output.*|{words}")
+    for names, words in {
+        "find": r"-delete|-exec.*|-ok.*|-fprint.*|-fls",
+        "fd": r"-[xX]|--exec.*",
+        "sort tree less": r"-[oO].*",
+        "sed yq": r"-[a-zA-Z]*i.*|--in-?place.*",
+        "awk gawk mawk": r"-i|--include.*|inplace",
+        "xxd": r"-r.*",
+        "rg": r"--pre.*",
+    }.items()
+    for name in names.split()
+}
+"""With one of these words, they write or run something."""
+SCRIPTED = frozenset({"sed", "awk", "gawk", "mawk"})
+_OUTPUT = re.compile(r"--output.*")
+GIT_READS = _words("""
+    add annotate blame branch cat-file check-ignore commit describe diff fetch for-each-ref grep log ls-files
+    ls-remote ls-tree merge-base notes push reflog remote rev-list rev-parse shortlog show show-ref status tag""")
+OWN_READS = _words(
+    "check completion demo doctor events export help hooks init log run schema show stats tail test verify"
+)
+TAKES_AWAY = frozenset({"rm", "mv", "find", "fd", "shred", "unlink", "rmdir", "trash"})
+_CHOOSES = _words("-name -iname -path -ipath -wholename -regex -iregex")
+KILLS = frozenset({"kill", "pkill", "killall", "skill", "systemctl", "launchctl", "service", "fuser"})
+_ONLY_ASKS = frozenset({"status", "is-active", "is-enabled", "show", "list-units", "list", "print", "-l", "-L"})
+RUNS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye", "sudo", "doas", "env", "nohup", "timeout"})
+SHELLS = _words("sh bash zsh dash ksh ash fish eval su trap env xargs parallel find fd")
+"""What runs a command that it is given as one word."""
+TAKES_INPUT = (SHELLS - {"env", "find", "fd"}) | {"read", "mapfile", "readarray"}
+_CODE = re.compile(
+    r"(?:python|pypy|ipython|node|nodejs|deno|bun|tsx|perl|ruby|php|lua|osascript|Rscript|tclsh|expect|ed|ex|n?vim?|emacs"
+    r"|patch|apply_?patch|sqlite3|sed|[gm]?awk)[\d.]*"
+)
+"""What runs code that it is given, or follows a patch."""
+
+LIMIT = 64 << 10
+"""Characters of a command that is taken apart. In a longer one, any mention counts."""
+WAY_OUT = "an agent does not change what judges it; {} it yourself, in a terminal of your own"
+
+# --- judging --------------------------------------------------------------------------------------------
+
+_GLOB = re.compile(r"[*?\[]")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_PART = re.compile(r"[=:,@]")
+_SYNTAX = re.compile(r"[\s;&|<>()`$]")
+_BETWEEN = re.compile(r"[\s\"'`,+()\[\]{}/\\;:=<>|&]+")
+_QUICK_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s;&|<>()=:,@"'])+""")
+_FOLDER_ARGS = frozenset({"workdir", "cwd", "dir_path", "directory", "working_directory", "workingDirectory"})
+_SAYS_WHAT_TO_DO = re.compile(r"(?i)cmd|command|script|code|shell|exec|arg|line|input|patch|diff")
+_FLAGS = re.DOTALL | (re.IGNORECASE if sys.platform == "darwin" else 0)
+
+
+class Guard:
+    """Denies a tool call that would change what is protected. See `PROTECTED`."""
+
+    def __init__(self, state: Path, runtime: Path | None = None, configs: Iterable[Path] = ()) -> None:
+        home = os.path.expanduser("~")
+        self._variables = {name: os.environ[name] for name in (*MOVED, "USER", "LOGNAME") if os.environ.get(name)}
+        self._variables["HOME"] = home
+        self._kept: dict[str, str] = {}  # where, and whose
+        self._holders: dict[str, str] = {}
+        for whose, places in PROTECTED.items():
+            for place in places:
+                self._keep(place.replace("~", home, 1) if place[0] == "~" else place, whose)
+        own = (state, *((runtime,) if runtime is not None else ()), Path(home, ".config/fairlead"))
+        for path in (*(f"{folder}/**" for folder in own), *map(str, configs)):
+            for form in {os.path.abspath(path), os.path.realpath(path)}:
+                self._kept[form] = "fairlead"
+        self._rooted = {place.removesuffix("/**"): who for place, who in self._kept.items() if place[0] == "/"}
+        self._around = [(_fold(place), whose) for place, whose in self._rooted.items()]
+        self._rules = (_matcher(self._kept), _matcher(self._kept | self._holders))
+        self._texts = _mentioner(self._kept, self._holders, home)
+        self._clue = self._make_clue()
+        self._shared = [
+            (f"/{holder}", rest, whose)
+            for place, whose in self._kept.items()
+            for holder, _, rest in (place.removesuffix("/**").partition("/"),)
+            if holder in SHARED
+        ]
+        self._shapes = [
+            (place[0] == "/", place.endswith("/**"), place.removesuffix("/**").lstrip("/").split("/"), whose, level)
+            for level, places in enumerate((self._kept, self._holders))
+            for place, whose in places.items()
+        ]
+        self._last = ("", "/dev/null", False)
+
+    def _keep(self, place: str, whose: str) -> None:
+        """One place, wherever variables have put it; and the folder it is in, if that is for nothing else."""
+        holder = place.removesuffix("/**").rpartition("/")[0]
+        forms = [(place, holder)]
+        for name, stands_for in MOVED.items():
+            moved = self._variables.get(name, "").rstrip("/")
+            if moved[:1] == "/" and stands_for and place.startswith(f"{stands_for}/"):
+                forms.append((moved + place[len(stands_for) :], moved + holder[len(stands_for) :]))
+            elif moved[:1] == "/" and not stands_for:
+                self._kept[moved] = "a host"
+        for path, folder in forms:
+            self._kept[path] = whose
+            if holder and holder[0] == "." and holder not in SHARED:
+                self._holders[folder] = whose
+
+    def _make_clue(self) -> re.Pattern[str]:
+        """What a command must say to need a closer look, apart from links."""
+        names = {place.partition("*")[0].rstrip("/").rpartition("/")[2] for place in self._rooted}
+        names |= {place.partition("/")[0].partition("*")[0] for place in self._kept if place[0] != "/"}
+        programs = "|".join(map(re.escape, sorted(AGENTS | KILLS | TAKES_AWAY)))
+        return re.compile(rf"{'|'.join(map(re.escape, sorted(names)))}|[*?\[{{$`~\\]|\b(?:{programs})\b", _FLAGS)
+
+    def __call__(self, step: Any) -> Verdict | None:
+        try:
+            problem = self._judge(step)
+        except Exception as error:  # nothing an agent sends may get it past this hook, or break it
+            problem = f"this call could not be read ({type(error).__name__}), so it is not made"
+        return None if problem is None else deny(problem)
+
+    def _judge(self, step: Any) -> str | None:
+        kind, target, safety = step.kind, step.target, step.safety
+        folder = step.cwd if isinstance(step.cwd, str) and step.cwd[:1] == "/" else _here()
+        if kind == "shell":
+            for key in step.args if len(step.args) > 1 else ():
+                if key in _FOLDER_ARGS and isinstance(step.args[key], str):
+                    folder = join(folder, step.args[key], self._variables["HOME"])
+            return self._shell(str(target.command or ""), folder)
+        if kind in ("read", "search", "fetch", "agent") and safety in ("read_only", "network"):
+            return None
+        if kind in ("mcp", "unknown"):
+            if safety == "read_only":
+                return None
+            if target.command and (problem := self._shell(target.command, folder)):
+                return problem
+            return self._arguments(step.args, folder)
+        self._look_at(folder)
+        paths = (path for path in target.paths if isinstance(path, str))
+        return next((problem for path in paths if (problem := self._path(path, folder, 1))), None)
+
+    # --- paths --------------------------------------------------------------------------------
+
+    def _path(self, text: str, folder: str, strictness: int, work: Work | None = None) -> str | None:
+        """Why a path must be left alone: it is protected (0), a folder for just that (1), or around it (2)."""
+        text = text.replace("\0", "")
+        first = text.partition("/")[0]
+        if work and " " in first and first[0] not in "~." and not _exists(f"{folder}/{first}"):
+            return None  # a sentence
+        path = join(folder, text, self._variables["HOME"])
+        whose = self._whose(path, strictness, work)
+        real = self._last[1]  # no part of that is a link
+        start = len(real) + 1 if path.startswith(f"{real}/") else 1
+        if whose is None and len(path) < LONGEST and _has_link(path, start):
+            path = _real(f"{folder}/{text}" if text[:1] not in ("/", "~") else path)
+            whose = self._whose(path, strictness, work)
+        return None if whose is None else f"{path[-200:]} belongs to {whose}: {WAY_OUT.format('edit')}"
+
+    def _whose(self, path: str, strictness: int, work: Work | None) -> str | None:
+        if found := self._rules[min(strictness, 1)](path):
+            return found
+        if work and _GLOB.search(path):
+            work.spend(20, len(path))
+            return self._could_be(path, strictness)
+        if strictness < 2:
+            return None
+        below = _fold(path.rstrip("/") + "/")
+        for place, whose in self._around:
+            if place.startswith(below):
+                return whose
+        for holder, rest, whose in self._shared:
+            if path.endswith(holder) and _exists(f"{path}/{rest}"):
+                return whose
+        return None
+
+    def _could_be(self, pattern: str, strictness: int) -> str | None:
+        """Whose a path could be that matches a pattern."""
+        parts = pattern.split("/")[1:]
+        for rooted, below, names, whose, level in self._shapes:
+            if level > strictness or len(names) > len(parts):
+                continue
+            if rooted:
+                starts = range(1) if below or len(names) == len(parts) else range(0)
+            else:
+                starts = range(0 if below else len(parts) - len(names), len(parts) - len(names) + 1)
+            for start in starts:
+                fits = all(map(_takes, parts[start : start + len(names)], names))
+                if fits and self._is_there(parts, names):
+                    return whose
+        if strictness == 2:
+            for place, whose in self._rooted.items():
+                if len(parts) < place.count("/") and all(map(_takes, parts, place.split("/")[1:])):
+                    return whose
+        return None
+
+    def _is_there(self, parts: list[str], names: list[str]) -> bool:
+        """`*.toml` means fairlead.toml only where there is one: a pattern takes only what exists."""
+        if len(names) > 1 or not _GLOB.search(parts[-1]):
+            return True
+        folder = "/".join(("", *parts[:-1]))
+        return parts[-1].strip("*?") != "" if _GLOB.search(folder) else _exists(f"{folder}/{names[0]}")
+
+    def _word(self, word: str, folders: list[str], strictness: int, work: Work) -> str | None:
+        """A word of a command, and its parts: `--output=path`, `of=path`, `path:path`, `-opath`, `{path,path}`."""
+        for text in _alternatives(word, work) if "{" in word else (word,):
+            parts = [text, *_PART.split(text)] if _PART.search(text) else [text]
+            if text[:1] == "-" and len(text) > 2:
+                parts.append(text[2:])
+            for part in parts:
+                for folder in folders if part else ():
+                    work.spend(1)
+                    if problem := self._path(part, folder, strictness, work):
+                        return problem
+        return None
+
+    def _mention(self, text: str) -> str | None:
+        if found := self._texts(text):
+            return f"this names {found}, which is protected: {WAY_OUT.format('edit')}"
+        return None
+
+    def _arguments(self, args: Mapping[str, Any], folder: str) -> str | None:
+        """Of a tool that nobody knows: paths anywhere, and mentions in what looks like a command or a patch."""
+        left: list[tuple[str, Any]] = [("", args)]
+        work = Work(self._variables)
+        while left:
+            key, value = left.pop()
+            if isinstance(value, Mapping):
+                left += [(f"{key} {name}"[-100:], item) for name, item in value.items()]
+            elif isinstance(value, (list, tuple, set, frozenset)):
+                left += [(key, item) for item in value]
+            elif isinstance(value, str):
+                says = bool(_SAYS_WHAT_TO_DO.search(key))
+                try:
+                    problem = self._word(value, [folder], 1, work) if "\n" not in value else None
+                except TooMuch:
+                    problem, says = None, True
+                if problem or (says and (problem := self._mention(value))):
+                    return problem
+        return None
+
+    # --- commands -----------------------------------------------------------------------------
+
+    def _shell(self, command: str, folder: str) -> str | None:
+        if len(command) > LIMIT:
+            return self._mention(command)
+        real, near = self._look_at(folder)
+        plain = not near and not self._clue.search(command.replace('"', "").replace("'", ""))
+        if plain and not self._leads_elsewhere(command, real):
+            return None
+        try:
+            for where in {folder: None, real: None}:
+                work = Work({**self._variables, "PWD": where})
+                if problem := self._line(command, where, work, 0):
+                    return problem
+        except TooMuch:
+            return self._mention(command)
+        return None
+
+    def _look_at(self, folder: str) -> tuple[str, bool]:
+        """Where a folder really is, and whether that is close to what is protected. Most steps have the last one's."""
+        if self._last[0] != folder:
+            real = _real(folder)
+            self._last = (folder, real, bool(self._clue.search(folder) or self._clue.search(real)))
+        return self._last[1:]
+
+    def _leads_elsewhere(self, command: str, folder: str) -> bool:
+        """Whether a word of a command that says nothing remarkable is a link, or written so that it cannot be told."""
+        for word in _QUICK_WORD.findall(command):
+            if '"' in word or "'" in word:
+                word = word[1:-1] if word[0] in "\"'" else word
+                if '"' in word or "'" in word:
+                    return True
+            if word[:1] == "/":
+                linked = _has_link(word, 1)
+            else:
+                linked = word[:1] not in ("-", "") and _has_link(f"{folder}/{word}", len(folder) + 1)
+            if linked:
+                return True
+        return False
+
+    def _line(self, text: str, folder: str, work: Work, depth: int) -> str | None:
+        line = Line(text, folder, work, depth)
+        for pipeline in line.pipelines:
+            if problem := self._pipeline(pipeline, work, depth):
+                return problem
+        return None if line.sound else self._mention(text)
+
+    def _pipeline(self, pipeline: list[Command], work: Work, depth: int) -> str | None:
+        takes = None
+        for command in pipeline:
+            for word in command.outputs:
+                if problem := self._word(word, [command.folder], 1, work):
+                    return problem
+            name, rest = command.program()
+            if name and not _only_reads(name, rest, self._texts):
+                bare = _CODE.fullmatch(name) and all(word[:1] == "-" for word in rest)
+                takes = command if bare or TAKES_INPUT & set(map(os.path.basename, command.words)) else takes
+                if problem := self._command(command, name, command.words + command.given, work, depth):
+                    return problem
+        if takes is None or len(pipeline) < 2:
+            return None
+        words = [word for command in pipeline for word in (*command.words, *command.given)]
+        return self._command(takes, takes.program()[0], words, work, depth)
+
+    def _command(self, command: Command, name: str, words: list[str], work: Work, depth: int) -> str | None:
+        """A command that may write. All that it names counts."""
+        names = set(map(os.path.basename, words))
+        moved = any(work.variables.get(key) != self._variables.get(key) for key in (*MOVED, "HOME"))
+        if problem := _controls(name, words, names, moved):
+            return problem
+        folders = self._folders(command)
+        strictness = 2 if names & TAKES_AWAY and not names & _CHOOSES else 0 if name == "mkdir" else 1
+        into = len(words) - 1 if name == "mv" else -1  # from there it takes nothing away
+        for i, word in enumerate(words):
+            if word != name and (problem := self._word(word, folders, 1 if i == into else strictness, work)):
+                return problem
+        texts = [text for text in (*words, command.input) if name not in SCRIPTED or _SYNTAX.search(text)]
+        code = texts if any(map(_CODE.fullmatch, names)) or (name == "git" and names & {"apply", "am"}) else ()
+        for text in code:
+            if problem := self._mention(text):
+                return problem
+        if names & SHELLS:
+            inner = (text for text in texts if _SYNTAX.search(text))
+            return next((p for text in inner if (p := self._line(text, folders[-1], work, depth + 1))), None)
+        return None
+
+    def _folders(self, command: Command) -> list[str]:
+        """Where a command's words may be relative to: `git -C`, `env -C`, `make -C`."""
+        folders = [command.folder]
+        for option, word in zip(command.words, (*command.words[1:], ""), strict=True):
+            if option in ("-C", "--chdir", "--directory", "--cwd", "--work-tree") and len(folders) < 8:
+                folders.append(join(folders[-1], word, self._variables["HOME"]))
+            elif (
+                option[:1] == "-"
+                and len(folders) < 8
+                and (found := re.fullmatch(r"(?:-C|--(?:chdir|directory|cwd|work-tree)=)(.+)", option))
+            ):
+                folders.append(join(folders[-1], found[1], self._variables["HOME"]))
+        return folders
+
+
+def _only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]) -> bool:
+    if name == "git":
+        words = (w for before, w in zip(("", *rest), rest, strict=False) if before not in ("-C", "-c") and w[:1] != "-")
+        return next(words, "status") in GIT_READS and not any(map(_OUTPUT.fullmatch, rest))
+    if name == "fairlead":
+        return _own_command(rest) is None
+    if name not in READS or any(map(UNLESS.get(name, _OUTPUT).fullmatch, rest)):
+        return False
+    # A script can write, too. Its files are words of their own.
+    return name not in SCRIPTED or not any(_SYNTAX.search(word) and mentions(word) for word in rest)
+
+
+def _own_command(rest: list[str]) -> str | None:
+    """The command of fairlead's that changes something, if it is one."""
+    words = [word for word in rest if word[:1] != "-"][:2]
+    if not words or words[0] in OWN_READS or (words[0] == "approvals" and words[1:] in ([], ["list"], ["show"])):
+        return None
+    return words[0]
+
+
+def _controls(name: str, words: list[str], names: set[str], moved: bool) -> str | None:
+    """Whether a command aims at fairlead's processes, runs its controls, or starts an agent without its hooks."""
+    i = next((i for i, word in enumerate(words) if os.path.basename(word).partition(".")[0] == "fairlead"), -1)
+    runs = name == "fairlead" or names & RUNS or (_CODE.fullmatch(name) and (i == 1 or words[max(i - 1, 0)] == "-m"))
+    if i >= 0 and runs and (command := _own_command(words[i + 1 :])):
+        return f"`fairlead {command[:50]}` changes what judges this agent: {WAY_OUT.format('run')}"
+    kills = names & KILLS and not names & _ONLY_ASKS
+    if kills and ("fairlead" in " ".join(words).lower() or ("kill" in names and str(os.getpid()) in words)):
+        return f"this would end fairlead: {WAY_OUT.format('do')}"
+    if names & AGENTS and (moved or HOOKS_OFF.search(" ".join(words))):
+        return f"this starts an agent without its hooks: {WAY_OUT.format('start')}"
+    return None
+
+
+def _matcher(places: Mapping[str, str]) -> Callable[[str], str | None]:
+    """Whose a path is, by one regular expression for all places."""
+    rooted = [(_regex(place), whose) for place, whose in places.items() if place[0] == "/"]
+    others = [(_regex(place), whose) for place, whose in places.items() if place[0] != "/"]
+    from_root = re.compile(rf"(?:{'|'.join(f'({regex})' for regex, _ in rooted)})\Z", _FLAGS)
+    anywhere = re.compile(rf"/(?:{'|'.join(f'({regex})' for regex, _ in others)})\Z", _FLAGS)
+
+    def match(path: str) -> str | None:
+        if found := anywhere.search(path):
+            return others[(found.lastindex or 1) - 1][1]
+        if found := from_root.match(path):
+            return rooted[(found.lastindex or 1) - 1][1]
+        return None
+
+    return match
+
+
+def _mentioner(places: Iterable[str], holders: Iterable[str], home: str) -> Callable[[str], str | None]:
+    """What a text names, also where code puts a path together: `".claude" / "settings.json"`."""
+    names = {place.lstrip("/") for place in places}
+    names |= {place.removeprefix(f"{home}/") for place in places if place.startswith(f"{home}/")}
+    paths = "|".join(_regex(_BETWEEN.sub("/", name).removesuffix("/**")) for name in sorted(names))
+    named = re.compile(rf"/({paths})(?=/|\Z)", _FLAGS)
+    folders = "|".join(_regex(holder) for holder in sorted(holders))
+    alone = re.compile(rf"(?:\A|[/\"'\s(])({folders})/?(?=[\"'\s)]|\Z)", _FLAGS)
+
+    def mention(text: str) -> str | None:
+        found = named.search("/" + _BETWEEN.sub("/", text)) or alone.search(text)
+        return None if found is None else found[1][-200:]
+
+    return mention
+
+
+def _regex(place: str) -> str:
+    folder = place.removesuffix("/**")
+    return re.escape(folder).replace(r"\*", "[^/]*") + ("(?:/.*)?" if folder != place else "")
+
+
+def _takes(pattern: str, name: str) -> bool:
+    """Whether a part of a pattern can be a name. `*` takes none that begins with a dot, as in a shell."""
+    if not _GLOB.search(pattern):
+        return fnmatchcase(pattern, name) if "*" in name else pattern == name
+    if name[0] == "." and pattern[0] != ".":
+        return False
+    return fnmatchcase(name.replace("*", ""), pattern) or (
+        "*" in name and fnmatchcase(name.replace("*", ".x"), pattern)
+    )
+
+
+def _alternatives(word: str, work: Work) -> list[str]:
+    """What braces stand for, up to a bound."""
+    words = [word]
+    work.spend(20, len(word))
+    for _ in range(6):
+        expanded = []
+        for text in words:
+            found = _BRACES.search(text)
+            parts = found[1].split(",")[:64] if found else ()
+            expanded += [text[: found.start()] + part + text[found.end() :] for part in parts] if found else [text]
+        words = expanded[:64]
+    return words
+
+
+def _has_link(path: str, start: int) -> bool:
+    """Whether a part of a path is a link, from a position on."""
+    while True:
+        end = path.find("/", start)
+        try:
+            if S_ISLNK(os.lstat(path if end < 0 else path[:end]).st_mode):
+                return True
+        except (OSError, ValueError):
+            return False  # nor is anything below it
+        if end < 0:
+            return False
+        start = end + 1
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return path
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.lexists(path)
+    except ValueError:
+        return False
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"
+
+
+def _fold(path: str) -> str:
+    return path.lower() if _FLAGS & re.IGNORECASE else path
+
+
+def guard_hook(state: Path, runtime: Path | None = None, configs: Iterable[Path] = ()) -> Hook:
+    """The guard as a hook, asked before all other gates."""
+    guard = Guard(state, runtime, configs)
+    return Hook(guard, "before_tool", name="fairlead.guard", phase="gate", priority=-1000, layer="builtin", locked=True)
