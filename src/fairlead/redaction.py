@@ -7,6 +7,7 @@ says what kind it was: `[redacted: github token]`.
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import sys
@@ -30,6 +31,9 @@ _PROCESS_KEY = os.urandom(32)
 
 Path = tuple[Any, ...]
 """Where something is: the path of what holds it, and its key or index there; () at the top."""
+
+
+Environ = Mapping[str, str]
 
 
 class Redacted(NamedTuple):
@@ -57,6 +61,8 @@ class Redactor:
         key: bytes | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
+        self._given = (tuple(names), tuple(patterns), tuple(values), dict(environ or {}))
+        names, patterns, values, environ = self._given
         self._names = frozenset(plain_name(name) for name in names) - {""}
         self._words = WORDS + tuple(sorted({max(name.split("_"), key=len) for name in self._names}))
         self._patterns = tuple(_compiled(pattern) for pattern in patterns)
@@ -77,6 +83,25 @@ class Redactor:
         """The same copy, and a list of what was taken out of it."""
         found: list[Redacted] = []
         return self._walk(value, ((), path) if path else (), found, 0), found
+
+    def keyed(self, key: bytes) -> Redactor:
+        """The same, but for the key of its digests."""
+        twin = copy.copy(self)
+        twin._key = key
+        return twin
+
+    def extended(
+        self, names: Iterable[str], patterns: Iterable[str], values: Iterable[str], environ: Environ
+    ) -> Redactor:
+        """One that takes out more."""
+        known = self._given
+        more = (
+            tuple(dict.fromkeys((*known[0], *names))), tuple(dict.fromkeys((*known[1], *patterns))),
+            tuple(dict.fromkeys((*known[2], *values))), known[3] | dict(environ),
+        )  # fmt: skip
+        if more == known:
+            return self
+        return Redactor(names=more[0], patterns=more[1], values=more[2], environ=more[3], key=self._key)
 
     # --- texts
 
@@ -319,6 +344,17 @@ def current() -> Redactor:
     if _current is None:
         _current = Redactor(environ=os.environ)
     return _current
+
+
+def extend(
+    *,
+    names: Iterable[str] = (),
+    patterns: Iterable[str] = (),
+    values: Iterable[str] = (),
+    environ: Environ | None = None,
+) -> None:
+    """Take out more from now on, whoever else has asked for what."""
+    configure(current().extended(names, patterns, values, environ or {}))
 
 
 def redact(value: Any) -> Any:

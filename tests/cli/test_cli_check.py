@@ -33,7 +33,8 @@ def test_hooks_are_shown_in_running_order(machine, run, trust):
         "project-early-gate", "system-gate",
         "project-observer",
     ]  # fmt: skip
-    assert [hook["hook"] for hook in run("test", "before_tool", "--json").json["hooks"]] == shown
+    ran = [hook["hook"] for hook in run("test", "before_tool", "--json").json["hooks"]]
+    assert [name for name in ran if name != "fairlead.guard"] == shown
 
 
 def test_the_same_order_is_shown_to_a_person(machine, run):

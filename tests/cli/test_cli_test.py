@@ -40,7 +40,7 @@ def test_a_step_that_nothing_stands_in_the_way_of_ends_with_0(machine, run):
 
 
 def test_without_any_hook_a_step_proceeds(run):
-    ended = run("test", "before_tool")
+    ended = run("test", "before_input")
     assert (ended.code, "no hook applies" in ended.out) == (0, True)
 
 
@@ -230,6 +230,7 @@ def test_json_tells_the_same_story(machine, run):
     told = run("test", "before_tool", "--set", "tool=bash", "--set", "args.command=git push --force", "--json").json
     assert [(hook["hook"], hook["phase"], hook["outcome"]) for hook in told["hooks"]] == [
         ("judge", "transform", "verdict"),
+        ("fairlead.guard", "gate", "none"),
         ("no-force-push", "gate", "none"),
     ]
     assert all(hook["duration"] > 0 for hook in told["hooks"])

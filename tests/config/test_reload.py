@@ -25,7 +25,7 @@ def denies(name: str, *lines: str) -> str:
 
 
 def names(hooks: Hooks) -> list[str]:
-    return [hook.name for hook in hooks]
+    return [hook.name for hook in hooks if hook.name != "fairlead.guard"]
 
 
 def by_name(hooks: Hooks) -> dict[str, Any]:

@@ -42,6 +42,8 @@ def sound_config(options: argparse.Namespace) -> Config:
 
 def quiet_log() -> None:
     """What is logged about the configuration has been said already, and said safely."""
-    import logging
+    from logging import NullHandler
 
-    logging.getLogger("fairlead").addHandler(logging.NullHandler())
+    from ..logs import logger
+
+    logger.addHandler(NullHandler())

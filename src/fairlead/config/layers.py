@@ -308,6 +308,13 @@ class Config:
         """What is redacted beside what always is: all that any layer names."""
         return sum((layer.redact for layer in self.layers), Redactions())
 
+    def extend_redaction(self) -> None:
+        """From now on, this process redacts what the files list, too."""
+        if (more := self.redact) != Redactions():
+            from .. import redaction
+
+            redaction.extend(names=more.names, patterns=more.patterns, values=more.values)
+
     def _merged(self) -> Iterator[Configured]:
         """All hooks that run, highest layer first. Where two layers use one name, the lower one's is qualified."""
         disabled = self._disabled()
@@ -362,6 +369,7 @@ class Config:
             raise
         hooks.tools.configure(configured, unknown)
         hooks.switch = hooks.switch or Switch()
+        self.extend_redaction()
         for line in self.untrusted:
             logger.warning("%s", line)
 

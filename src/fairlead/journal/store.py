@@ -168,6 +168,19 @@ class Store:
         self._db.executemany("INSERT OR REPLACE INTO uses VALUES (?, ?)", uses.items())
         return Head(seq, digest.hex(), self.journal)
 
+    def key(self) -> bytes:
+        """The key of the digests of what was redacted. It is made with the journal, and kept beside it."""
+        file = beside(self.path, ".key")
+        with self._locked():
+            try:
+                return file.read_bytes()
+            except FileNotFoundError:
+                made = os.urandom(32)
+                descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                with os.fdopen(descriptor, "wb") as written:
+                    written.write(made)
+                return made
+
     # --- what is wrong, and what is old -----------------------------------------------------
 
     def look(self) -> str | None:

@@ -113,6 +113,8 @@ class Journal:
         self._anchoring: Anchoring | None = None
         self._kept_head: Head | None = None
         self._tidied = 0.0
+        self._key: bytes | None = None
+        self._keyed: tuple[Any, Any] = (None, None)
         self._starting = threading.Lock()
 
     def __repr__(self) -> str:
@@ -265,7 +267,10 @@ class Journal:
 
         identity = {"v": 1, "id": f"{self.writer}-{next(self._numbers)}"}
         policy = None if table is None else policy_of(table)
-        return make_entry(identity | facts, self._redactor or redaction.current(), policy)
+        redactor = self._redactor or redaction.current()
+        if self._keyed[0] is not redactor:
+            self._keyed = (redactor, redactor if self._key is None else redactor.keyed(self._key))
+        return make_entry(identity | facts, self._keyed[1], policy)
 
     def _note(self, note: str, **about: Any) -> dict[str, Any]:
         return {"kind": "note", "at": time.time_ns(), "note": note, **about}
@@ -279,6 +284,7 @@ class Journal:
             return self._spool(error)
         try:
             self._mark = Mark(self.path, self.writer)
+            self._key, self._keyed = store.key(), (None, None)
             wrong = store.look()
             notes = [self._note("damaged", problem=wrong)] if wrong else []
             notes += [self._note("crashed", **about) for about in crashed(self.path)]

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import uvicorn
 
-from .. import __version__, redaction
+from .. import __version__
 from ..config.document import ConfigError
 from ..config.layers import Sources, find, read
 from ..errors import FairleadError
@@ -243,8 +243,7 @@ def _journal() -> Journal | None:
     config = read(Sources(found.system, found.user, None, None))
     if config.mistakes:
         raise ConfigError(config.mistakes)
-    more = config.redact
-    redaction.configure(redaction.Redactor(names=more.names, patterns=more.patterns, values=more.values))
+    config.extend_redaction()
     return config.open_journal()
 
 

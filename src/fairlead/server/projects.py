@@ -66,7 +66,6 @@ class Projects:
         self._tables: OrderedDict[tuple[str, Key], Project] = OrderedDict()
         self._names: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
         self._loading: dict[tuple[str, Key], asyncio.Lock] = {}
-        self._secrets: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._tables)
@@ -113,21 +112,16 @@ class Projects:
                 environ = {name: value for name, value in given if value is not None}
                 # On a thread, because compiling rules and looking for programs takes a while.
                 project = await threads.run(Project, root, environ, self._make_hooks, self._trust)
-                self._keep_secret(environ, project)
+                self._keep_secret(environ)
                 self._tables[key] = project
         self._loading.pop(key, None)
         await self._make_room()
         return self._tables[key]
 
-    def _keep_secret(self, environ: dict[str, str], project: Project) -> None:
+    def _keep_secret(self, environ: dict[str, str]) -> None:
         """What a request lets hooks see is not written down, whichever request comes up with it."""
-        for name, value in environ.items():
-            if name not in PASSED:
-                self._secrets[f"{name}_{len(self._secrets)}"] = value
-        more = project.reloader.config.redact
-        redaction.configure(
-            redaction.Redactor(names=more.names, patterns=more.patterns, values=more.values, environ=self._secrets)
-        )
+        mine = {f"{name}_{len(self._tables)}": value for name, value in environ.items() if name not in PASSED}
+        redaction.extend(environ=mine)
 
     async def _make_room(self) -> None:
         idle = [key for key, project in self._tables.items() if not project.busy]
