@@ -6,9 +6,8 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Coroutine
+from contextvars import ContextVar, Token
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar
@@ -185,24 +184,28 @@ class Session:
 
     async def dispatch(self, step: S) -> Decision[S]:
         """`hooks.dispatch` with this session as `current_session()`."""
-        with self._current():
+        tokens = self._enter()
+        try:
             return await self.hooks.dispatch(step)
+        finally:
+            self._leave(tokens)
 
     def dispatch_sync(self, step: S) -> Decision[S]:
         """`hooks.dispatch_sync` with this session as `current_session()`."""
-        with self._current():
+        tokens = self._enter()
+        try:
             return self.hooks.dispatch_sync(step)
+        finally:
+            self._leave(tokens)
 
-    @contextmanager
-    def _current(self) -> Iterator[None]:
+    def _enter(self) -> tuple[Token[Any], Token[Any]]:
         """While a step of this session is dispatched, hooks find it, and its host has the last word."""
         can = self.capabilities
-        tokens = _current.set(self), finishing.set(None if can is None else lambda given: carried_out(given, can))
-        try:
-            yield
-        finally:
-            _current.reset(tokens[0])
-            finishing.reset(tokens[1])
+        return _current.set(self), finishing.set(None if can is None else lambda given: carried_out(given, can))
+
+    def _leave(self, tokens: tuple[Token[Any], Token[Any]]) -> None:
+        _current.reset(tokens[0])
+        finishing.reset(tokens[1])
 
     def subagent(self, name: str, **about: Any) -> Session:
         """A session for a subagent: it knows its parent and shares its store."""

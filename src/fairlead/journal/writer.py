@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
@@ -49,6 +49,8 @@ QUEUE = 4096
 BATCH = 512
 GATHER = 0.05
 """Seconds in which decisions are gathered into one commit."""
+RUN, REST = 8, 0.0001
+"""Records that are made in one go, and seconds of rest then, while nobody waits for them."""
 RETRY = 0.5
 """Seconds until a failed write is tried again."""
 TIDY = 600.0
@@ -246,7 +248,7 @@ class Journal:
         store = self._store or self._open()
         if self._mark is not None:
             self._mark.set(True)
-        entries = [self._entry(w.facts(), w.table) for w in batch if w.facts is not None]
+        entries = list(self._entries(batch))
         if self.lost:
             entries.append(self._entry(self._note("lost", records=self.lost)))
         try:
@@ -261,6 +263,14 @@ class Journal:
         if not self._queue and self._mark is not None:
             self._mark.set(False)
         self._tidy()
+
+    def _entries(self, batch: list[Waiting]) -> Iterator[Entry]:
+        """The entries of a batch. Now and then it rests, so that the program's own threads need not wait for it."""
+        for number, waiting in enumerate(batch, 1):
+            if waiting.facts is not None:
+                yield self._entry(waiting.facts(), waiting.table)
+            if number % RUN == 0 and not self._closing and not self._hurry.is_set() and len(self._queue) < BATCH:
+                time.sleep(REST)
 
     def _entry(self, facts: dict[str, Any], table: Table | None = None) -> Entry:
         from .. import redaction

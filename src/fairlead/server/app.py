@@ -12,6 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as ASGIScope
 
 from ..config.document import ConfigError
 from ..config.trust import agent_around
@@ -54,12 +56,13 @@ class Answer(msgspec.Struct, forbid_unknown_fields=True):
     valid_for: float = GRANT
 
 
-def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: frozenset[int]) -> Starlette:
+def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: frozenset[int]) -> ASGIApp:
     """The application. `users` are those who may do everything on the unix socket; others may only dispatch."""
     api = _Api(service, stop)
     guard = _Guard(tokens, users)
+    dispatch = guard("dispatch", api.dispatch)
     routes = [
-        Route("/v1/dispatch", guard("dispatch", api.dispatch), methods=["POST"]),
+        Route("/v1/dispatch", dispatch, methods=["POST"]),
         Route("/v1/sessions", guard("read", api.sessions), methods=["GET"]),
         Route("/v1/sessions/{session_id}", guard("read", api.session), methods=["GET"]),
         Route("/v1/sessions/{session_id}", guard("admin", api.forget), methods=["DELETE"]),
@@ -72,7 +75,21 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
         Route("/v1/health", guard(None, api.health), methods=["GET"]),
         Route("/v1/openapi.json", guard(None, api.openapi), methods=["GET"]),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _broken})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _broken})
+
+    async def front(scope: ASGIScope, receive: Receive, send: Send) -> None:
+        """The one route that an agent waits for is not looked up among the others."""
+        if scope["type"] == "http" and scope["path"] == "/v1/dispatch" and scope["method"] == "POST":
+            request = Request(scope, receive)
+            try:
+                response = await dispatch(request)
+            except Exception as error:
+                response = await _broken(request, error)
+            await response(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return front
 
 
 class _Guard:

@@ -154,6 +154,7 @@ def _settle_in() -> None:
     """Away from whatever started it: no folder, no environment but what hooks may see anyway."""
     os.chdir("/")
     os.umask(0o077)
+    sys.setswitchinterval(0.0005)  # the journal's thread must not hold up a dispatch
     kept = {*PASSED, "XDG_STATE_HOME", "XDG_DATA_HOME", "PYTHONSAFEPATH", "PYTHONUNBUFFERED", "SSL_CERT_FILE"}
     for name in list(os.environ):
         if name not in kept and not name.startswith(("FAIRLEAD_", "LC_")):

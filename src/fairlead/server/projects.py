@@ -11,6 +11,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from time import monotonic
+from typing import Any
 
 from .. import redaction
 from ..config.document import Document
@@ -65,6 +66,7 @@ class Projects:
         self._trust = trust or Trust()
         self._tables: OrderedDict[tuple[str, Key], Project] = OrderedDict()
         self._names: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
+        self._asked: dict[tuple[Any, ...], Project] = {}  # just as it was asked for, a moment ago
         self._loading: dict[tuple[str, Key], asyncio.Lock] = {}
 
     def __len__(self) -> int:
@@ -73,6 +75,17 @@ class Projects:
     async def find(self, root: str, env: Environment) -> Project:
         """The table for a folder and an environment. Raises `ConfigError` if its files cannot be used as they are."""
         now = monotonic()
+        asked = (root, *env.items())
+        known = self._asked.get(asked)
+        if known is not None and now - known.looked < LOOK:
+            return known
+        project = await self._find(root, env, now)
+        if len(self._asked) > LIMIT * 4:
+            self._asked.clear()
+        self._asked[asked] = project
+        return project
+
+    async def _find(self, root: str, env: Environment, now: float) -> Project:
         seen, named = self._names.get(root, (0.0, frozenset[str]()))
         if now - seen >= LOOK:
             named = self._named(root)
@@ -126,11 +139,13 @@ class Projects:
     async def _make_room(self) -> None:
         idle = [key for key, project in self._tables.items() if not project.busy]
         for key in idle[: max(len(self._tables) - LIMIT, 0)]:
+            self._asked.clear()
             await self._tables.pop(key).hooks.aclose()
 
     async def reload(self) -> list[str]:
         """Read all files again, now. The mistakes that were found are returned."""
         self._names.clear()
+        self._asked.clear()
         found: list[str] = []
         for project in list(self._tables.values()):
             try:
