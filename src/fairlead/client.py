@@ -40,6 +40,9 @@ MARGIN = 5.0
 CONNECT = 5.0
 
 
+_BROKEN = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol)
+
+
 class DaemonError(FairleadError):
     """The daemon could not be asked, or refused. `status` is its answer's, if there was one."""
 
@@ -102,7 +105,10 @@ class _Common:
             headers["authorization"] = f"Bearer {self._token}"
         wait = self._timeout if timeout is None else timeout
         limits = {"connect": CONNECT, "write": CONNECT, "pool": wait, "read": wait}
-        content = None if body is None else msgspec.json.encode(body, enc_hook=str)
+        try:
+            content = None if body is None else msgspec.json.encode(body, enc_hook=str)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise DaemonError(f"this cannot be said in JSON: {error}") from None
         return {
             "method": method,
             "url": self._origin + path,
@@ -113,9 +119,10 @@ class _Common:
 
     def _learn(self, root: str | None, error: DaemonError) -> bool:
         """Whether the daemon has said which variables it needs, so that asking again will do."""
-        if error.status != 428:
+        names = error.told.get("variables")
+        if error.status != 428 or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             return False
-        self._named[root] = list(error.told.get("variables", ()))
+        self._named[root] = names
         return True
 
     def _may_start(self, error: DaemonError, attempt: int) -> bool:
@@ -126,7 +133,7 @@ class _Common:
     def _read(self, status: int, content: bytes) -> dict[str, Any]:
         try:
             told = msgspec.json.decode(content, type=dict[str, Any])
-        except (msgspec.MsgspecError, UnicodeError):
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             raise DaemonError(f"the daemon's answer (status {status}) is no JSON", status) from None
         if status != 200:
             raise DaemonError(str(told.get("message") or told.get("error")), status, told)
@@ -144,7 +151,11 @@ class _Backend(httpcore.SyncBackend):
 
     def connect_unix_socket(self, *args: Any, **options: Any) -> Any:
         stream = super().connect_unix_socket(*args, **options)
-        self._client._check_peer(stream)
+        try:
+            self._client._check_peer(stream)
+        except BaseException:
+            stream.close()
+            raise
         return stream
 
 
@@ -154,7 +165,11 @@ class _AsyncBackend(httpcore.AnyIOBackend):
 
     async def connect_unix_socket(self, *args: Any, **options: Any) -> Any:
         stream = await super().connect_unix_socket(*args, **options)
-        self._client._check_peer(stream)
+        try:
+            self._client._check_peer(stream)
+        except BaseException:
+            await stream.aclose()
+            raise
         return stream
 
 
@@ -202,7 +217,7 @@ class Client(_Common):
             except (httpcore.ConnectError, httpcore.RemoteProtocolError, OSError) as error:
                 if attempt or not self._start:
                     raise _unreachable(self.socket or self._origin, error) from None
-            except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+            except _BROKEN as error:
                 raise _unreachable(self.socket or self._origin, error) from None
             start_daemon()
         raise DaemonError("the daemon could not be asked")
@@ -286,7 +301,7 @@ class AsyncClient(_Common):
             except (httpcore.ConnectError, httpcore.RemoteProtocolError, OSError) as error:
                 if attempt or not self._start:
                     raise _unreachable(self.socket or self._origin, error) from None
-            except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
+            except _BROKEN as error:
                 raise _unreachable(self.socket or self._origin, error) from None
             await asyncio.to_thread(start_daemon)
         raise DaemonError("the daemon could not be asked")
@@ -310,8 +325,8 @@ def start_daemon() -> None:
 
     try:
         start()
-    except FairleadError as error:
-        raise DaemonError(str(error)) from None
+    except (FairleadError, OSError) as error:
+        raise DaemonError(f"the daemon cannot be started: {error}") from None
 
 
 def _unreachable(where: Any, error: Exception) -> DaemonError:

@@ -11,3 +11,7 @@ class JournalError(FairleadError):
 
 class NewerJournal(JournalError):
     """A journal that a newer fairlead has made."""
+
+
+class NoRecord(JournalError):
+    """There is no such record."""

@@ -17,7 +17,7 @@ from ..decision import Decision
 from ..glob import compile_glob, is_exact
 from ..record import hear
 from .entry import references, unfold
-from .errors import JournalError
+from .errors import JournalError, NoRecord
 from .store import SCHEMA, newer, version_of
 
 PAGE = 500
@@ -163,7 +163,7 @@ class Reader:
         column = "seq" if name.isdigit() else "id"
         for row in self._run(f"SELECT seq, digest, body FROM records WHERE {column} = ?", [name]):  # noqa: S608
             return self._record(*row)
-        raise JournalError(f"the journal {self.path} has no record {name!r}; `fairlead log` lists them")
+        raise NoRecord(f"the journal {self.path} has no record {name!r}; `fairlead log` lists them")
 
     def follow(
         self, which: Filter | None = None, *, after: int | None = None, every: float = 0.2

@@ -19,6 +19,7 @@ from ..config.document import ConfigError
 from ..config.trust import agent_around
 from ..errors import FairleadError
 from ..journal import JournalError
+from ..journal.errors import NoRecord
 from ..journal.reading import Filter, Reader
 from ..logs import logger
 from ..redaction import redact_text
@@ -64,8 +65,8 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
     routes = [
         Route("/v1/dispatch", dispatch, methods=["POST"]),
         Route("/v1/sessions", guard("read", api.sessions), methods=["GET"]),
-        Route("/v1/sessions/{session_id}", guard("read", api.session), methods=["GET"]),
-        Route("/v1/sessions/{session_id}", guard("admin", api.forget), methods=["DELETE"]),
+        Route("/v1/sessions/{session_id:path}", guard("read", api.session), methods=["GET"]),
+        Route("/v1/sessions/{session_id:path}", guard("admin", api.forget), methods=["DELETE"]),
         Route("/v1/approvals", guard("read", api.approvals), methods=["GET"]),
         Route("/v1/approvals/{id}", guard("approve", api.answer), methods=["POST"]),
         Route("/v1/decisions", guard("read", api.decisions), methods=["GET"]),
@@ -76,6 +77,7 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
         Route("/v1/openapi.json", guard(None, api.openapi), methods=["GET"]),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _broken})
+    app.router.redirect_slashes = False  # nobody is sent where nobody has looked at who asks
 
     async def front(scope: ASGIScope, receive: Receive, send: Send) -> None:
         """The one route that an agent waits for is not looked up among the others."""
@@ -191,7 +193,7 @@ class _Api:
     async def decisions(self, request: Request) -> Any:
         given = dict(request.query_params)
         limit = given.pop("limit", "50")
-        if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:6]) <= 1000):
+        if not (limit.isascii() and limit.isdigit() and len(limit) <= 4 and 1 <= int(limit) <= 1000):
             raise Refused(400, "bad_request", "limit is a number from 1 to 1000")
         try:
             which = msgspec.convert(given, Filter, strict=False)
@@ -267,6 +269,8 @@ def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
         return 422, {"error": "bad_configuration", "message": message, "mistakes": [str(m) for m in error.mistakes]}
     if isinstance(error, (Overloaded, Draining)):
         return 503, {"error": "overloaded" if isinstance(error, Overloaded) else "draining", "message": message}
+    if isinstance(error, NoRecord):
+        return 404, {"error": "no_such_decision", "message": message}
     if isinstance(error, JournalError):
         return 500, {"error": "journal", "message": message}
     return 400, {"error": "bad_request", "message": message}

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -270,15 +271,22 @@ def start(timeout: float = START) -> None:
             [sys.executable, "-P", "-m", "fairlead.server"], stdin=DEVNULL, stdout=written, stderr=written, cwd="/",
             env=environ, start_new_session=True, close_fds=True,
         )  # fmt: skip
+    threading.Thread(target=process.wait, name="fairlead-daemon", daemon=True).start()  # it is nobody's to wait for
     until = time.monotonic() + timeout
     while time.monotonic() < until:
-        if _running(socket_path()) is not None:
+        if _serves(socket_path()):
             return
-        if process.poll() not in (None, 0):
+        if process.returncode not in (None, 0):
             break
         time.sleep(0.02)
-    if _running(socket_path()) is None:
+    if not _serves(socket_path()):
         raise FairleadError(f"the daemon did not start; {log} says why")
+
+
+def _serves(path: Path) -> bool:
+    """Whether there is a daemon that is not about to end."""
+    running = _running(path)
+    return running is not None and running.get("status") != "draining"
 
 
 def _rotate(log: Path) -> None:

@@ -61,8 +61,8 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
             if self._slow is None and (before is None or before.response_complete):
                 self._hurry(PATIENCE)  # the first bytes of another request on this connection
             super().data_received(data)
-            if self.cycle is None or self._slow is None:
-                return
+            if self._slow is None or self.cycle is None or (self.cycle is before and before.response_complete):
+                return  # it is in no hurry, or the headers are not all there yet
             if not self.cycle.more_body:
                 self._relax()  # all of it is there
             elif self.cycle is not before:
