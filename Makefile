@@ -29,6 +29,8 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python -W ignore -m bench.dispatch --json build/bench/dispatch.json --svg build/bench/dispatch.svg
 	$(BENCH)/bin/python -W ignore -m bench.runners
 	$(BENCH)/bin/python -W ignore -m bench.loop
+	$(BENCH)/bin/python -W ignore -m bench.journal
+	$(BENCH)/bin/python -W ignore -m bench.server
 	$(BENCH)/bin/python -m bench.scale
 
 docs: $(VENV)/core

@@ -16,6 +16,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..approvals import Approval, ApprovalRequest
+from ..cli.display import paint
+from ..journal import Journal
+from ..journal.reading import Reader
+from ..journal.verify import verify
 from ..redaction import redact_text
 from ..registry import Hooks
 from ..runners.command import Command
@@ -103,7 +107,7 @@ async def demo_hooks(root: Path, folder: Path) -> AsyncIterator[Hooks]:
     """Hooks of several forms, each of which has something to do."""
     script = folder / "trash.py"
     script.write_text(WORKER)
-    async with Hooks(record=True, approver=approve) as hooks:
+    async with Hooks(journal=Journal(folder / "journal.db"), approver=approve) as hooks:
         hooks.add(
             Rule('target.command.matches("push .*(--force|-f)")', on="before_tool", deny="Force-push is off here."),
             on="before_tool", kind="shell", phase="gate", name="no-force-push",
@@ -160,4 +164,13 @@ async def run() -> tuple[Result, Trace]:
                 result = agent.result
             print()
             print(trace.summary())
+        print(_proof(folder / "journal.db"))
         return result, trace
+
+
+def _proof(path: Path) -> str:
+    """What the journal has of it all, and whether it is what was written."""
+    checked = verify(path)
+    with Reader(path) as reader:
+        taken = sum(len(record.body.get("redacted", ())) for record in reader.records())
+    return f"{paint('journal', 'bold')}    {checked.records} records, {taken} secrets taken out, {checked.verdict}"
