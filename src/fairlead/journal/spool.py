@@ -38,6 +38,10 @@ class Spool:
             os.fsync(self._file)
         return None
 
+    def abandon(self) -> None:
+        """In a child process: the spool is the parent's."""
+        os.close(self._file)
+
     def close(self) -> None:
         if self._file >= 0:
             os.close(self._file)

@@ -63,6 +63,9 @@ def genesis(journal: str) -> bytes:
     return sha256(b"fairlead journal " + journal.encode()).digest()
 
 
+_abandoned: list[sqlite3.Connection] = []
+
+
 class Store:
     """A journal's file, open for appending by one thread of this process."""
 
@@ -93,6 +96,11 @@ class Store:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+    def abandon(self) -> None:
+        """In a child process: the file is the parent's, whose connection must be neither used nor closed here."""
+        _abandoned.append(self._db)
+        os.close(self._lock)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
@@ -57,12 +57,13 @@ TIDY = 600.0
 """Seconds between looks at what is too old or too much."""
 
 
-class Waiting(NamedTuple):
+class Waiting(msgspec.Struct):
     """Something to be written, and who waits for that."""
 
     facts: Callable[[], dict[str, Any]] | None
-    table: Table | None = None
+    table: Any = None
     done: Future[None] | None = None
+    entry: Entry | None = None  # once it was made: it is not made twice, whatever goes wrong
 
 
 class Journal:
@@ -149,7 +150,7 @@ class Journal:
 
     def _put(self, facts: Callable[[], dict[str, Any]], table: Table | None = None) -> Future[None] | None:
         if self.error is not None and self.on_failure == "closed":
-            raise self.error
+            raise JournalError(str(self.error))
         queue = self._queue
         full = len(queue) >= QUEUE
         if full and self.error is not None:  # nothing is being written, and there is a limit to what can wait
@@ -239,7 +240,7 @@ class Journal:
                 return
             self._recover()
             for waiting in batch:
-                if waiting.done is not None:
+                if waiting.done is not None and not waiting.done.done():
                     waiting.done.set_result(None)
             if not batch:
                 return
@@ -262,13 +263,18 @@ class Journal:
             self._anchoring.reached(self._kept_head)
         if not self._queue and self._mark is not None:
             self._mark.set(False)
-        self._tidy()
+        try:
+            self._tidy()
+        except Exception as error:  # what was written is written
+            logger.error("the journal %s could not be pruned: %s", self.path, error)
 
     def _entries(self, batch: list[Waiting]) -> Iterator[Entry]:
         """The entries of a batch. Now and then it rests, so that the program's own threads need not wait for it."""
         for number, waiting in enumerate(batch, 1):
-            if waiting.facts is not None:
-                yield self._entry(waiting.facts(), waiting.table)
+            if waiting.entry is None and waiting.facts is not None:
+                waiting.entry = self._entry(waiting.facts(), waiting.table)
+            if waiting.entry is not None:
+                yield waiting.entry
             if number % RUN == 0 and not self._closing and not self._hurry.is_set() and len(self._queue) < BATCH:
                 time.sleep(REST)
 
@@ -353,9 +359,7 @@ class Journal:
                 else:
                     waiting.done.set_result(None)
         closed = self.on_failure == "closed"
-        again = [
-            Waiting(w.facts, w.table) for w in batch if w.facts is not None and not (closed and w.done is not None)
-        ]
+        again = [w for w in batch if w.facts is not None and not (closed and w.done is not None)]
         room = max(QUEUE - len(self._queue), 0)
         if self._closing:
             room = 0
@@ -430,6 +434,9 @@ def _after_fork() -> None:
     global _heard
     _heard = False
     for journal in list(_open):
+        for held in (journal._store, journal._mark):
+            if held is not None:
+                held.abandon()
         journal._start()
 
 

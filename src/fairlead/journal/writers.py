@@ -24,16 +24,21 @@ class Mark:
     def __init__(self, path: Path, writer: str) -> None:
         folder = _folder(path)
         folder.mkdir(mode=0o700, exist_ok=True)
-        self._path = folder / writer
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._path, new = folder / writer, folder / f".{writer}"
+        self._file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)
         self._set = False
         os.write(self._file, b"0" + msgspec.json.encode({"pid": os.getpid(), "since": time.time_ns()}))
+        os.rename(new, self._path)  # only now can it be taken for a mark
 
     def set(self, pending: bool) -> None:
         if pending != self._set:
             self._set = pending
             os.pwrite(self._file, b"1" if pending else b"0", 0)
+
+    def abandon(self) -> None:
+        """In a child process: the mark is the parent's."""
+        os.close(self._file)
 
     def close(self) -> None:
         """Called once nothing is left to write: there is nothing to notice."""
@@ -51,7 +56,7 @@ def _folder(path: Path) -> Path:
 def crashed(path: Path) -> Iterator[dict[str, Any]]:
     """The writers that ended with something unwritten. Each is told of once."""
     try:
-        marks = list(_folder(path).iterdir())
+        marks = [mark for mark in _folder(path).iterdir() if not mark.name.startswith(".")]
     except OSError:
         return
     for mark in marks:
