@@ -80,6 +80,8 @@ class _Common:
         """The socket's folder must be ours, or that of somebody who administers this machine."""
         if self.socket is None or self.socket == _managed_socket():
             return
+        if not os.path.lexists(self.socket.parent):
+            raise DaemonError(f"there is no daemon at {self.socket}; start one with `fairlead serve`")
         try:
             check_private(self.socket.parent)
         except BadPlace as error:
@@ -94,7 +96,7 @@ class _Common:
             raise DaemonError(f"{self.socket} is listened on by user {peer.uid}, and not by {owner}")
 
     def _asked(self, step: Step, root: str | None, deadline: float | None, capabilities: Any) -> dict[str, Any]:
-        names = (*PASSED, *self._named.get(root, ()))
+        names = (*PASSED, *self._named.get(root, ()), *(name for name in os.environ if name.startswith("LC_")))
         asked: dict[str, Any] = {"step": envelope(step), "env": {name: os.environ.get(name) for name in names}}
         given = {"root": root, "deadline": deadline, "capabilities": capabilities}
         return asked | {name: value for name, value in given.items() if value is not None}

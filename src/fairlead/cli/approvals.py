@@ -111,9 +111,25 @@ def _answer(options: argparse.Namespace) -> int:
     except DaemonError as error:
         if error.status is not None:
             raise
-        answered = _plain(_pending().answer(options.id, approve, who, why, last=last))
+        answered = _answer_here(options.id, approve, who, why, last)
     if options.json:
         print_json(answered)
     else:
         print(f"{'Approved' if approve else 'Denied'}: {escape(str(answered['question'] or answered['hook']))}")
     return 0
+
+
+def _answer_here(name: str, approve: bool, who: str, why: str | None, last: float) -> dict[str, Any]:
+    """In the file that the next daemon reads, and in the journal."""
+    from contextlib import closing
+
+    from .journals import settings
+
+    with closing(_pending()) as pending:
+        answered = _plain(pending.answer(name, approve, who, why, last=last))
+    journal = settings().open_journal()
+    if journal is not None:
+        with journal:
+            about = {"hook": answered["hook"], "session": answered["session"]}
+            journal.note("approved" if approve else "denied", approval=name, who=who, why=why, **about)
+    return answered

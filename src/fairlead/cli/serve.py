@@ -41,6 +41,10 @@ def run(options: argparse.Namespace) -> int:
     if options.status or options.stop:
         return _ask(options)
     if options.background:
+        if options.tcp is not None or options.idle is not None or options.managed:
+            raise FairleadError(
+                "--tcp, --idle and --managed are for the foreground; run such a daemon under a supervisor"
+            )
         from ..client import Client, start_daemon
 
         start_daemon()
@@ -51,13 +55,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _ask(options: argparse.Namespace) -> int:
-    from ..client import Client, DaemonError
+    from ..client import Client, DaemonError, default_socket
 
     try:
         with Client(start=False) as client:
             health = client.stop() if options.stop else client.health()
     except DaemonError as error:
-        if options.stop:
+        if options.stop and not default_socket().exists():
             print("There is no daemon.", file=sys.stderr)
             return 0
         print(f"fairlead: {error}", file=sys.stderr)

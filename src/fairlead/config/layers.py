@@ -129,7 +129,7 @@ class LayerFile:
         self.disable = self._read_disable()
         self.journal = read_journal(document, layer)
         self.redact = read_redact(document, layer, environ)
-        pinned = self._look(path.parent, trust) if layer == "project" else {}
+        pinned = self._look(path.parent, trust, environ) if layer == "project" else {}
         programs: dict[str, str] = self.survey.programs if self.survey is not None else {}
         workspace = path.parent if layer == "project" else workspace
         place = Place(layer, path, workspace, allow_hosts, pinned, programs, self.trusted, environ)
@@ -150,13 +150,13 @@ class LayerFile:
         if mode & stat.S_IWOTH:
             self.document.wrong((), "anybody may write this file; chmod o-w it")
 
-    def _look(self, root: Path, trust: Trust) -> dict[str, str]:
+    def _look(self, root: Path, trust: Trust, environ: Mapping[str, str] | None) -> dict[str, str]:
         """Whether a project's hooks are trusted, and the copies that are run."""
         self.trusted = False
         if self.document.mistakes:
             return {}
         try:
-            self.survey = survey(self.document.data, root)
+            self.survey = survey(self.document.data, root, environ)
             pin = trust.pin_of(root)
             if pin is None and not self.document.data.keys() & {"hook", "tool", "defaults"}:
                 self.trusted = True  # there is nothing to trust

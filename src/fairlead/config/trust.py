@@ -22,7 +22,7 @@ import msgspec
 from ..errors import FairleadError
 from ..places import state_folder
 from ..runners.interpreters import script_of
-from ..runners.surroundings import inside, resolve_program, steers, surroundings
+from ..runners.surroundings import Surroundings, inside, resolve_program, steers, surroundings
 
 FILE_LIMIT = 16 << 20
 """Bytes of one file that a project's hook names."""
@@ -76,31 +76,35 @@ class Pin(msgspec.Struct):
 # --- looking ------------------------------------------------------------------------------------
 
 
-def survey(data: Mapping[str, Any], root: Path) -> Survey:
-    """What the hooks of a project would run. Raises `Untrustworthy` where that cannot be told."""
+def survey(data: Mapping[str, Any], root: Path, environ: Mapping[str, str] | None = None) -> Survey:
+    """What the hooks of a project would run. Raises `Untrustworthy` where that cannot be told.
+
+    `environ` is where programs are looked for, if that is not this process's own.
+    """
     found = Survey(str(root), "", [], {}, {})
     entries = data.get("hook", [])
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict):
-            found.hooks.append(_look(entry, root, found))
+            found.hooks.append(_look(entry, found, surroundings(root, source=environ, workspace=root)))
     covered = {"version": 1, "file": data, "hooks": found.hooks}
     encoded = msgspec.json.encode(covered, order="deterministic", enc_hook=str)
     found.digest = f"sha256:{sha256(encoded).hexdigest()}"
     return found
 
 
-def _look(entry: dict[str, Any], root: Path, found: Survey) -> Seen:
+def _look(entry: dict[str, Any], found: Survey, around: Surroundings) -> Seen:
     from .reading import FORMS
 
+    root = Path(found.root)
     form = next((form for form in FORMS if form in entry), "nothing")
     runs, may, env = entry.get(form), entry.get("may"), entry.get("env")
     seen = Seen(str(entry.get("name")), form, _shown(runs), [str(w) for w in may] if isinstance(may, list) else [])
     if form == "shell":
         seen.uncovered = "a shell line can run anything"
     elif form in ("command", "worker") and isinstance(runs, list) and runs and all(isinstance(w, str) for w in runs):
-        _look_at_argv(runs, seen, root, found)
+        _look_at_argv(runs, seen, root, found, around)
     elif form == "python" and isinstance(runs, str):
-        _look_at_python(runs.rpartition(":")[0], entry.get("interpreter"), seen, root, found)
+        _look_at_python(runs.rpartition(":")[0], entry.get("interpreter"), seen, root, found, around)
     if isinstance(env, (list, dict)):
         seen.env = (
             [str(name) for name in env] if isinstance(env, list) else [f"{k}={_shown(v)}" for k, v in env.items()]
@@ -111,8 +115,8 @@ def _look(entry: dict[str, Any], root: Path, found: Survey) -> Seen:
     return seen
 
 
-def _look_at_argv(argv: list[str], seen: Seen, root: Path, found: Survey) -> None:
-    _take_program(argv[0], seen, root, found)
+def _look_at_argv(argv: list[str], seen: Seen, root: Path, found: Survey, around: Surroundings) -> None:
+    _take_program(argv[0], seen, root, found, around)
     for word in argv[1:]:
         for path in {word, word.partition("=")[2]} - {""}:
             if os.path.isfile(root / path) and _is_under(root / path, root):
@@ -127,18 +131,18 @@ def _look_at_argv(argv: list[str], seen: Seen, root: Path, found: Survey) -> Non
             seen.uncovered = f"{script} is not a file of the project"
 
 
-def _look_at_python(module: str, interpreter: Any, seen: Seen, root: Path, found: Survey) -> None:
+def _look_at_python(module: str, interpreter: Any, seen: Seen, root: Path, found: Survey, around: Surroundings) -> None:
     if module.endswith(".py"):
         _take_file(root / module, seen, root, found)
     else:
         seen.uncovered = f"the module {module!r} and what it imports are found when it runs"
     if isinstance(interpreter, str):
-        _take_program(interpreter, seen, root, found)
+        _take_program(interpreter, seen, root, found, around)
 
 
-def _take_program(program: str, seen: Seen, root: Path, found: Survey) -> None:
+def _take_program(program: str, seen: Seen, root: Path, found: Survey, around: Surroundings) -> None:
     # Without a path, a program of the project is never meant.
-    seen.program = path = resolve_program(program, surroundings(root, workspace=root))
+    seen.program = path = resolve_program(program, around)
     found.programs[program] = path
     if _is_under(Path(path), root):
         _take_file(Path(path), seen, root, found)

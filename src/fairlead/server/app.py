@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..journal.errors import NoRecord
 from ..journal.reading import Filter, Reader
 from ..logs import logger
 from ..redaction import redact_text
+from ..runners.surroundings import PASSED, steers
 from .openapi import document
 from .pending import GRANT, AnsweredAlready, NoSuchQuestion
 from .projects import NeedsVariables
@@ -59,7 +61,7 @@ class Answer(msgspec.Struct, forbid_unknown_fields=True):
 
 def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: frozenset[int]) -> ASGIApp:
     """The application. `users` are those who may do everything on the unix socket; others may only dispatch."""
-    api = _Api(service, stop)
+    api = _Api(service, stop, users)
     guard = _Guard(tokens, users)
     dispatch = guard("dispatch", api.dispatch)
     routes = [
@@ -138,9 +140,10 @@ class _Guard:
 class _Api:
     """What each route does. It returns what is sent as JSON."""
 
-    def __init__(self, service: Service, stop: Callable[[], None]) -> None:
+    def __init__(self, service: Service, stop: Callable[[], None], users: frozenset[int]) -> None:
         self._service = service
         self._stop = stop
+        self._users = users
 
     async def dispatch(self, request: Request) -> Any:
         body = await _body(request)
@@ -148,7 +151,13 @@ class _Api:
             asked = _read_asked(body)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise Refused(400, "bad_request", str(error)) from None
+        if not self._is_own(request):
+            asked.env = _not_steering(asked.env)
         return await self._service.dispatch(asked)
+
+    def _is_own(self, request: Request) -> bool:
+        client = request.client
+        return client is not None and client.host.startswith(UNIX) and int(client.host[len(UNIX) :]) in self._users
 
     async def sessions(self, request: Request) -> Any:
         return {"sessions": self._service.sessions.known(request.query_params.get("root"))}
@@ -176,8 +185,6 @@ class _Api:
             answer = msgspec.json.decode(body, type=Answer)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise Refused(400, "bad_request", str(error)) from None
-        if not 0 < answer.valid_for <= 86400:
-            raise Refused(400, "bad_request", "valid_for is a number of seconds, at most a day")
         client = request.client
         if client is not None and client.host.startswith(UNIX):
             _refuse_agents(client.port)
@@ -230,6 +237,12 @@ class _Api:
 
     async def openapi(self, request: Request) -> Any:
         return document()
+
+
+def _not_steering(env: dict[str, str | None]) -> dict[str, str | None]:
+    """What a caller who is not the daemon's user brings. It does not say which programs are run as that user."""
+    own = {name: os.environ.get(name) for name in {*PASSED, *env} if name in PASSED or steers(name)}
+    return env | own
 
 
 def _record(record: Any) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def _settle_in() -> None:
     sys.setswitchinterval(0.0005)  # the journal's thread must not hold up a dispatch
     kept = {*PASSED, "XDG_STATE_HOME", "XDG_DATA_HOME", "PYTHONSAFEPATH", "PYTHONUNBUFFERED", "SSL_CERT_FILE"}
     for name in list(os.environ):
-        if name not in kept and not name.startswith(("FAIRLEAD_", "LC_")):
+        if name == "FAIRLEAD_TOKEN" or (name not in kept and not name.startswith(("FAIRLEAD_", "LC_"))):
             del os.environ[name]
 
 
@@ -262,7 +262,7 @@ def start(timeout: float = START) -> None:
     environ = {
         name: value
         for name, value in os.environ.items()
-        if name in PASSED or name.startswith(("FAIRLEAD_", "XDG_", "LC_"))
+        if name in PASSED or (name.startswith(("FAIRLEAD_", "XDG_", "LC_")) and name != "FAIRLEAD_TOKEN")
     }
     environ["PYTHONSAFEPATH"] = "1"
     with log.open("ab") as written:

@@ -29,6 +29,7 @@ LIFE = 3600.0
 """Seconds for which a question can be answered."""
 GRANT = 600.0
 """Seconds for which a late approval can be used."""
+LONGEST = 86400.0
 LIMIT = 1000
 """Questions that may be open at once."""
 _VOLATILE = ("turn_id", "request_id", "checkpoint_id", "call_id", "sequence", "metadata", "origin")
@@ -173,7 +174,9 @@ class Pending:
         return [Question(**question | {"step": msgspec.json.decode(question["step"])}) for question in found]
 
     def answer(self, name: str, approved: bool, who: str | None, why: str | None, *, last: float = GRANT) -> Question:
-        """Answer a question, once."""
+        """Answer a question, once. `last` is for how many seconds an approval can be used."""
+        if not 0 < last <= LONGEST:
+            raise FairleadError("an approval can be used for a day at most")
         self._expire()
         with self._changing():
             row = self._db.execute("SELECT state FROM approvals WHERE id = ?", (name,)).fetchone()
@@ -189,6 +192,12 @@ class Pending:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
         return next(question for question in self.questions(every=True) if question.id == name)
+
+    def release(self) -> None:
+        """Let nobody wait any longer: the questions stay open, and their hosts are told so."""
+        for waiter in self._waiters.values():
+            if not waiter.done():
+                waiter.set_result(None)
 
     def _expire(self) -> None:
         """Whichever clock ends first: one can be set back, the other stands still while the machine is off."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
@@ -53,6 +54,26 @@ class Project:
         self.looked = monotonic()
         self.busy = 0
 
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """While a table is used, it does not make room for another."""
+        self.busy += 1
+        try:
+            yield
+        finally:
+            self.busy -= 1
+
+    @property
+    def home(self) -> str:
+        """The folder of the project, whichever of its folders was named: its sessions are the same in all of them."""
+        sources = self.reloader.config.sources
+        return str(sources.workspace or (sources.project and sources.project.parent) or os.path.realpath(self.root))
+
+    @property
+    def names(self) -> set[str]:
+        """The variables that the hooks in force name."""
+        return {name for layer in self.reloader.config.layers for name in variables(layer.document.data)}
+
     @property
     def policy(self) -> str:
         return policy_of(self.hooks.table)[0].hex()
@@ -88,20 +109,28 @@ class Projects:
     async def _find(self, root: str, env: Environment, now: float) -> Project:
         seen, named = self._names.get(root, (0.0, frozenset[str]()))
         if now - seen >= LOOK:
-            named = self._named(root)
+            named = self._named(root) | await self._in_force(root, now)
             self._remember(root, now, named)
         missing = named - env.keys()
         if missing:
             raise NeedsVariables(set(missing))
-        key = (root, tuple(sorted((name, env.get(name)) for name in {*named, *PASSED} if name in env)))
+        passed = (name for name in env if name in named or name in PASSED or name.startswith("LC_"))
+        key = (root, tuple(sorted((name, env[name]) for name in passed)))
+        if key not in self._tables:
+            key = await self._unchanged(key, now) or key
         project = self._tables.get(key)
         if project is None:
             project = await self._load(key)
-        elif now - project.looked >= LOOK:
-            project.looked = now
-            await project.reloader.look()
+        else:
+            await self._look(project, now)
         self._tables.move_to_end(key)
         return project
+
+    async def _look(self, project: Project, now: float) -> None:
+        if now - project.looked >= LOOK:
+            project.looked = now
+            with project.used():
+                await project.reloader.look()
 
     def _named(self, root: str) -> frozenset[str]:
         """The variables that the hooks of a folder name."""
@@ -112,6 +141,26 @@ class Projects:
             named |= variables(Document(path).data)
         return frozenset(named)
 
+    async def _in_force(self, root: str, now: float) -> set[str]:
+        """The variables that hooks name which are in force there, whatever has become of their file since."""
+        tables = [project for (folder, _), project in self._tables.items() if folder == root]
+        for project in tables:
+            await self._look(project, now)
+        return {name for project in tables for name in project.names}
+
+    async def _unchanged(self, key: tuple[str, Key], now: float) -> tuple[str, Key] | None:
+        """The table for the same variables but those that a change names which has not taken effect.
+
+        Its file is broken, or nobody has trusted it: then what was trusted stays in force.
+        """
+        root, given = key
+        for known, project in reversed(list(self._tables.items())):
+            if known[0] == root and set(known[1]) < set(given):
+                await self._look(project, now)
+                if known in self._tables and project.names <= dict(known[1]).keys():
+                    return known
+        return None
+
     def _remember(self, root: str, now: float, named: frozenset[str]) -> None:
         self._names[root] = (now, named)
         self._names.move_to_end(root)
@@ -120,16 +169,20 @@ class Projects:
 
     async def _load(self, key: tuple[str, Key]) -> Project:
         async with self._loading.setdefault(key, asyncio.Lock()):  # two requests at once need one table
-            if key not in self._tables:
-                root, given = key
-                environ = {name: value for name, value in given if value is not None}
-                # On a thread, because compiling rules and looking for programs takes a while.
-                project = await threads.run(Project, root, environ, self._make_hooks, self._trust)
-                self._keep_secret(environ)
-                self._tables[key] = project
-        self._loading.pop(key, None)
-        await self._make_room()
-        return self._tables[key]
+            try:
+                if key not in self._tables:
+                    root, given = key
+                    environ = {name: value for name, value in given if value is not None}
+                    # On a thread, because compiling rules and looking for programs takes a while.
+                    project = await threads.run(Project, root, environ, self._make_hooks, self._trust)
+                    self._keep_secret(environ)
+                    self._tables[key] = project
+            finally:
+                self._loading.pop(key, None)
+        project = self._tables[key]
+        with project.used():
+            await self._make_room()
+        return project
 
     def _keep_secret(self, environ: dict[str, str]) -> None:
         """What a request lets hooks see is not written down, whichever request comes up with it."""

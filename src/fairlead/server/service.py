@@ -15,6 +15,7 @@ from .. import __version__
 from ..errors import FairleadError
 from ..journal import Journal
 from ..lifecycle import event_named
+from ..logs import logger
 from ..record import summary, tell
 from ..registry import Hooks
 from ..wire import step_of
@@ -90,14 +91,14 @@ class Service:
 
     async def _dispatch(self, asked: Asked, step: Any, root: str) -> dict[str, Any]:
         project = await self.projects.find(root, asked.env)
+        root = project.home
         session = self.sessions.of(root, step, project.hooks, asked.capabilities)
         deadline = DEADLINE if asked.deadline is None else min(max(asked.deadline, 0.0), LONGEST)
         about = asking.set(Asking(root, project.policy, deadline))
-        project.busy += 1
         try:
-            decision = await session.dispatch(step)
+            with project.used():
+                decision = await session.dispatch(step)
         finally:
-            project.busy -= 1
             asking.reset(about)
         if step.event == "session_end" and step.session_id is not None:
             self.sessions.forget(root, step.session_id)
@@ -139,6 +140,7 @@ class Service:
     async def drain(self, timeout: float) -> None:
         """Take nothing new, and wait for what is under way."""
         self.draining = True
+        self.pending.release()  # a human may take longer than anybody waits for the next daemon
         if self.in_flight:
             try:
                 async with asyncio.timeout(timeout):
@@ -148,8 +150,12 @@ class Service:
 
     async def aclose(self) -> None:
         """Write down what must be remembered."""
-        await self.projects.aclose()
-        self.sessions.save()
-        self.pending.close()
-        if self.journal is not None:
-            self.journal.close()
+        try:
+            await self.projects.aclose()
+            self.sessions.save()
+        except Exception as error:
+            logger.error("the sessions could not be saved (%s): they begin anew", error)
+        finally:
+            self.pending.close()
+            if self.journal is not None:
+                self.journal.close()
