@@ -291,8 +291,10 @@ _MARKS = ("CLAUDECODE", "CODEX_SANDBOX", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE
 
 def agent_around(environ: Mapping[str, str] | None = None, pid: int | None = None) -> str | None:
     """The agent that a process, this one if none is named, runs under, if it does: an agent must not trust hooks."""
+    if environ is None:
+        environ = os.environ if pid is None else _environ_of(pid)
     for mark in _MARKS:
-        if (os.environ if environ is None else environ).get(mark):
+        if environ.get(mark):
             return f"{mark} is set"
     for words in _ancestors(os.getppid() if pid is None else pid):
         for word in [word for word in words if not word.startswith("-")][:2]:  # the program, or what it interprets
@@ -300,6 +302,15 @@ def agent_around(environ: Mapping[str, str] | None = None, pid: int | None = Non
             if name in AGENTS:
                 return f"this runs under {name}"
     return None
+
+
+def _environ_of(pid: int) -> dict[str, str]:
+    """The variables that a process was started with, where the system tells."""
+    try:
+        pairs = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return {}
+    return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
 
 
 def _ancestors(pid: int) -> Iterator[list[str]]:

@@ -50,7 +50,8 @@ class _Bad(Exception):
 def verify(path: Path, anchors: Sequence[Anchored] = (), progress: Callable[[int, int], None] | None = None) -> Checked:
     """Check every record of a journal. Raises `JournalError` if there is none."""
     head = read_head(path)  # before the file is looked at: what is written meanwhile is newer, never older
-    walk = _Walk(path, progress)
+    known = {anchor.seq for anchor in anchors} | ({head.seq} if head is not None else set())
+    walk = _Walk(known, progress)
     try:
         with Reader(path) as reader:
             walk.go(reader)
@@ -68,8 +69,8 @@ def verify(path: Path, anchors: Sequence[Anchored] = (), progress: Callable[[int
 class _Walk:
     """Goes along the chain, record by record."""
 
-    def __init__(self, path: Path, progress: Callable[[int, int], None] | None) -> None:
-        self._path = path
+    def __init__(self, known: set[int], progress: Callable[[int, int], None] | None) -> None:
+        self._known = known  # the records whose digest somebody else has, too
         self._progress = progress
         self.count = 0
         self.first: int | None = None
@@ -113,7 +114,8 @@ class _Walk:
         if before is not None and link(before, seq, body) != digest:
             raise _Bad(f"record {seq} was changed, or is not where it belongs", seq)
         self.seq, self.digest = seq, digest
-        self._digests[seq] = digest
+        if seq in self._known:
+            self._digests[seq] = digest
         self._check_content(db, seq, body, tuple(columns), runs(seq))
 
     def _before_first(self, body: bytes, digest: bytes, seq: int) -> bytes | None:

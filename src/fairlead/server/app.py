@@ -185,13 +185,12 @@ class _Api:
             answer = msgspec.json.decode(body, type=Answer)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise Refused(400, "bad_request", str(error)) from None
-        client = request.client
+        client, who = request.client, answer.who
         if client is not None and client.host.startswith(UNIX):
             _refuse_agents(client.port)
+            who = who or f"user {client.host.removeprefix(UNIX)}"
         try:
-            return self._service.answer(
-                request.path_params["id"], answer.approve, answer.who, answer.why, answer.valid_for
-            )
+            return self._service.answer(request.path_params["id"], answer.approve, who, answer.why, answer.valid_for)
         except NoSuchQuestion as error:
             raise Refused(404, "no_such_question", str(error)) from None
         except AnsweredAlready as error:
@@ -251,7 +250,7 @@ def _record(record: Any) -> dict[str, Any]:
 
 def _refuse_agents(pid: int) -> None:
     """An agent does not approve what it wants to do."""
-    around = agent_around({}, pid)
+    around = agent_around(pid=pid)
     if around is not None:
         raise Refused(403, "an_agent", f"an agent cannot approve ({around})")
 
