@@ -212,20 +212,26 @@ class Journal:
         self._wake.set()
 
     def _work(self) -> None:
-        while not self._closing or self._queue:
-            self._wake.wait(None if self.error is None else RETRY)
-            self._wake.clear()
-            if self._queue and not self._closing and self.durability == "normal":
-                self._hurry.wait(GATHER)
-            self._hurry.clear()
-            self._write_all()
-            self._asleep = True
-            if self._queue:  # what came in between the look and the nap
-                self._asleep = False
-                self._wake.set()
-                if self.error is not None and not self._closing:
-                    time.sleep(RETRY)
-        self._let_go()
+        try:
+            while not self._closing or self._queue:
+                self._wake.wait(None if self.error is None else RETRY)
+                self._wake.clear()
+                self._turn()
+            self._let_go()
+        finally:
+            self._asleep = True  # so that whoever comes next finds out that nobody is here
+
+    def _turn(self) -> None:
+        if self._queue and not self._closing and self.durability == "normal":
+            self._hurry.wait(GATHER)
+        self._hurry.clear()
+        self._write_all()
+        self._asleep = True
+        if self._queue:  # what came in between the look and the nap
+            self._asleep = False
+            self._wake.set()
+            if self.error is not None and not self._closing:
+                time.sleep(RETRY)
 
     def _write_all(self) -> None:
         """Write the queue, batch after batch, until it is empty or cannot be written."""
@@ -349,22 +355,19 @@ class Journal:
 
     def _fail(self, batch: list[Waiting], error: JournalError) -> None:
         """Nothing of the batch was written. What nobody waits for is tried again."""
-        if self.error is None or str(self.error) != str(error):
-            logger.error("%s", error)
-        self.error = error
+        closed, before, self.error = self.on_failure == "closed", self.error, error
+        again = [w for w in batch if w.facts is not None and not (closed and w.done is not None)]
+        room = 0 if self._closing else max(QUEUE - len(self._queue), 0)
+        self.lost += len(again) - len(again[:room])
+        self._queue.extendleft(reversed(again[:room]))
         for waiting in batch:
             if waiting.done is not None and not waiting.done.done():
-                if self.on_failure == "closed" or waiting.facts is None:
+                if closed or waiting.facts is None:
                     waiting.done.set_exception(error)
                 else:
                     waiting.done.set_result(None)
-        closed = self.on_failure == "closed"
-        again = [w for w in batch if w.facts is not None and not (closed and w.done is not None)]
-        room = max(QUEUE - len(self._queue), 0)
-        if self._closing:
-            room = 0
-        self.lost += len(again) - len(again[:room])
-        self._queue.extendleft(reversed(again[:room]))
+        if before is None or str(before) != str(error):
+            logger.error("%s", error)
         if self._closing and self.lost:
             logger.error("%d records were lost: %s", self.lost, error)
 
