@@ -91,7 +91,9 @@ async def seek_approval(
             raise
         return Approval("deny", None, "the approver was cancelled")
     except Exception as error:
-        return Approval("deny", None, f"the approver failed: {describe(error)}")
+        from .redaction import redact_text  # an error may show anything
+
+        return Approval("deny", None, clean(redact_text(f"the approver failed: {describe(error)}")))
 
 
 def _read(answer: Any) -> Approval:

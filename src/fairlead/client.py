@@ -342,7 +342,9 @@ def failed(step: S, error: Exception, policy: OnFailure) -> Decision[S]:
     control: Control | None = "abort" if policy == "abort" else None
     if policy == "closed" and event.veto in ("abort", "deny", "stop"):
         control = event.veto
-    failure = Failure("fairlead.daemon", step.event, "error", str(error), policy, control)
+    from .redaction import redact_text  # only a failure should pay for it
+
+    failure = Failure("fairlead.daemon", step.event, "error", redact_text(str(error)), policy, control)
     if control is None:
         return Decision(step, step, "proceed", (failure,))
     asked = Hook(_ask_the_daemon, step.event, name="fairlead.daemon")

@@ -155,6 +155,8 @@ class Redactor:
     def _walk(self, value: Any, path: Path, found: list[Redacted] | None, depth: int) -> Any:
         if isinstance(value, str):
             return self._clean(value, found, path)
+        if isinstance(value, (bytes, bytearray)):
+            return self._walk_bytes(value, path, found)
         if isinstance(value, (dict, list, tuple)):
             if depth >= _DEEPEST:
                 return self._blank("", path, found, depth, "too deep")
@@ -198,6 +200,12 @@ class Redactor:
             clean.append(walk(item, (path, index), found, depth))
             before = item
         return clean
+
+    def _walk_bytes(self, value: bytes | bytearray, path: Path, found: list[Redacted] | None) -> Any:
+        """Bytes, which JSON would hide in base64. Those with a secret in them become a text."""
+        text = value.decode("utf-8", "replace")
+        clean = self._clean(text, found, path)
+        return value if clean == text else clean
 
     def _walk_number(self, value: Any, path: Path, found: list[Redacted] | None) -> Any:
         text = _shown(value)

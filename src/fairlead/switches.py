@@ -13,6 +13,7 @@ from tempfile import NamedTemporaryFile
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from .errors import FairleadError
 from .logs import logger
@@ -41,17 +42,19 @@ def read_setting(folder: Path | None = None) -> Setting:
         return msgspec.json.decode(_file(folder).read_bytes(), type=Setting)
     except FileNotFoundError:
         return Setting()
-    except (OSError, msgspec.MsgspecError, UnicodeError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         logger.error("%s cannot be read (%s): hooks are enforced", _file(folder), error)
         return Setting()
 
 
 def write_setting(setting: Setting, folder: Path | None = None) -> None:
     """Set the switch, for every process of this user."""
+    from .redaction import redact_text
+
     place = make_private(folder or state_folder())
     try:
         with NamedTemporaryFile(dir=place, prefix=".", delete=False) as file:
-            file.write(msgspec.json.encode(setting))
+            file.write(msgspec.json.encode(replace(setting, reason=setting.reason and redact_text(setting.reason))))
         os.replace(file.name, _file(folder))
     except OSError as error:
         raise FairleadError(f"{place} cannot be written: {error.strerror}") from None

@@ -202,7 +202,9 @@ def _read_texts(value: Any, field: str) -> tuple[str, ...]:
 
 
 def _kind(value: object) -> str:
-    text = repr(value)
+    from .redaction import redact_text  # before it is cut: what is left of a secret cannot be known any more
+
+    text = redact_text(repr(value))
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
 
 
@@ -393,6 +395,8 @@ def _severity(opinion: Opinion) -> int:
 
 _UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 _CUT = " [cut]"
+_LONGEST_WORD = 256
+_LAST_WORD = re.compile(rf"(?<![\w+/=.~%-])[\w+/=.~%-]{{1,{_LONGEST_WORD}}}\Z", re.ASCII)
 
 
 def clean(text: str) -> str:
@@ -404,7 +408,13 @@ def clean(text: str) -> str:
     data = text.encode()
     if len(data) <= TEXT_LIMIT:
         return text
-    return data[: TEXT_LIMIT - len(_CUT)].decode(errors="ignore") + _CUT
+    return _whole_words(data[: TEXT_LIMIT - len(_CUT)].decode(errors="ignore")) + _CUT
+
+
+def _whole_words(text: str) -> str:
+    """A text that was cut, without what is left of its last word: half a secret would not be known as one."""
+    word = _LAST_WORD.search(text[-_LONGEST_WORD - 1 :])
+    return text if word is None else text[: -len(word[0])].rstrip()
 
 
 __all__ = [

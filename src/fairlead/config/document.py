@@ -103,7 +103,10 @@ class Document:
         start = self._text.rfind("\n", 0, offset) + 1
         end = self._text.find("\n", offset)
         text = _printable(self._text[start : end if end >= 0 else None])
-        return Mistake(self.path, self._text.count("\n", 0, offset) + 1, offset - start + 1, text, problem)
+        from ..redaction import redact_text  # only a mistake should pay for it
+
+        line, column = self._text.count("\n", 0, offset) + 1, offset - start + 1
+        return Mistake(self.path, line, column, text, redact_text(problem))
 
     def _syntax_mistake(self, message: str) -> None:
         found = re.search(r"\(at line (\d+), column (\d+)\)", message)
@@ -115,7 +118,10 @@ class Document:
 
 
 def _printable(line: str) -> str:
-    return "".join(c if c.isprintable() else " " if c == "\t" else "\ufffd" for c in line[:200])
+    """A line as it is shown. It is redacted before it is cut, as half a secret would not be known as one."""
+    from ..redaction import redact_text
+
+    return "".join(c if c.isprintable() else " " if c == "\t" else "\ufffd" for c in redact_text(line[: 1 << 16])[:200])
 
 
 def _read(path: Path) -> bytes:

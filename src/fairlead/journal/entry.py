@@ -41,7 +41,7 @@ class Entry(msgspec.Struct, frozen=True):
 def make_entry(facts: Mapping[str, Any], redactor: Redactor, policy: Policy | None = None) -> Entry:
     """An entry of some facts. Whatever they hold, there is one: what cannot be written down says so."""
     try:
-        plain = msgspec.to_builtins(facts, enc_hook=_shown, str_keys=True)
+        plain = msgspec.to_builtins(facts, enc_hook=_shown, str_keys=True, builtin_types=(bytes, bytearray))
         return _entry(plain, redactor, policy)
     except (UnicodeError, RecursionError, ValueError, TypeError, OverflowError, msgspec.MsgspecError) as error:
         step = facts.get("step") or {}

@@ -116,10 +116,20 @@ class Reader:
         self.path = path
         try:
             self.db = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=10, isolation_level=None)
-            version = version_of(self.db, path)
         except sqlite3.Error as error:
             raise JournalError(f"the journal {path} cannot be read: {error}") from None
+        try:
+            version = version_of(self.db, path)
+        except (sqlite3.Error, JournalError) as error:
+            self.db.close()
+            if isinstance(error, JournalError):
+                raise
+            raise JournalError(f"the journal {path} cannot be read: {error}") from None
+        if version == 0:
+            self.db.close()
+            raise JournalError(f"there is no journal at {path} yet: its first record was never written")
         if version > SCHEMA:
+            self.db.close()
             raise newer(path, version)
 
     def __enter__(self) -> Self:

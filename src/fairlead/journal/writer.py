@@ -10,12 +10,13 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import sys
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -99,6 +100,7 @@ class Journal:
         self._redactor = redactor
         self._start()
         _open.add(self)
+        _hear_of_sigterm()
 
     def _start(self) -> None:
         """Begin with nothing: in a new journal, and in a child process, which has none of its parent's threads."""
@@ -119,6 +121,7 @@ class Journal:
         self._key: bytes | None = None
         self._keyed: tuple[Any, Any] = (None, None)
         self._starting = threading.Lock()
+        self._writing = threading.RLock()  # held while the file is in use: SQLite must not be forked in the middle
 
     def __repr__(self) -> str:
         return f"<journal {self.path}>"
@@ -169,7 +172,7 @@ class Journal:
 
     def flush(self, timeout: float | None = 30.0) -> None:
         """Wait until all that was kept so far is written. Raises `JournalError` if it is not."""
-        if self._thread is None and not self._queue:
+        if not self._queue and (self._thread is None or not self._thread.is_alive()):
             return
         done: Future[None] = Future()
         self._queue.append(Waiting(None, None, done))
@@ -183,7 +186,7 @@ class Journal:
     def close(self, timeout: float = 10.0) -> None:
         """Write what is left, and let go of the file. What is kept afterwards opens it again."""
         thread = self._thread
-        if thread is None or self._pid != os.getpid():
+        if thread is None or self._pid != os.getpid() or not (thread.is_alive() or self._queue):
             return
         with suppress(JournalError):
             self.flush(timeout)
@@ -202,7 +205,7 @@ class Journal:
 
     def _rouse(self) -> None:
         self._asleep = False
-        if self._thread is None or not self._thread.is_alive():
+        if self._thread is None or self._closing or not self._thread.is_alive():
             with self._starting:
                 if self._thread is None or not self._thread.is_alive():
                     self._closing = False
@@ -213,25 +216,45 @@ class Journal:
 
     def _work(self) -> None:
         try:
-            while not self._closing or self._queue:
+            while not self._ended():
                 self._wake.wait(None if self.error is None else RETRY)
                 self._wake.clear()
                 self._turn()
-            self._let_go()
         finally:
             self._asleep = True  # so that whoever comes next finds out that nobody is here
 
+    def _ended(self) -> bool:
+        """Whether there is nothing left to do. Then whoever puts something starts another thread."""
+        if not self._closing or self._queue:
+            return False
+        self._let_go()
+        with self._starting:
+            if self._queue:  # put while the file was let go of
+                return False
+            self._thread = None
+            return True
+
     def _turn(self) -> None:
         if self._queue and not self._closing and self.durability == "normal":
+            self._mark_pending()
             self._hurry.wait(GATHER)
         self._hurry.clear()
-        self._write_all()
+        with self._writing:
+            self._write_all()
         self._asleep = True
         if self._queue:  # what came in between the look and the nap
             self._asleep = False
             self._wake.set()
             if self.error is not None and not self._closing:
                 time.sleep(RETRY)
+
+    def _mark_pending(self) -> None:
+        """From now on a crash loses something. What goes wrong here does so again, and is told, when it is written."""
+        with suppress(Exception), self._writing:
+            if self._store is None:
+                self._open()
+            if self._mark is not None:
+                self._mark.set(True)
 
     def _write_all(self) -> None:
         """Write the queue, batch after batch, until it is empty or cannot be written."""
@@ -246,8 +269,9 @@ class Journal:
                 return
             self._recover()
             for waiting in batch:
-                if waiting.done is not None and not waiting.done.done():
-                    waiting.done.set_result(None)
+                if waiting.done is not None:
+                    with suppress(InvalidStateError):  # who waited was cancelled
+                        waiting.done.set_result(None)
             if not batch:
                 return
 
@@ -308,12 +332,12 @@ class Journal:
             self._mark = Mark(self.path, self.writer)
             self._key, self._keyed = store.key(), (None, None)
             wrong = store.look()
-            notes = [self._note("damaged", problem=wrong)] if wrong else []
-            notes += [self._note("crashed", **about) for about in crashed(self.path)]
-            if notes:
-                store.append([self._entry(note) for note in notes])
-            for note in notes:
-                logger.warning("journal %s: %s", self.path, _told(note))
+            if wrong:
+                self._tell(store, self._note("damaged", problem=wrong))
+            for about in crashed(self.path):
+                crash = self._note("crashed", **about)
+                # Its name follows from the crash: who is killed before the mark is gone tells it only once.
+                self._tell(store, crash, f"{about['writer']}-crashed")
             for entries in read_spools(self.path):
                 store.append(entries)
         except BaseException:
@@ -322,6 +346,10 @@ class Journal:
         if self._anchor is not None:
             self._anchoring = Anchoring(self._anchor)
         return store
+
+    def _tell(self, store: Store, note: dict[str, Any], name: str | None = None) -> None:
+        store.append([self._entry(note if name is None else {"id": name, **note})])
+        logger.warning("journal %s: %s", self.path, _told(note))
 
     def _spool(self, error: NewerJournal) -> Spool:
         self._store = Spool(self.path, self.writer)
@@ -332,12 +360,13 @@ class Journal:
         if self._anchoring is not None:
             self._anchoring.close()
             self._anchoring = None
-        if self._store is not None:
-            self._store.close()
-            self._store = None
-        if self._mark is not None:
-            self._mark.close()
-            self._mark = None
+        with self._writing:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+            if self._mark is not None:
+                self._mark.close()
+                self._mark = None
 
     def _tidy(self) -> None:
         """Prune now and then. The chain says what is gone, and goes on from there."""
@@ -361,11 +390,12 @@ class Journal:
         self.lost += len(again) - len(again[:room])
         self._queue.extendleft(reversed(again[:room]))
         for waiting in batch:
-            if waiting.done is not None and not waiting.done.done():
-                if closed or waiting.facts is None:
-                    waiting.done.set_exception(error)
-                else:
-                    waiting.done.set_result(None)
+            if waiting.done is not None:
+                with suppress(InvalidStateError):
+                    if closed or waiting.facts is None:
+                        waiting.done.set_exception(error)
+                    else:
+                        waiting.done.set_result(None)
         if before is None or str(before) != str(error):
             logger.error("%s", error)
         if self._closing and self.lost:
@@ -389,7 +419,7 @@ def _with_state(decision: Decision[Any], state: Any) -> Decision[Any]:
     from msgspec.structs import replace
 
     try:
-        now = msgspec.to_builtins(state, enc_hook=repr, str_keys=True)
+        now = msgspec.to_builtins(state, enc_hook=repr, str_keys=True, builtin_types=(bytes, bytearray))
     except Exception:
         now = repr(type(state))
     step = replace(decision.step, state=now)
@@ -418,6 +448,15 @@ def _hear_of_the_end() -> None:
         return
     _heard = True
     atexit.register(_close_all)
+    if "multiprocessing.util" in sys.modules:  # whose children leave without `atexit`
+        from multiprocessing.util import Finalize
+
+        Finalize(None, _close_all, exitpriority=0)
+    _hear_of_sigterm()
+
+
+def _hear_of_sigterm() -> None:
+    """Only the main thread can, and the first dispatch may be another's: so the making of a journal counts, too."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
 
@@ -433,9 +472,25 @@ def _terminate(signum: int, _: Any) -> None:
     os.kill(os.getpid(), signum)
 
 
+_forking: list[Journal] = []
+
+
+def _before_fork() -> None:
+    """Whoever forks waits until nothing is being written: a child must not inherit a lock that nobody gives back."""
+    _forking[:] = list(_open)
+    for journal in _forking:
+        journal._writing.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    while _forking:
+        _forking.pop()._writing.release()
+
+
 def _after_fork() -> None:
     global _heard
     _heard = False
+    _forking.clear()
     for journal in list(_open):
         for held in (journal._store, journal._mark):
             if held is not None:
@@ -444,4 +499,4 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)

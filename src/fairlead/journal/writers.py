@@ -54,7 +54,7 @@ def _folder(path: Path) -> Path:
 
 
 def crashed(path: Path) -> Iterator[dict[str, Any]]:
-    """The writers that ended with something unwritten. Each is told of once."""
+    """The writers that ended with something unwritten. Each is forgotten once the next one is asked for."""
     try:
         marks = [mark for mark in _folder(path).iterdir() if not mark.name.startswith(".")]
     except OSError:
@@ -63,13 +63,13 @@ def crashed(path: Path) -> Iterator[dict[str, Any]]:
         left = _left_by(mark)
         if left is None:
             continue
-        with suppress(OSError):
-            mark.unlink()
         if left[:1] == b"1":
             about: dict[str, Any] = {"pid": None, "since": None}
             with suppress(msgspec.MsgspecError, UnicodeError):
                 about |= msgspec.json.decode(left[1:], type=dict[str, int])
             yield {"writer": mark.name, **about}
+        with suppress(OSError):
+            mark.unlink()
 
 
 def _left_by(mark: Path) -> bytes | None:

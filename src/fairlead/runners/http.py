@@ -19,10 +19,10 @@ import msgspec
 from ..errors import FairleadError, MalformedVerdict, RunnerFailed
 from ..hook import Layer, Ran
 from ..lifecycle import EVENTS, Step
-from ..redaction import redact
+from ..redaction import redact, redact_text
 from ..signing import SIGNATURE, BadSignature, sign, verify
 from ..verdict import clean, read_verdict
-from ..wire import encode_step
+from ..wire import encode_step, plain
 from .process import OUTPUT_LIMIT
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Url:
         status, answered, answer = await self._post(body, headers)
         details = {"status": status}
         if status not in (200, 204):
-            text = clean(answer[:200].decode(errors="replace").strip())
+            text = clean(redact_text(answer[: 1 << 16].decode(errors="replace"))[:200].strip())
             where = " (redirects are not followed)" if 300 <= status < 400 else ""
             raise HttpFailed(f"{self._host} answered {status}{where}{f': {text}' if text else ''}", details)
         if self._secret is not None:
@@ -114,7 +114,7 @@ class Url:
     def _redact(self, step: Step) -> bytes:
         known, body = self._redacted
         if known is not step:
-            body = msgspec.json.encode(redact(msgspec.json.decode(encode_step(step))))
+            body = msgspec.json.encode(redact(plain(step)))
             if "state" not in step.__struct_fields__:  # which hooks may edit in place
                 self._redacted = (step, body)
         return body

@@ -17,7 +17,7 @@ from ..hook import Ran
 from ..lifecycle import EVENTS, Step
 from ..redaction import redact, redact_text
 from ..verdict import POWERS, clean, keep_within, read_verdict
-from ..wire import encode_step, verdict_schema
+from ..wire import encode_step, plain, verdict_schema
 from .template import Template
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Prompt:
             return self._template.fill(step) if self._raw else redact_text(self._template.fill(step, redact))
         if self._raw:
             return encode_step(step).decode()
-        return msgspec.json.encode(redact(msgspec.json.decode(encode_step(step)))).decode()
+        return msgspec.json.encode(redact(plain(step))).decode()
 
     def _parameters(self, step: Step) -> ModelRequestParameters:
         from pydantic_ai.models import ModelRequestParameters

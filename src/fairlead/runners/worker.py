@@ -289,7 +289,9 @@ class _Child:
         try:
             answer = _read_answer(line)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            quoted = clean(line[:200].decode(errors="replace"))
+            from ..redaction import redact_text  # only a failure should pay for it
+
+            quoted = clean(redact_text(line[:_CHUNK].decode(errors="replace"))[:200])
             self.fail(WorkerFailed(f"the worker wrote something that is no answer to its stdout: {quoted!r}"))
             return
         future = self._waiting.pop(answer.id, None)
@@ -311,12 +313,15 @@ class _Child:
         if data == b"":
             self._loop.remove_reader(self._err)
         self._stderr += data or b""
-        del self._stderr[:-4096]
+        del self._stderr[:-_CHUNK]
 
     def _last_words(self) -> str:
         with contextlib.suppress(OSError):
             self._stderr += os.read(self._err, _CHUNK)
-        text = clean(self._stderr[-1000:].decode(errors="replace").strip())
+        from ..redaction import redact_text
+
+        # Redacted before it is cut: of a private key without its first line, nobody could tell what it is.
+        text = clean(redact_text(self._stderr.decode(errors="replace"))[-1000:].strip())
         return f"; it last said: {text}" if text else ""
 
     # --- ending -----------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from ..journal import JournalError
 from ..journal.errors import NoRecord
 from ..journal.reading import Filter, Reader
 from ..logs import logger
-from ..redaction import redact_text
+from ..redaction import redact, redact_text
 from ..runners.surroundings import PASSED, steers
 from .openapi import document
 from .pending import GRANT, AnsweredAlready, NoSuchQuestion
@@ -64,11 +64,15 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
     api = _Api(service, stop, users)
     guard = _Guard(tokens, users)
     dispatch = guard("dispatch", api.dispatch)
+    show, forget = guard("read", api.session), guard("admin", api.forget)
+
+    async def one_session(request: Request) -> Response:
+        return await (forget if request.method == "DELETE" else show)(request)
+
     routes = [
         Route("/v1/dispatch", dispatch, methods=["POST"]),
         Route("/v1/sessions", guard("read", api.sessions), methods=["GET"]),
-        Route("/v1/sessions/{session_id:path}", guard("read", api.session), methods=["GET"]),
-        Route("/v1/sessions/{session_id:path}", guard("admin", api.forget), methods=["DELETE"]),
+        Route("/v1/sessions/{session_id:path}", one_session, methods=["GET", "DELETE"]),
         Route("/v1/approvals", guard("read", api.approvals), methods=["GET"]),
         Route("/v1/approvals/{id}", guard("approve", api.answer), methods=["POST"]),
         Route("/v1/decisions", guard("read", api.decisions), methods=["GET"]),
@@ -294,7 +298,8 @@ def _json(status: int, data: Any) -> Response:
         headers["connection"] = "close"  # the rest of the body is not read
     if status == 503:
         headers["retry-after"] = "1"
-    return Response(_encode(data), status, headers)
+    # Whoever is refused is told what was wrong, and not what is secret in it.
+    return Response(_encode(data if status == 200 else redact(data)), status, headers)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

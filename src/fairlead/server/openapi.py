@@ -15,6 +15,11 @@ Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
 _NULLABLE: Schema = {"type": ["string", "null"]}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
+_QUERY: dict[str, Schema] = {
+    "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
+    "since": {"type": "number"},
+    "until": {"type": "number"},
+}
 _ERROR: Schema = {
     "type": "object",
     "properties": {"error": _TEXT, "message": _TEXT, "variables": _TEXTS, "mistakes": _TEXTS},
@@ -145,7 +150,6 @@ def _schemas() -> dict[str, Schema]:
                 },
                 "deadline": {
                     "type": ["number", "null"],
-                    "minimum": 0,
                     "description": "Seconds the host waits for a human",
                 },
                 "capabilities": {
@@ -220,7 +224,7 @@ def _operation(
         "summary": text if scope is None else f"{text} (scope {scope})",
         "parameters": [
             *({"name": one, "in": "path", "required": True, "schema": {**_TEXT, "minLength": 1}} for one in path),
-            *({"name": one, "in": "query", "schema": _TEXT} for one in query),
+            *({"name": one, "in": "query", "schema": _QUERY.get(one, _TEXT)} for one in query),
         ],
         "responses": {
             "200": {"description": text, "content": _json(answer)},

@@ -7,13 +7,14 @@ is a grant: the very same call may run, once, soon, in the same session and unde
 from __future__ import annotations
 
 import asyncio
+import hmac
+import os
 import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ from ..approvals import Approval, ApprovalRequest
 from ..errors import FairleadError
 from ..places import make_private, refuse_remote
 from ..redaction import redact, redact_text
-from ..wire import envelope
+from ..wire import envelope, plain
 
 LIFE = 3600.0
 """Seconds for which a question can be answered."""
@@ -92,6 +93,7 @@ class Pending:
             path.chmod(0o600)
             self._db.execute("PRAGMA journal_mode = WAL").fetchone()
             self._db.executescript(_TABLES)
+            self._key = _key_of(path)
         except sqlite3.Error as error:
             raise FairleadError(f"{path} cannot be used: {error}") from None
         self._waiters: dict[str, asyncio.Future[None]] = {}
@@ -104,7 +106,7 @@ class Pending:
     async def approve(self, request: ApprovalRequest) -> Approval:
         """Use a grant if there is one for this very call; otherwise ask, and wait as long as the host does."""
         about = asking.get()
-        bound = binding(request, about)
+        bound = binding(request, about, self._key)
         granted = self._consume(bound)
         if granted is not None:
             return granted
@@ -129,7 +131,7 @@ class Pending:
         if number >= LIMIT:
             raise FairleadError(f"{LIMIT} questions are open already; answer some: `fairlead approvals`")
         name = secrets.token_urlsafe(16)
-        step = msgspec.json.encode(redact(msgspec.to_builtins(envelope(request.step), enc_hook=str)))
+        step = msgspec.json.encode(redact(plain(request.step, str)))
         question = None if request.question is None else redact_text(request.question)
         self._db.execute(
             "INSERT INTO approvals VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
@@ -177,6 +179,7 @@ class Pending:
         """Answer a question, once. `last` is for how many seconds an approval can be used."""
         if not 0 < last <= LONGEST:
             raise FairleadError("an approval can be used for a day at most")
+        who, why = (None if text is None else redact_text(text) for text in (who, why))
         self._expire()
         with self._changing():
             row = self._db.execute("SELECT state FROM approvals WHERE id = ?", (name,)).fetchone()
@@ -219,12 +222,24 @@ class Pending:
         self._db.execute("COMMIT")
 
 
-def binding(request: ApprovalRequest, about: Asking) -> str:
-    """A digest of what an approval is for: the final step, without what differs in an identical retry."""
+def binding(request: ApprovalRequest, about: Asking, key: bytes) -> str:
+    """A digest of what an approval is for: the final step, without what differs in an identical retry.
+
+    It has a key, so that nobody who reads the file can try out which secret was in a step.
+    """
     step = {name: value for name, value in envelope(request.step).items() if name not in _VOLATILE}
     agent = request.step.agent
     bound = {**step, "agent": agent and agent.name, "root": about.root, "policy": about.policy}
-    return sha256(msgspec.json.encode(bound, order="sorted", enc_hook=str)).hexdigest()
+    return hmac.new(key, msgspec.json.encode(bound, order="sorted", enc_hook=str), "sha256").hexdigest()
+
+
+def _key_of(path: Path) -> bytes:
+    """The key beside a file, made with it."""
+    with suppress(FileExistsError):
+        descriptor = os.open(path.with_suffix(".key"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as written:
+            written.write(os.urandom(32))
+    return path.with_suffix(".key").read_bytes()
 
 
 def _end(seconds: float) -> tuple[float, float, str]:

@@ -186,7 +186,8 @@ class Projects:
 
     def _keep_secret(self, environ: dict[str, str]) -> None:
         """What a request lets hooks see is not written down, whichever request comes up with it."""
-        mine = {f"{name}_{len(self._tables)}": value for name, value in environ.items() if name not in PASSED}
+        # Two callers may give one name to two values, and neither is ever to be forgotten.
+        mine = {f"{hash(value):x}_{name}": value for name, value in environ.items() if name not in PASSED}
         redaction.extend(environ=mine)
 
     async def _make_room(self) -> None:

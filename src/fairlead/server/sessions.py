@@ -118,7 +118,7 @@ class Sessions:
         for line in lines:
             try:
                 saved = msgspec.json.decode(line, type=Saved)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
                 logger.error("%s: a session cannot be read (%s) and begins anew", self._file, error)
                 continue
             if time() - saved.used < LIFE:

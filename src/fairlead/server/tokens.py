@@ -79,7 +79,7 @@ class Tokens:
                 self._stamp = stamp
         except FileNotFoundError:
             self._known = []
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise FairleadError(f"{self._file} cannot be read: {error}; remove it and make new tokens") from None
         return self._known
 
