@@ -127,7 +127,7 @@ class Store:
         if version == 0:
             os.chmod(self.path, 0o600)
             journal = os.urandom(16).hex()
-            named = f"INSERT INTO meta VALUES ('journal', '{journal}')"
+            named = f"INSERT INTO meta VALUES ('journal', '{journal}')"  # noqa: S608 (hexadecimal)
             script = f"BEGIN IMMEDIATE; {_TABLES} {named}; PRAGMA user_version = {SCHEMA}; COMMIT"
             self._db.executescript(f"PRAGMA application_id = {APPLICATION}; PRAGMA auto_vacuum = INCREMENTAL; {script}")
         row = self._db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
@@ -135,9 +135,7 @@ class Store:
             raise JournalError(f"the journal {self.path} has lost its name; move it away; `fairlead verify` says more")
         journal = str(row[0])
         if read_head(self.path) is None and not newest(self._db, journal)[0]:
-            write_head(
-                self.path, Head(0, genesis(journal).hex(), journal)
-            )  # so that it is never missing without reason
+            write_head(self.path, Head(0, genesis(journal).hex(), journal))  # never missing without a reason
         return journal
 
     # --- appending --------------------------------------------------------------------------
