@@ -226,7 +226,12 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
 
     def _differs(self, name: str) -> bool:
         new, old = getattr(self.step, name), getattr(self.original, name)
-        return new is not old and bool(new != old)
+        if new is old:
+            return False
+        try:
+            return bool(new != old)
+        except Exception:  # of values that cannot be compared, such as arrays
+            return True
 
     def __str__(self) -> str:
         return "\n".join(_story(self))

@@ -26,6 +26,7 @@ LONG_MESSAGE: Final = 128
 TEXT: Final = "$text"
 PLAIN: Final = "$plain"
 
+_OWN: Final = ("v", "id", "at", "kind", "took", "control")
 COLUMNS: Final = ("id", "at", "kind", "event", "session", "host", "agent", "tool", "control", "hook", "cause")
 
 
@@ -42,13 +43,26 @@ def make_entry(facts: Mapping[str, Any], redactor: Redactor, policy: Policy | No
     """An entry of some facts. Whatever they hold, there is one: what cannot be written down says so."""
     try:
         plain = msgspec.to_builtins(facts, enc_hook=_shown, str_keys=True, builtin_types=(bytes, bytearray))
-        return _entry(plain, redactor, policy)
-    except (UnicodeError, RecursionError, ValueError, TypeError, OverflowError, msgspec.MsgspecError) as error:
-        step = facts.get("step") or {}
+        try:
+            return _entry(plain, redactor, policy)
+        except UnicodeError:  # half a character must not hide what stands beside it
+            return _entry(legible(plain), redactor, policy)
+    except Exception as error:  # whatever others have put into a step
+        step: Any = facts.get("step")
+        step = step if isinstance(step, Mapping) else {}
         kept = {key: facts[key] for key in ("v", "id", "at", "kind", "took", "control") if key in facts}
         kept["step"] = {"event": str(step.get("event")), "session_id": _session(step)}
         kept["unwritable"] = describe(error).encode(errors="replace").decode()
         return _entry(kept, redactor, policy)
+
+
+def legible(value: Any) -> Any:
+    """The same, with halves of characters made visible."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {legible(key): legible(item) for key, item in value.items()}
+    return [legible(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _session(step: Mapping[str, Any]) -> str | None:
@@ -61,16 +75,19 @@ def _shown(value: Any) -> str:
 
 
 def _entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> Entry:
-    runs = plain.get("runs") or ()
-    if all(len(run) == 4 for run in runs):  # names and numbers: there is nothing to take out, and most are like that
-        plain = {key: value for key, value in plain.items() if key != "runs"}
-    clean, taken = redactor.record(plain)
+    own = {key: plain[key] for key in _OWN if key in plain}  # ours, where a number is no secret
+    clean, taken = redactor.record({key: value for key, value in plain.items() if key not in own and key != "runs"})
     texts: dict[bytes, bytes] = {}
+    clean = own | {key: _fold(value, texts) for key, value in clean.items()}
+    runs = []
+    for place, (hook, phase, outcome, took, *details) in enumerate(plain.get("runs") or ()):
+        shown, more = redactor.record(details, f"runs.{place}") if details else ([], [])
+        taken += more
+        runs.append([hook, phase, outcome, took, *_fold(shown, texts)])
+    if runs:
+        clean["runs"] = runs
     if taken:
         clean["redacted"] = [list(one) for one in taken]
-    clean = {key: _fold(value, texts) for key, value in clean.items()}
-    if runs and "runs" not in clean:
-        clean["runs"] = runs
     if policy is not None:
         digest, texts[policy[0]] = policy
         clean["policy"] = {TEXT: digest.hex()}
@@ -146,7 +163,7 @@ def runs_of(body: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...]:
     verdicts = {}
     for said in body.get("said") or ():
         for what in (said, said.get("monitored") or {}):
-            if "verdict" in what:
+            if "verdict" in what and isinstance(what["hook"], str):
                 verdicts[what["hook"]] = what["verdict"].get("control", "proceed")
     return tuple(
         (place, run[0], run[2], int(run[3] * 1e9), verdicts.get(run[0]) if run[2] == "verdict" else None)

@@ -6,12 +6,14 @@ The policy itself is a text of the journal, kept once, under that very digest.
 from __future__ import annotations
 
 import types
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..redaction import redact
+from .entry import legible
 
 if TYPE_CHECKING:
     from ..hook import Hook
@@ -30,7 +32,7 @@ Policy = tuple[bytes, bytes]
 def policy_of(table: Table) -> Policy:
     """The policy of a table: each hook, what it applies to, and a digest of what it does. Worked out once."""
     if table.policy is None:
-        text = msgspec.json.encode(redact([_described(hook) for hook in table.registered]))
+        text = msgspec.json.encode(legible(redact([_described(hook) for hook in table.registered])))
         table.policy = (sha256(text).digest(), text)
     return table.policy
 
@@ -45,15 +47,30 @@ def version_of(hook: Hook) -> str:
     if hook.version is not None:
         return hook.version
     fn: Any = hook.fn
-    while hasattr(fn, "func"):  # partials
+    given: list[str] = []
+    while isinstance(fn, partial):
+        given.append(_told((fn.args, fn.keywords)))
         fn = fn.func
+    given.append(_told((getattr(fn, "__defaults__", None), getattr(fn, "__kwdefaults__", None))))
     code = getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)
     seen = _seen(code) if isinstance(code, types.CodeType) else ""
     shown = repr(fn) if " at 0x" not in repr(fn) else ""
-    return sha256(f"{type(fn).__qualname__} {shown} {seen}".encode(errors="replace")).hexdigest()[:16]
+    return sha256(f"{type(fn).__qualname__} {shown} {seen} {given}".encode(errors="replace")).hexdigest()[:16]
+
+
+def _told(value: Any) -> str:
+    """A value, in words that are the same in every process; of an object, only its type."""
+    if isinstance(value, (set, frozenset)):
+        return f"{{{', '.join(sorted(map(_told, value)))}}}"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_told, value))})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_told(key)}: {_told(item)}' for key, item in value.items())}}}"
+    plain = value is None or value is ... or isinstance(value, (bool, int, float, complex, str, bytes))
+    return repr(value) if plain else type(value).__qualname__
 
 
 def _seen(code: types.CodeType) -> str:
     """Code without where it stands."""
-    constants = (_seen(item) if isinstance(item, types.CodeType) else repr(item) for item in code.co_consts)
+    constants = (_seen(item) if isinstance(item, types.CodeType) else _told(item) for item in code.co_consts)
     return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {' '.join(constants)}"

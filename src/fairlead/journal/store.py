@@ -225,7 +225,7 @@ class Store:
         keep = first
         if size > max_size:  # down to nine tenths, so that it is not done again at once
             keep += int((last - first + 1) * (1 - 0.9 * max_size / size)) or 1
-        cutoff = time.time_ns() - int(max_age * 1e9)
+        cutoff = max(time.time_ns() - int(min(max_age, 1e9) * 1e9), 0)  # 1e9 s: longer than there are records
         row = self._db.execute("SELECT min(seq) FROM records WHERE at >= ?", (cutoff,)).fetchone()
         keep = max(keep, min(row[0] or last, last))
         return keep if keep > first else None

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
+from ..errors import describe
 from ..logs import logger
 from ..places import journal_file
 from ..record import tell
@@ -56,6 +57,13 @@ RETRY = 0.5
 """Seconds until a failed write is tried again."""
 TIDY = 600.0
 """Seconds between looks at what is too old or too much."""
+
+
+_OWN_NOTES = frozenset({"pruned", "damaged", "crashed", "lost"})
+_OWN_WORDS = frozenset({
+    "v", "id", "at", "kind", "took", "step", "control", "left", "said", "runs", "winner", "policy", "policy_id",
+    "redacted", "unwritable",
+})  # fmt: skip
 
 
 class Waiting(msgspec.Struct):
@@ -148,7 +156,9 @@ class Journal:
 
     def note(self, note: str, **about: Any) -> None:
         """Write down something that is no decision: a pause, say."""
-        facts = {"kind": "note", "at": time.time_ns(), "note": note, **about}
+        for word in (*(_OWN_WORDS & about.keys()), *(_OWN_NOTES & {note})):
+            raise JournalError(f"a note cannot say {word!r}, which is the journal's own word; use another")
+        facts = self._note(note, **about)
         self._put(lambda: facts)
 
     def _put(self, facts: Callable[[], dict[str, Any]], table: Table | None = None) -> Future[None] | None:
@@ -159,7 +169,7 @@ class Journal:
         if full and self.error is not None:  # nothing is being written, and there is a limit to what can wait
             self.lost += 1
             return None
-        if full or self.durability == "full":
+        if full or (self.durability == "full" and self.error is None):
             done: Future[None] = Future()
             queue.append(Waiting(facts, table, done))
             self._hurry.set()
@@ -409,7 +419,12 @@ class Journal:
 
 def _facts(decision: Decision[Any], at: int, took: float | None) -> dict[str, Any]:
     """A decision as it is written down."""
-    facts = {"kind": "decision", "at": at, "took": took, **tell(decision)}
+    facts: dict[str, Any] = {"kind": "decision", "at": at, "took": took, "control": decision.control}
+    try:
+        facts |= tell(decision)
+    except Exception as error:  # of something that others have put into it
+        event = {"event": decision.event, "session_id": decision.original.session_id}
+        return facts | {"step": event, "unwritable": describe(error)}
     if decision.said and (hook := decision.hook) is not None:
         facts["winner"] = {"hook": hook, "cause": decision.cause}
     return facts
@@ -418,12 +433,20 @@ def _facts(decision: Decision[Any], at: int, took: float | None) -> dict[str, An
 def _with_state(decision: Decision[Any], state: Any) -> Decision[Any]:
     from msgspec.structs import replace
 
-    try:
-        now = msgspec.to_builtins(state, enc_hook=repr, str_keys=True, builtin_types=(bytes, bytearray))
-    except Exception:
-        now = repr(type(state))
+    now = _plain(state)
     step = replace(decision.step, state=now)
-    return replace(decision, step=step, original=step if decision.step is decision.original else decision.original)
+    if decision.step is decision.original:
+        return replace(decision, step=step, original=step)
+    before = decision.original.state
+    came = now if before is state else _plain(before)
+    return replace(decision, step=step, original=replace(decision.original, state=came))
+
+
+def _plain(state: Any) -> Any:
+    try:
+        return msgspec.to_builtins(state, enc_hook=repr, str_keys=True, builtin_types=(bytes, bytearray))
+    except Exception:
+        return repr(type(state))
 
 
 def _told(note: dict[str, Any]) -> str:
