@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fairlead import Hooks
+from fairlead.redaction import redact_text
 from fairlead.testing import step
 
 SHELL = '[[hook]]\nname = "a"\non = "before_tool"\nshell = "true"\n'
@@ -162,7 +163,7 @@ def test_a_mistake_is_shown_in_its_place_with_a_suggestion(case: str, machine):
     (mistake,) = machine.mistakes(user=before + after)
     assert problem in mistake.problem
     assert (mistake.line, mistake.column) == (line, column)
-    assert (mistake.file, mistake.text) == (str(machine.user), (before + after).split("\n")[line - 1])
+    assert (mistake.file, mistake.text) == (str(machine.user), redact_text((before + after).split("\n")[line - 1]))
 
 
 def test_all_mistakes_are_reported_at_once_in_order(machine):

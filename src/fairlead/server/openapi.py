@@ -193,6 +193,7 @@ def _inline(schema: Schema) -> Schema:
     """An envelope's schema, where its own definitions go with it."""
     definitions = schema.pop("$defs", {})
     schema.pop("$schema", None)
+    schema["required"] = [name for name in schema["required"] if name != "fairlead"]  # this version is what is meant
     return _resolved(schema, definitions)  # type: ignore[no-any-return]
 
 
