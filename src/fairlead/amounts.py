@@ -20,7 +20,8 @@ def seconds(text: str | float) -> float:
         return float(text)
     parts = re.findall(r"(\d{1,12}(?:\.\d{1,6})?)\s*([a-z]{0,3})", str(text).strip(), re.IGNORECASE)
     whole = "".join(number + unit for number, unit in parts)
-    if not parts or whole != re.sub(r"\s+", "", str(text)) or not all(u.lower() in _SECONDS or not u for _, u in parts):
+    sound = all(unit.lower() in _SECONDS or (not unit and len(parts) == 1) for _, unit in parts)
+    if not parts or not sound or whole != re.sub(r"\s+", "", str(text)):
         raise ValueError(f"{text!r} is no duration; write one like 90s, 10m, 2h or 30d")
     return sum(float(number) * _SECONDS[unit.lower() or "s"] for number, unit in parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -97,19 +98,19 @@ def filesystem_of(path: Path) -> str:
     """The kind of filesystem a path is on; empty if that cannot be told."""
     real = os.path.realpath(path)
     held = [(point, kind) for point, kind in _mounts() if real == point or real.startswith(point.rstrip("/") + "/")]
-    return max(held, key=lambda mount: len(mount[0]), default=("", ""))[1]
+    return max(reversed(held), key=lambda mount: len(mount[0]), default=("", ""))[1]  # the last one hides the others
 
 
 def _mounts() -> list[tuple[str, str]]:
     try:
-        lines = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:
         return _mounts_of_macos() if sys.platform == "darwin" else []
     found = []
     for line in lines:
-        words, _, rest = line.partition(" - ")
-        point = words.split()[4].encode("utf-8", "surrogateescape").decode("unicode_escape")  # \040 is a space
-        found.append((point, rest.split()[0]))
+        words, _, rest = line.partition(b" - ")
+        point = re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]), words.split()[4])  # \040 is a space
+        found.append((os.fsdecode(point), os.fsdecode(rest.split()[0])))
     return found
 
 

@@ -82,7 +82,9 @@ def hear(told: Mapping[str, Any]) -> Decision[Any]:
         said = tuple(hooks.heard(what) for what in told.get("said", ()))
         marks = tuple(hooks.marks(told.get("runs", ())))
         return Decision(_left(original, told.get("left")), original, control, said, marks)
-    except (msgspec.ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except BadRecord:
+        raise
+    except (FairleadError, msgspec.ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadRecord(f"not a decision: {type(error).__name__} {error}") from None
 
 

@@ -400,13 +400,15 @@ class Hooks:
         """Wait until the detached observers are done, `timeout` seconds at most, and stop the workers."""
         await self._backlog.drain(timeout)
         flush = getattr(self._journal, "flush", None)
-        if flush is not None:
-            await threads.run(flush)
-        await self.close_removed()
-        for hook in self:
-            close = getattr(hook.fn, "aclose", None)
-            if close is not None:
-                await close()
+        try:
+            if flush is not None:
+                await threads.run(flush)
+        finally:
+            await self.close_removed()
+            for hook in self:
+                close = getattr(hook.fn, "aclose", None)
+                if close is not None:
+                    await close()
 
     async def close_removed(self) -> None:
         """Stop the workers, and close the connections, of hooks that are no longer registered."""

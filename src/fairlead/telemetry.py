@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import metrics, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
+from .errors import describe
+from .logs import logger
 from .redaction import redact_text
 from .spans import BAD, SCOPE, attributes, run_attributes, timeline, title
 
@@ -32,7 +34,10 @@ def traced(keep: Keep | None) -> Keep | None:
     def both(decision: Decision[Any], began: float) -> Future[None] | None:
         took = time.monotonic() - began
         for watch in watchers:
-            watch(decision, took)
+            try:
+                watch(decision, took)
+            except Exception as error:  # of somebody's exporter, which must not decide about the agent
+                logger.warning("a decision could not be traced: %s", describe(error))
         return None if keep is None else keep(decision, began)
 
     return both

@@ -246,6 +246,8 @@ def check(
         }
         control = _settle_resolved(control, changes)
         verdict = replace(verdict, control=control, changes=changes)
+    if verdict.metadata:  # the hook may go on using it
+        verdict = replace(verdict, metadata=freeze(verdict.metadata))
     if control in LOOSENING and not may_loosen:
         raise MalformedVerdict("control", f"{control}: a project's hook may not loosen what others hold")
     return verdict

@@ -54,10 +54,20 @@ def short(value: Any, limit: int = 100) -> str:
 
 def print_json(data: Any) -> None:
     """Data, as JSON in which nothing is left that a terminal could take for something else."""
-    import re
-
     import msgspec
 
-    text = msgspec.json.format(msgspec.json.encode(data, enc_hook=str), indent=2).decode()
+    sys.stdout.write(_harmless(msgspec.json.format(msgspec.json.encode(data, enc_hook=str), indent=2)) + "\n")
+
+
+def print_line(data: Any) -> None:
+    """The same, in one line."""
+    import msgspec
+
+    sys.stdout.write(_harmless(msgspec.json.encode(data, enc_hook=str)) + "\n")
+
+
+def _harmless(data: bytes) -> str:
+    import re
+
     unseen = r"[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-    sys.stdout.write(re.sub(unseen, lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    return re.sub(unseen, lambda found: f"\\u{ord(found[0]):04x}", data.decode())

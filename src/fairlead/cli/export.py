@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .journals import add_filters, add_journal, filter_of, journal_of, json_of, print_line
+from .display import print_line
+from .journals import add_filters, add_journal, filter_of, journal_of, json_of
 
 
 def add_to(commands: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +85,7 @@ def line_of(record: Record) -> str:
     from datetime import datetime
 
     when = datetime.fromtimestamp(record.at).strftime("%m-%d %H:%M:%S")
-    return f"{paint(when, 'dim')}  {record.id:<16}  {_told(record)}"
+    return f"{paint(when, 'dim')}  {escape(record.id):<16}  {_told(record)}"
 
 
 def _told(record: Record) -> str:
@@ -95,14 +94,14 @@ def _told(record: Record) -> str:
         about = {k: v for k, v in body.items() if k not in ("v", "id", "at", "kind", "note", "redacted")}
         return paint(f"[{escape(str(body['note']))}] {short(about)}", "blue")
     step = body["step"]
-    control = str(body.get("control"))
+    control = escape(str(body.get("control")))
     words = [f"{escape(str(step.get('event'))):<16}", paint(f"{control:<8}", _COLOURS.get(control, "bold"))]
     target = step.get("target") or {}
     aim = target.get("command") or " ".join(target.get("paths") or ()) or target.get("url") or ""
     words.append(escape(" ".join(str(w) for w in (step.get("tool"), short(aim, 60) if aim else None) if w)))
     winner = body.get("winner") or {}
     if winner.get("hook"):
-        cause = "" if winner.get("cause") == "policy" else f", {winner.get('cause')}"
+        cause = "" if winner.get("cause") == "policy" else f", {escape(str(winner.get('cause')))}"
         words.append(paint(f"({escape(str(winner['hook']))}{cause})", "dim"))
     if step.get("session_id"):
         words.append(paint(escape(str(step["session_id"])), "dim"))
@@ -111,10 +110,3 @@ def _told(record: Record) -> str:
 
 def json_of(record: Record) -> dict[str, Any]:
     return {"seq": record.seq, "digest": record.digest, **record.body}
-
-
-def print_line(data: Any) -> None:
-    """One JSON object in one line."""
-    import msgspec
-
-    sys.stdout.write(msgspec.json.encode(data, enc_hook=str).decode() + "\n")

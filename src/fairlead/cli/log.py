@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import Any
 
-from .display import print_json
-from .journals import add_filters, add_journal, filter_of, journal_of, json_of, line_of, print_line
+from .display import print_json, print_line
+from .journals import add_filters, add_journal, filter_of, journal_of, json_of, line_of
 
 
 def add_to(commands: Any) -> None:
@@ -16,15 +16,21 @@ def add_to(commands: Any) -> None:
     )
     add_journal(log)
     add_filters(log)
-    log.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="the newest N (default: 50; 0: all)")
+    log.add_argument("-n", "--limit", type=_many, default=50, metavar="N", help="the newest N (default: 50; 0: all)")
     log.set_defaults(run=run)
     tail: argparse.ArgumentParser = commands.add_parser(
         "tail", help="what is being decided", description="Show decisions as they are made, until Ctrl-C."
     )
     add_journal(tail)
     add_filters(tail)
-    tail.add_argument("-n", "--limit", type=int, default=10, metavar="N", help="begin with the newest N (default: 10)")
+    tail.add_argument("-n", "--limit", type=_many, default=10, metavar="N", help="begin with the newest N (default 10)")
     tail.set_defaults(run=follow)
+
+
+def _many(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of records")
+    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:

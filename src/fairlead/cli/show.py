@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
         record = reader.record(options.id)
     if options.json:
         print_json(json_of(record))
-    elif record.is_note:
+    elif record.is_note or "unwritable" in record.body:
         print(columns((key, short(value, 200)) for key, value in record.body.items()))
     else:
         print("\n".join(_story(record)))
@@ -78,7 +78,7 @@ def _lines(value: Any) -> list[str]:
 
 def _about(record: Record) -> Iterator[tuple[str, str]]:
     body, step = record.body, record.body["step"]
-    yield "record", f"{record.id} (number {record.seq})"
+    yield "record", f"{escape(record.id)} (number {record.seq})"
     yield "at", datetime.fromtimestamp(record.at).astimezone().isoformat(timespec="milliseconds")
     if body.get("took") is not None:
         yield "took", f"{body['took'] * 1000:.3f} ms"

@@ -48,9 +48,11 @@ def read_redact(document: Document, layer: Layer, environ: Mapping[str, str] | N
 
         if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
             raise ValueError('values must be a list of { env = "NAME" }: a secret does not belong in a file')
-        names = [item.get("env") for item in given]
+        for item in given:
+            if item.keys() != {"env"} or not isinstance(item["env"], str):
+                raise ValueError(f'write {{ env = "NAME" }}, the variable that holds the value, not {item}')
         known = os.environ if environ is None else environ
-        return tuple(value_of(item, environ) for item, name in zip(given, names, strict=True) if known.get(name))
+        return tuple(value_of(item, environ) for item in given if known.get(item["env"]))
 
     checks: dict[str, Callable[[Any], Any]] = {"names": _texts, "patterns": _patterns, "values": values}
     return Redactions(**_read(document, layer, "redact", checks))
@@ -99,7 +101,7 @@ def _one_of(*choices: str) -> Callable[[Any], str]:
 
 def _above_nothing(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
-        if isinstance(value, bool) or read(value) <= 0:
+        if isinstance(value, bool) or not read(value) > 0:
             raise ValueError("it must be above 0")
         return read(value)
 
@@ -125,8 +127,19 @@ def _patterns(value: Any) -> tuple[str, ...]:
 def _anchor(value: Any) -> Anchor:
     if not isinstance(value, dict):
         raise ValueError('it must be { file = "..." }, { command = [...] } or { url = "..." }')
+    for key in value.keys() - set(Anchor.__struct_fields__):
+        raise ValueError(f"unknown key {key!r}{nearest(key, Anchor.__struct_fields__)}")
     given = {**value, **({"every": seconds(value["every"])} if "every" in value else {})}
     try:
-        return msgspec.convert(given, Anchor)
+        anchor = msgspec.convert(given, Anchor)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
+    if not 0 <= anchor.every < 1e6:
+        raise ValueError("every must be a duration below 11 days")
+    if anchor.file is not None:
+        return msgspec.structs.replace(anchor, file=_path(anchor.file))
+    if anchor.command is not None and not anchor.command:
+        raise ValueError("command names no program")
+    if anchor.url is not None and not anchor.url.startswith(("http://", "https://")):
+        raise ValueError("url must begin with http:// or https://")
+    return anchor

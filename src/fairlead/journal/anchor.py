@@ -72,13 +72,18 @@ def read_anchors(data: bytes) -> list[Anchored]:
 
 
 def _post(url: str, body: bytes) -> None:
+    from urllib.error import HTTPError
     from urllib.request import Request, urlopen
 
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url} is no web address")
     request = Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 (http or https)
-    with urlopen(request, timeout=LIMIT) as answer:  # noqa: S310
-        answer.read(1024)
+    try:
+        with urlopen(request, timeout=LIMIT) as answer:  # noqa: S310
+            answer.read(1024)
+    except HTTPError as error:
+        error.close()
+        raise
 
 
 class Anchoring:

@@ -7,6 +7,7 @@ import time
 from array import array
 from collections.abc import Iterator
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -21,6 +22,8 @@ from .errors import JournalError, NoRecord
 from .store import SCHEMA, newer, version_of
 
 PAGE = 500
+_LONG = 9e9
+"""Seconds: what SQLite takes as nanoseconds, and no clock shows."""
 _FAILED = ("error", "timeout", "malformed", "quarantined", "dropped")
 
 
@@ -39,7 +42,7 @@ class Filter(msgspec.Struct, frozen=True):
     notes: bool = True
 
     def where(self) -> tuple[str, list[Any]]:
-        """As SQL. A glob is looked at afterwards."""
+        """As SQL. `fits` is the reader's own function."""
         parts: list[str] = ["1"]
         values: list[Any] = []
         exact = {
@@ -50,16 +53,26 @@ class Filter(msgspec.Struct, frozen=True):
             if value is not None:
                 parts.append(f"{column} = ?")
                 values.append(value)
+        if self.tool is not None and not is_exact(self.tool):
+            parts.append("fits(?, tool)")
+            values.append(self.tool)
         if self.hook is not None:
             parts.append("(hook = ? OR seq IN (SELECT seq FROM runs WHERE hook = ?))")
             values += [self.hook, self.hook]
         for bound, sign in ((self.since, ">="), (self.until, "<")):
             if bound is not None:
                 parts.append(f"at {sign} ?")
-                values.append(int(bound * 1e9))
+                values.append(int(min(max(bound, -_LONG), _LONG) * 1e9))
         if not self.notes:
             parts.append("kind = 'decision'")
         return " AND ".join(parts), values
+
+
+_glob = lru_cache(64)(compile_glob)
+
+
+def _fits(glob: str, tool: str | None) -> bool:
+    return tool is not None and _glob(glob).fullmatch(tool) is not None
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -120,11 +133,12 @@ class Reader:
             raise JournalError(f"the journal {path} cannot be read: {error}") from None
         try:
             version = version_of(self.db, path)
-        except (sqlite3.Error, JournalError) as error:
+        except (sqlite3.Error, UnicodeError, JournalError) as error:
             self.db.close()
             if isinstance(error, JournalError):
                 raise
             raise JournalError(f"the journal {path} cannot be read: {error}") from None
+        self.db.create_function("fits", 2, _fits, deterministic=True)
         if version == 0:
             self.db.close()
             raise JournalError(f"there is no journal at {path} yet: its first record was never written")
@@ -144,26 +158,19 @@ class Reader:
         """Records in order; with a limit, the newest so many."""
         which = which or Filter()
         condition, values = which.where()
-        fits = None if which.tool is None or is_exact(which.tool) else compile_glob(which.tool).fullmatch
         if limit is None:
-            yield from self._forward(condition, values, after, fits)
+            yield from self._forward(condition, values, after)
             return
-        query = f"SELECT seq, digest, body, tool FROM records WHERE {condition} AND seq > ? ORDER BY seq DESC"  # noqa: S608
-        newest: list[Record] = []
-        for seq, digest, body, tool in self._run(query, [*values, after]):
-            if len(newest) >= limit:
-                break
-            if fits is None or (tool is not None and fits(tool)):
-                newest.append(self._record(seq, digest, body))
-        yield from reversed(newest)
+        query = f"SELECT seq, digest, body FROM records WHERE {condition} AND seq > ? ORDER BY seq DESC LIMIT ?"  # noqa: S608
+        newest = list(self._run(query, [*values, after, limit]))
+        yield from (self._record(*row) for row in reversed(newest))
 
-    def _forward(self, condition: str, values: list[Any], after: int, fits: Any) -> Iterator[Record]:
-        query = f"SELECT seq, digest, body, tool FROM records WHERE {condition} AND seq > ? ORDER BY seq LIMIT {PAGE}"  # noqa: S608
+    def _forward(self, condition: str, values: list[Any], after: int) -> Iterator[Record]:
+        query = f"SELECT seq, digest, body FROM records WHERE {condition} AND seq > ? ORDER BY seq LIMIT {PAGE}"  # noqa: S608
         while True:  # page by page: a long look would keep the file from being tidied
             page = list(self._run(query, [*values, after]))
-            for seq, digest, body, tool in page:
-                if fits is None or (tool is not None and fits(tool)):
-                    yield self._record(seq, digest, body)
+            for row in page:
+                yield self._record(*row)
             if len(page) < PAGE:
                 return
             after = page[-1][0]
@@ -215,7 +222,7 @@ class Reader:
         try:
             with closing(self.db.execute(query, values)) as cursor:
                 yield from cursor
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
             raise JournalError(f"the journal {self.path} cannot be read: {error}; run `fairlead verify`") from None
 
     # --- what it comes to -------------------------------------------------------------------
@@ -230,6 +237,8 @@ class Reader:
         denials: dict[str, int] = {}
         failures: dict[str, int] = {}
         for hook, outcome, took, control in self._run(query, values):
+            if not isinstance(hook, str) or not isinstance(took, int):
+                raise JournalError(f"the runs in {self.path} are damaged; run `fairlead verify`")
             taken.setdefault(hook, array("q")).append(took)
             if control == "deny":
                 denials[hook] = denials.get(hook, 0) + 1

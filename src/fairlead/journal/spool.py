@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -34,8 +34,15 @@ class Spool:
     def append(self, entries: Iterable[Entry]) -> Head | None:
         lines = b"".join(_line(entry) for entry in entries)
         if lines:
-            os.write(self._file, lines)
-            os.fsync(self._file)
+            before = os.fstat(self._file).st_size
+            try:
+                left = memoryview(lines)
+                while left:
+                    left = left[os.write(self._file, left) :]
+                os.fsync(self._file)
+            except OSError:  # all of it or nothing
+                os.ftruncate(self._file, before)
+                raise
         return None
 
     def abandon(self) -> None:
@@ -76,6 +83,21 @@ def _read(spool: Path, lines: Iterable[bytes]) -> Iterator[Entry]:
             body = b64decode(told["body"])
             texts = [b64decode(text) for text in told["texts"]]
             known = msgspec.json.decode(body)
-            yield Entry(body, columns_of(known), runs_of(known), {sha256(text).digest(): text for text in texts})
-        except (msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError):
+            entry = Entry(body, columns_of(known), runs_of(known), {sha256(text).digest(): text for text in texts})
+            _check(entry, known)
+        except Exception:  # whoever can write there can write anything
             logger.warning("%s, line %d: not a record, or cut off by a crash; left out", spool, number)
+        else:
+            yield entry
+
+
+def _check(entry: Entry, known: dict[str, Any]) -> None:
+    """Raise for what the journal could not take."""
+    name, at, kind, *_ = entry.columns  # the others are texts or None
+    msgspec.convert((name, at, kind), tuple[str, _Number, Literal["decision", "note"]])
+    if kind == "decision":
+        msgspec.convert(known["step"], dict[str, Any])
+    msgspec.convert(entry.runs, tuple[tuple[int, str, str, _Number, str | None], ...])
+
+
+_Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]

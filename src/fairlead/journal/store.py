@@ -78,7 +78,7 @@ class Store:
         except BadPlace as error:
             raise JournalError(str(error)) from None
         except OSError as error:
-            raise JournalError(f"the journal {path} cannot be written: {error.strerror}") from None
+            raise unwritable(path, error) from None
         try:
             with self._locked():
                 self._db = _connect(path)
@@ -129,7 +129,7 @@ class Store:
             journal = os.urandom(16).hex()
             named = f"INSERT INTO meta VALUES ('journal', '{journal}')"  # noqa: S608 (hexadecimal)
             script = f"BEGIN IMMEDIATE; {_TABLES} {named}; PRAGMA user_version = {SCHEMA}; COMMIT"
-            self._db.executescript(f"PRAGMA application_id = {APPLICATION}; PRAGMA auto_vacuum = INCREMENTAL; {script}")
+            self._db.executescript(f"PRAGMA application_id = {APPLICATION}; {script}")
         row = self._db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
         if row is None:
             raise JournalError(f"the journal {self.path} has lost its name; move it away; `fairlead verify` says more")
@@ -188,10 +188,11 @@ class Store:
             try:
                 return file.read_bytes()
             except FileNotFoundError:
-                made = os.urandom(32)
-                descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                made, new = os.urandom(32), beside(self.path, ".key.new")
+                descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
                 with os.fdopen(descriptor, "wb") as written:
                     written.write(made)
+                os.replace(new, file)
                 return made
 
     # --- what is wrong, and what is old -----------------------------------------------------
@@ -246,7 +247,7 @@ class Store:
                 self._db.execute("DELETE FROM texts WHERE digest IN (SELECT digest FROM uses WHERE last < ?)", (keep,))
                 self._db.execute("DELETE FROM uses WHERE last < ?", (keep,))
                 self._db.execute("COMMIT")
-                self._db.execute("PRAGMA incremental_vacuum").fetchall()
+                self._db.executescript("PRAGMA incremental_vacuum")  # to its end: `execute` takes one step of it
             except BaseException:
                 with suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
@@ -256,6 +257,8 @@ class Store:
 def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
     try:
+        if version_of(db, path) == 0:  # which also says if the file is somebody else's
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # which is heard only before anything is written
         db.execute("PRAGMA journal_mode = WAL").fetchone()
         db.execute("PRAGMA synchronous = FULL")  # so that the head beside the file is never ahead of it
         db.execute("PRAGMA journal_size_limit = 67108864")
@@ -285,8 +288,13 @@ def unwritable(path: Path, error: Exception) -> JournalError:
     ways = {
         "full": "free some space, or lower max_size in [journal]",
         "No space": "free some space, or lower max_size in [journal]",
+        "disk I/O": "look at the disk: free some space, or lower max_size in [journal]",
+        "too large": "free some space, or lower max_size in [journal]",
+        "quota": "free some space, or lower max_size in [journal]",
         "readonly": "make the file and its folder writable",
+        "Read-only": "make the file and its folder writable",
         "Permission": "make the file and its folder writable",
+        "unable to open": "make the file and its folder writable",
         "not a database": "move it away; `fairlead verify` says more",
         "malformed": "move it away; `fairlead verify` says more",
     }

@@ -55,12 +55,12 @@ def verify(path: Path, anchors: Sequence[Anchored] = (), progress: Callable[[int
     try:
         with Reader(path) as reader:
             walk.go(reader)
-            walk.check_head(head)
+            walk.check_head(head, lambda: read_head(path))
             anchored = walk.check_anchors(anchors)
             _check_indexes(reader.db)
     except _Bad as bad:
         return Checked(walk.count, walk.first, walk.seq, str(bad), bad.record, notes=tuple(walk.notes))
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:
         return Checked(walk.count, walk.first, walk.seq, f"the file is damaged: {error}", walk.seq + 1)
     newer = 0 if head is None else walk.seq - head.seq
     return Checked(walk.count, walk.first, walk.seq or None, None, None, anchored, newer, tuple(walk.notes))
@@ -88,6 +88,8 @@ class _Walk:
         row = db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
         if row is None:
             raise _Bad("the journal has lost its name")
+        if not isinstance(row[0], str):
+            raise _Bad("the journal's name was changed")
         self.journal = row[0]
         (total,) = db.execute("SELECT count(*) FROM records").fetchone()
         runs = _by_record(db)
@@ -164,7 +166,7 @@ class _Walk:
                 return
         raise _Bad(f"record {first - 1} is missing, and no note says that it was pruned", first - 1)
 
-    def check_head(self, head: Any) -> None:
+    def check_head(self, head: Any, again: Callable[[], Any]) -> None:
         if head is None:
             if self.count:
                 raise _Bad("the head beside the file is missing, so nobody can tell whether records were cut off")
@@ -173,7 +175,9 @@ class _Walk:
             raise _Bad("the head beside the file is another journal's")
         if head.seq > self.seq:
             raise _Bad(f"record {self.seq + 1} is missing: the head says that there were {head.seq}", self.seq + 1)
-        known = self._digests.get(head.seq)
+        known = genesis(self.journal) if head.seq == 0 and self.first in (None, 1) else self._digests.get(head.seq)
+        if known is None and again() == head:  # and not that somebody has pruned the journal meanwhile
+            raise _Bad("the head beside the file is older than all that is left, so records may have been cut off")
         if known is not None and known.hex() != head.digest:
             raise _Bad(f"record {head.seq} is not what the head beside the file says", head.seq)
 
@@ -188,7 +192,7 @@ class _Walk:
             known = self._digests.get(anchor.seq)
             if known is not None and known.hex() != anchor.digest:
                 raise _Bad(f"record {anchor.seq}, or one before it, is not what was anchored", anchor.seq)
-        return max((anchor.seq for anchor in vouched), default=None)
+        return max((anchor.seq for anchor in vouched if anchor.seq in self._digests), default=None)
 
 
 def _by_record(db: sqlite3.Connection) -> Callable[[int | None], list[Any]]:
@@ -202,6 +206,8 @@ def _by_record(db: sqlite3.Connection) -> Callable[[int | None], list[Any]]:
             ahead.clear()
             if seq is None:
                 return [row[0]]
+            if not isinstance(row[0], int):
+                raise _Bad(f"a run of record {seq}, or of a later one, was changed")
             if row[0] > seq:
                 ahead.append(row)
                 break
