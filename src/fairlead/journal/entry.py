@@ -81,9 +81,12 @@ def _entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> 
     clean = own | {key: _fold(value, texts) for key, value in clean.items()}
     runs = []
     for place, (hook, phase, outcome, took, *details) in enumerate(plain.get("runs") or ()):
-        shown, more = redactor.record(details, f"runs.{place}") if details else ([], [])
-        taken += more
-        runs.append([hook, phase, outcome, took, *_fold(shown, texts)])
+        row = [hook, phase, outcome, took]
+        if details:
+            shown, more = redactor.record(details[0], f"runs.{place}.{len(row)}")
+            taken += more
+            row.append(_fold(shown, texts))
+        runs.append(row)
     if runs:
         clean["runs"] = runs
     if taken:

@@ -1,0 +1,489 @@
+"""Whatever is changed, taken out, put in or put elsewhere in a journal, `verify` notices, and says where."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairlead import Hooks, deny, inject
+from fairlead.journal import Journal, writer
+from fairlead.journal.anchor import Anchored
+from fairlead.journal.store import Head, genesis, link, write_head
+from fairlead.journal.verify import Checked, verify
+from fairlead.lifecycle import BeforeModel, BeforeTool
+
+quick = settings(
+    deadline=None, max_examples=60, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+SAMPLE: dict[str, Path] = {}
+RECORDS = 6
+
+
+@pytest.fixture
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A journal that is made once, and copied by those who change it."""
+    if "made" not in SAMPLE:
+        path = tmp_path_factory.mktemp("sample") / "journal.db"
+        with Journal(path) as journal:
+            hooks = Hooks(journal=journal)
+            hooks.add(
+                lambda step: deny("no") if "rm" in step.target.command else inject("hm"), on="before_tool", name="a"
+            )
+            hooks.add(lambda step: None, on="before_tool", name="b")
+            for number in range(RECORDS - 1):
+                about = {"session_id": f"s{number}", "host": "h", "args": {"command": f"rm {number} " + "x" * 600}}
+                hooks.dispatch_sync(BeforeTool(tool="bash", call_id=str(number), **about))
+            journal.note("paused", who="me")
+        _settle(path)
+        SAMPLE["made"] = path
+    return SAMPLE["made"]
+
+
+def _settle(path: Path) -> None:
+    """All of it in one file."""
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+
+
+def copy(sample: Path, folder: Path) -> Path:
+    folder.mkdir(exist_ok=True, parents=True)
+    for suffix in ("", ".head"):
+        shutil.copy(sample.with_name(sample.name + suffix), folder / f"journal.db{suffix}")
+    return folder / "journal.db"
+
+
+@pytest.fixture
+def changed(sample: Path, tmp_path: Path) -> Callable[..., Checked]:
+    """What is said of a journal after some statements."""
+
+    def changed(*statements: str, values: tuple[Any, ...] = ()) -> Checked:
+        path = copy(sample, tmp_path / "copy")
+        db = sqlite3.connect(path, isolation_level=None)
+        for statement in statements:
+            db.execute(statement, values)
+        db.close()
+        return verify(path)
+
+    return changed
+
+
+def test_an_unchanged_journal_verifies(sample: Path, tmp_path: Path) -> None:
+    checked = verify(copy(sample, tmp_path / "copy"))
+    assert (checked.verdict, checked.records) == ("consistent", RECORDS)
+
+
+# --- any byte -------------------------------------------------------------------------------------------
+
+CELLS = [
+    *(("records", column, "seq") for column in ("body", "digest")),
+    *(
+        ("records", column, "seq")
+        for column in ("id", "at", "kind", "event", "session", "host", "agent", "tool", "control", "hook", "cause")
+    ),
+    *(("runs", column, "seq") for column in ("place", "hook", "outcome", "took", "control")),
+    ("texts", "digest", "digest"),
+    ("texts", "body", "digest"),
+    ("meta", "value", "key"),
+]
+
+
+@quick
+@given(cell=st.sampled_from(CELLS), data=st.data())
+def test_any_changed_byte_is_noticed(
+    sample: Path, tmp_path_factory: Any, cell: tuple[str, str, str], data: Any
+) -> None:
+    table, column, _ = cell
+    path = copy(sample, tmp_path_factory.mktemp("changed"))
+    db = sqlite3.connect(path, isolation_level=None)
+    key = {"records": "seq", "runs": "seq, place", "texts": "digest", "meta": "key"}[table]
+    rows = db.execute(f"SELECT {key}, typeof({column}), CAST({column} AS BLOB) FROM {table} ORDER BY 1, 2").fetchall()
+    *at, kind, value = data.draw(st.sampled_from(rows))
+    where = " AND ".join(f"{name} = ?" for name in key.split(", "))
+    if kind == "null":
+        new: Any = data.draw(st.sampled_from(["x", b"x", 1]))
+    elif kind == "integer":
+        new = int(value) ^ (1 << data.draw(st.integers(0, 30)))
+    else:
+        place = data.draw(st.integers(0, len(value) - 1))
+        new = bytearray(value)
+        new[place] ^= 1 << data.draw(st.integers(0, 7))
+        new = bytes(new)
+    cast = "CAST(? AS TEXT)" if kind == "text" and data.draw(st.booleans()) else "?"
+    try:
+        db.execute(f"UPDATE {table} SET {column} = {cast} WHERE {where}", (new, *at))
+    except sqlite3.IntegrityError:
+        return
+    finally:
+        db.close()
+    assert verify(path).verdict == "bad"
+
+
+@quick
+@given(seq=st.integers(1, RECORDS), column=st.sampled_from(["body", "digest"]), data=st.data())
+def test_a_changed_record_is_named(sample: Path, tmp_path_factory: Any, seq: int, column: str, data: Any) -> None:
+    path = copy(sample, tmp_path_factory.mktemp("changed"))
+    db = sqlite3.connect(path, isolation_level=None)
+    ((value,),) = db.execute(f"SELECT {column} FROM records WHERE seq = ?", (seq,)).fetchall()
+    place = data.draw(st.integers(0, len(value) - 1))
+    new = value[:place] + bytes([value[place] ^ 1]) + value[place + 1 :]
+    db.execute(f"UPDATE records SET {column} = ? WHERE seq = ?", (new, seq))
+    db.close()
+    assert verify(path).record == seq
+
+
+@quick
+@given(data=st.data())
+def test_a_byte_of_the_file_never_breaks_verify(sample: Path, tmp_path_factory: Any, data: Any) -> None:
+    path = copy(sample, tmp_path_factory.mktemp("changed"))
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 20))):
+        content[data.draw(st.integers(100, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content)
+    assert verify(path).verdict in ("bad", "consistent")  # which it is where nothing was written yet
+
+
+STRANGE_TYPES = {
+    "a number as bytes": "UPDATE runs SET seq = x'31' WHERE seq = 2",
+    "a number as a text": "UPDATE runs SET seq = 'two' WHERE seq = 2",
+    "a body as a text": "UPDATE records SET body = CAST(body AS TEXT) WHERE seq = 2",
+    "a name as bytes": "UPDATE meta SET value = CAST(value AS BLOB)",
+    "a name as a number": "UPDATE meta SET value = 5",
+    "a time as a text": "UPDATE records SET at = 'now' WHERE seq = 2",
+    "a text that is none": "UPDATE records SET tool = CAST(x'ff' AS TEXT) WHERE seq = 2",
+    "no name": "DELETE FROM meta",
+    "no table": "DROP TABLE runs",
+    "no texts": "DROP TABLE texts",
+}
+
+
+@pytest.mark.parametrize("statement", STRANGE_TYPES.values(), ids=STRANGE_TYPES.keys())
+def test_a_value_of_another_type_is_noticed(statement: str, changed: Any) -> None:
+    assert changed(statement).verdict == "bad"
+
+
+# --- any record -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seq", range(1, RECORDS + 1))
+@pytest.mark.parametrize("with_runs", [True, False])
+def test_a_deleted_record_is_missed(seq: int, with_runs: bool, changed: Any) -> None:
+    deletions = [f"DELETE FROM records WHERE seq = {seq}"]
+    if with_runs:
+        deletions.append(f"DELETE FROM runs WHERE seq = {seq}")
+    checked = changed(*deletions)
+    assert (checked.verdict, checked.record) == ("bad", seq)
+
+
+@pytest.mark.parametrize("condition", ["seq > 1", "seq < 5", "seq IN (2, 4)", "seq >= 5", "1"])
+def test_several_deleted_records_are_missed(condition: str, changed: Any) -> None:
+    assert changed(f"DELETE FROM records WHERE {condition}", f"DELETE FROM runs WHERE {condition}").verdict == "bad"
+
+
+def test_the_newest_record_cannot_be_cut_off_unnoticed(changed: Any) -> None:
+    checked = changed(f"DELETE FROM records WHERE seq = {RECORDS}", f"DELETE FROM runs WHERE seq = {RECORDS}")
+    assert f"record {RECORDS} is missing" in checked.problem
+
+
+def test_deleted_records_that_leave_no_gap_are_missed(changed: Any) -> None:
+    gone = [f"DELETE FROM {table} WHERE seq = 2" for table in ("records", "runs")]
+    moved = [
+        f"UPDATE {table} SET seq = seq - 1 WHERE seq = {seq}"
+        for seq in range(3, RECORDS + 1)
+        for table in ("records", "runs")
+    ]
+    assert changed(*gone, *moved).record == 2
+
+
+def test_two_records_that_changed_places_are_noticed(changed: Any) -> None:
+    swap = [
+        f"UPDATE {table} SET seq = {new} WHERE seq = {old}"
+        for old, new in ((2, 100), (3, 2), (100, 3))
+        for table in ("records", "runs")
+    ]
+    assert changed(*swap).record == 2
+
+
+def forged(path: Path, seq: int) -> None:
+    """Put a record in, and count on from there."""
+    db = sqlite3.connect(path, isolation_level=None)
+    (last,) = db.execute("SELECT max(seq) FROM records").fetchone()
+    for at in range(last, seq - 1, -1):
+        for table in ("records", "runs"):
+            db.execute(f"UPDATE {table} SET seq = seq + 1 WHERE seq = ?", (at,))
+    ((before,),) = db.execute("SELECT digest FROM records WHERE seq = ?", (seq - 1,)).fetchall()
+    body = json.dumps({"v": 1, "id": "forged-1", "kind": "note", "at": 1, "note": "forged"}).encode()
+    db.execute(
+        "INSERT INTO records (seq, id, at, kind, body, digest) VALUES (?, 'forged-1', 1, 'note', ?, ?)",
+        (seq, body, link(before, seq, body)),
+    )
+    db.close()
+
+
+@pytest.mark.parametrize("seq", [2, 4, RECORDS])
+def test_a_forged_record_is_noticed_at_the_next_one(seq: int, sample: Path, tmp_path: Path) -> None:
+    path = copy(sample, tmp_path / "copy")
+    forged(path, seq)
+    assert verify(path).record in (seq, seq + 1)
+
+
+@pytest.mark.parametrize("seq", [0, -1, RECORDS + 2])
+def test_a_record_out_of_the_row_is_noticed(seq: int, changed: Any) -> None:
+    columns = "at, kind, body, digest"
+    twin = f"INSERT INTO records (seq, id, {columns}) SELECT ?, 'forged-1', {columns} FROM records LIMIT 1"
+    assert changed(twin, values=(seq,)).verdict == "bad"
+
+
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM texts", "DELETE FROM texts WHERE rowid = (SELECT max(rowid) FROM texts)"]
+)
+def test_deleted_texts_are_missed(statement: str, changed: Any) -> None:
+    checked = changed(statement)
+    assert "has lost a text" in checked.problem
+    assert checked.record is not None
+
+
+@pytest.mark.parametrize("seq", range(1, RECORDS))
+def test_deleted_runs_are_missed(seq: int, changed: Any) -> None:
+    assert changed(f"DELETE FROM runs WHERE seq = {seq}").record == seq
+
+
+def test_a_run_that_was_put_in_is_noticed(changed: Any) -> None:
+    assert changed("INSERT INTO runs VALUES (3, 9, 'x', 'none', 1, NULL)").record == 3
+
+
+def test_a_run_of_no_record_is_noticed(changed: Any) -> None:
+    assert changed(f"INSERT INTO runs VALUES ({RECORDS + 5}, 0, 'x', 'none', 1, NULL)").verdict == "bad"
+
+
+# --- the head -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_head(sample: Path, tmp_path: Path) -> Callable[[bytes | None], Checked]:
+    """What is said of a journal with another head."""
+
+    def with_head(content: bytes | None) -> Checked:
+        path = copy(sample, tmp_path / "copy")
+        head = path.with_name("journal.db.head")
+        head.unlink()
+        if content is not None:
+            head.write_bytes(content)
+        return verify(path)
+
+    return with_head
+
+
+def head_of(sample: Path) -> dict[str, Any]:
+    return dict(json.loads(sample.with_name("journal.db.head").read_bytes()))
+
+
+@pytest.mark.parametrize("content", [None, b"", b"garbage", b"{}", b"\xff", b'{"seq": "1", "digest": 1, "journal": 2}'])
+def test_a_head_that_is_gone_or_garbage_is_missed(content: bytes | None, with_head: Any) -> None:
+    assert "head beside the file is missing" in with_head(content).problem
+
+
+CHANGED_HEADS = {
+    "another digest": {"digest": "0" * 64},
+    "a later number": {"seq": RECORDS + 1},
+    "an earlier number": {"seq": RECORDS - 1},
+    "number 0": {"seq": 0},
+    "a number below 0": {"seq": -5},
+    "another journal": {"journal": "0" * 32},
+}
+
+
+@pytest.mark.parametrize("change", CHANGED_HEADS.values(), ids=CHANGED_HEADS.keys())
+def test_a_changed_head_is_noticed(change: dict[str, Any], sample: Path, with_head: Any) -> None:
+    assert with_head(json.dumps(head_of(sample) | change).encode()).verdict == "bad"
+
+
+def test_the_head_of_another_journal_is_noticed(with_head: Any, tmp_path: Path, keep: Any, open_journal: Any) -> None:
+    keep(open_journal(tmp_path / "other.db"), *range(RECORDS))
+    assert "another journal" in with_head((tmp_path / "other.db.head").read_bytes()).problem
+
+
+def test_a_head_from_before_the_oldest_record_is_noticed(
+    open_journal: Any, keep: Any, path: Path, monkeypatch: Any
+) -> None:
+    journal = open_journal()
+    keep(journal, *range(5))
+    old = path.with_name("journal.db.head").read_bytes()
+    keep(journal, *range(50))
+    journal.close()
+    monkeypatch.setattr(writer, "TIDY", 0.0)
+    again = open_journal(max_size=1)
+    keep(again, "last")
+    again.close()
+    path.with_name("journal.db.head").write_bytes(old)
+    assert verify(path).verdict == "bad"
+
+
+def test_a_writer_notes_what_it_found_cut_off(
+    rich: Path, sql: Any, open_journal: Any, keep: Any, notes: Any, log: Any
+) -> None:
+    sql("DELETE FROM records WHERE seq = (SELECT max(seq) FROM records)")
+    keep(open_journal(), "next")
+    assert [note["note"] for note in notes()][-1] == "damaged"
+    assert "missing at the end" in log.text
+
+
+def test_what_was_cut_off_stays_noticed_though_the_journal_goes_on(
+    rich: Path, sql: Any, open_journal: Any, keep: Any
+) -> None:
+    for table in ("records", "runs"):
+        sql(f"DELETE FROM {table} WHERE seq = (SELECT max(seq) FROM records)")
+    keep(open_journal(), "next")
+    assert verify(rich).verdict == "bad"
+
+
+# --- made anew ------------------------------------------------------------------------------------------------
+
+
+def remade(path: Path, without: int | None = None) -> None:
+    """Make a journal anew as a whole, its chain and its head consistent, one record less."""
+    db = sqlite3.connect(path, isolation_level=None)
+    (name,) = db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
+    if without is not None:
+        db.execute("DELETE FROM records WHERE seq = ?", (without,))
+        db.execute("DELETE FROM runs WHERE seq = ?", (without,))
+    digest, seq = genesis(name), 0
+    for seq, (old, body) in enumerate(db.execute("SELECT seq, body FROM records ORDER BY seq").fetchall(), 1):
+        digest = link(digest, seq, body)
+        db.execute("UPDATE records SET seq = ?, digest = ? WHERE seq = ?", (seq, digest, old))
+        db.execute("UPDATE runs SET seq = ? WHERE seq = ?", (seq, old))
+    db.close()
+    write_head(path, Head(seq, digest.hex(), name))
+
+
+def test_a_journal_made_anew_is_consistent(sample: Path, tmp_path: Path) -> None:
+    path = copy(sample, tmp_path / "copy")
+    remade(path, without=3)
+    assert verify(path).verdict == "consistent"
+
+
+def test_an_anchor_shows_a_journal_made_anew(sample: Path, tmp_path: Path) -> None:
+    head = head_of(sample)
+    path = copy(sample, tmp_path / "copy")
+    remade(path, without=3)
+    assert verify(path, [Anchored(head["seq"], head["digest"], head["journal"])]).verdict == "bad"
+
+
+def test_an_anchor_vouches_for_what_is_as_it_was(sample: Path, tmp_path: Path) -> None:
+    head = head_of(sample)
+    checked = verify(copy(sample, tmp_path / "copy"), [Anchored(head["seq"], head["digest"], head["journal"])])
+    assert (checked.verdict, checked.anchored) == ("untampered", RECORDS)
+
+
+def test_the_anchors_of_another_journal_vouch_for_nothing(sample: Path, tmp_path: Path) -> None:
+    head = head_of(sample)
+    checked = verify(copy(sample, tmp_path / "copy"), [Anchored(head["seq"], head["digest"], "another")])
+    assert "another journal's" in (checked.problem or "")
+
+
+def test_an_anchor_of_what_was_pruned_vouches_for_nothing(
+    open_journal: Any, keep: Any, path: Path, monkeypatch: Any
+) -> None:
+    journal = open_journal()
+    keep(journal, *range(5))
+    head = json.loads(path.with_name("journal.db.head").read_bytes())
+    keep(journal, *range(50))
+    journal.close()
+    monkeypatch.setattr(writer, "TIDY", 0.0)
+    again = open_journal(max_size=1)
+    keep(again, "last")
+    again.close()
+    assert verify(path, [Anchored(head["seq"], head["digest"], head["journal"])]).verdict == "consistent"
+
+
+# --- the command line -------------------------------------------------------------------------------------------
+
+
+def test_the_command_ends_with_0_for_a_sound_journal(sample: Path, tmp_path: Path, cli: Any) -> None:
+    assert cli("verify", "--journal", copy(sample, tmp_path / "copy")).code == 0
+
+
+def test_the_command_ends_with_2_and_names_the_record(sample: Path, tmp_path: Path, cli: Any, sql: Any) -> None:
+    path = copy(sample, tmp_path / "copy")
+    sql("UPDATE records SET body = x'7b7d' WHERE seq = 3", where=path)
+    ended = cli("verify", "--journal", path)
+    assert ended.code == 2
+    assert "record 3 was changed" in ended.out
+
+
+def test_the_command_says_it_as_json(sample: Path, tmp_path: Path, cli: Any, sql: Any) -> None:
+    path = copy(sample, tmp_path / "copy")
+    sql("DELETE FROM records WHERE seq = 3", where=path)
+    ended = cli("verify", "--json", "--journal", path)
+    assert (ended.code, ended.json["verdict"], ended.json["checked"]["record"]) == (2, "bad", 3)
+
+
+@pytest.mark.parametrize("statement", STRANGE_TYPES.values(), ids=STRANGE_TYPES.keys())
+def test_the_command_ends_with_2_whatever_is_wrong(
+    statement: str, sample: Path, tmp_path: Path, cli: Any, sql: Any
+) -> None:
+    path = copy(sample, tmp_path / "copy")
+    sql(statement, where=path)
+    assert cli("verify", "--journal", path).code == 2
+
+
+def test_the_command_ends_with_1_without_a_journal(tmp_path: Path, cli: Any) -> None:
+    ended = cli("verify", "--journal", tmp_path / "none.db")
+    assert ended.code == 1
+    assert "there is no journal" in ended.err
+
+
+# --- never without reason -----------------------------------------------------------------------------------------
+
+texts = st.text(max_size=20) | st.sampled_from(["x" * 600, "$text", "$plain", "\x1b[31m", "\u202e"])
+values = st.recursive(
+    texts | st.integers() | st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+actions = st.lists(
+    st.tuples(st.just("tool"), values)
+    | st.tuples(st.just("model"), st.lists(values, max_size=3))
+    | st.tuples(st.just("note"), values)
+    | st.tuples(st.just("close"), st.none()),
+    max_size=12,
+)
+
+
+@settings(quick, max_examples=20)
+@given(actions=actions, max_size=st.sampled_from([1, 60_000, 1 << 30]))
+def test_an_unchanged_journal_never_fails_verification(
+    tmp_path_factory: Any, actions: list[tuple[str, Any]], max_size: int
+) -> None:
+    path = tmp_path_factory.mktemp("unchanged") / "journal.db"
+    writer.TIDY, before = 0.0, writer.TIDY
+    try:
+        with Journal(path, max_size=max_size) as journal:
+            journal.note("begun")
+            hooks = Hooks(journal=journal)
+            hooks.add(lambda step: deny("no") if len(str(step.args)) % 2 else None, on="before_tool", name="odd")
+            for what, value in actions:
+                if what == "tool":
+                    hooks.dispatch_sync(BeforeTool(tool="bash", args={"value": value}))
+                elif what == "model":
+                    hooks.dispatch_sync(BeforeModel(messages=value))
+                elif what == "note":
+                    journal.note("said", value=value)
+                else:
+                    journal.close()
+    finally:
+        writer.TIDY = before
+    assert verify(path).problem is None
+
+
+def test_a_digest_covers_the_one_before_the_number_and_the_bytes() -> None:
+    assert link(b"before", 7, b"body") == sha256(b"before" + (7).to_bytes(8, "big") + b"body").digest()
