@@ -67,6 +67,21 @@ def test_the_guide_has_every_verdict():
         assert f"`{name}(" in guide
 
 
+SHOWN_BY = re.compile(r"\[`(test_\w+)`\]\(\.\./(tests/[\w/]+\.py)\)")
+
+
+@pytest.mark.parametrize("page", ["journal.md", "threats.md"])
+def test_every_promise_and_every_threat_has_its_tests(page: str):
+    rows = [
+        line
+        for line in (ROOT / "docs" / page).read_text().splitlines()
+        if line.startswith("| ") and "](../tests" in line
+    ]
+    assert len(rows) >= 15
+    for name, file in (found for row in rows for found in SHOWN_BY.findall(row)):
+        assert re.search(rf"^(?:async )?def {name}\(", (ROOT / file).read_text(), re.MULTILINE), f"{file} has no {name}"
+
+
 # --- the command line, as the pages show it -----------------------------------------------------------
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)

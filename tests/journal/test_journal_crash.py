@@ -54,7 +54,8 @@ def kill_while_writing(start: Start, path: Path, code: str, times: int) -> list[
             process.wait(chance.random() * 0.02)
         except subprocess.TimeoutExpired:
             process.kill()
-        acknowledged += process.communicate()[0].decode().split()
+        acknowledged += process.stdout.read().decode().split()
+        process.wait()
         if path.exists():
             assert verify(path).problem is None
     return acknowledged

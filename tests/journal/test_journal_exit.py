@@ -112,9 +112,53 @@ while True:
         for _ in range(random.randint(1, 60)):
             acted += process.stdout.readline().decode().split()
         process.terminate()
-        acted += process.communicate(timeout=20)[0].decode().split()
-        assert process.returncode == -signal.SIGTERM
+        acted += process.stdout.read().decode().split()
+        assert process.wait(20) == -signal.SIGTERM
     assert set(acted) <= set(kept())
+
+
+# Sends itself SIGTERM at some line of a durable dispatch, whatever lock is held there.
+AT_A_LINE = """
+hooks = Hooks(journal=Journal(path, durability="full"))
+hooks.dispatch_sync(step(0))
+hooks.journal.close()
+
+def dispatch(kill_at):
+    left = kill_at
+    def trace(frame, event, arg):
+        nonlocal left
+        if event == "line":
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGTERM)
+        return trace if frame.f_code.co_filename.endswith(("threading.py", "_base.py", "writer.py")) else None
+    sys.settrace(trace)
+    hooks.dispatch_sync(step(1))
+    sys.settrace(None)
+    os._exit(3)
+
+at, stride = int(sys.argv[2]), int(sys.argv[3])
+while True:
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(8)
+        dispatch(at)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if code == 3:
+        break
+    if code != -signal.SIGTERM:
+        say(at, code)
+    at += stride
+"""
+
+
+def test_sigterm_while_a_lock_is_held_ends_the_process(run: Any) -> None:
+    assert run(AT_A_LINE, random.randint(1, 25), 25).out == ""
+
+
+@pytest.mark.soak
+def test_sigterm_at_each_line_of_a_dispatch_ends_the_process(start: Any) -> None:
+    assert start(AT_A_LINE, 1, 1).communicate(timeout=600)[0] == b""
 
 
 # --- forks ---------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def test_a_secret_that_a_request_brings_is_not_written_down(machine: Machine) ->
     assert [path.name for path in written if secret.encode() in path.read_bytes()] == []
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=50))
 def test_whatever_a_variable_holds_a_hook_gets_just_that(daemon: Daemon, one: Path, value: str) -> None:
     answer = daemon.ask("POST", "/v1/dispatch", body(one, {"KEY": value.encode().hex()}))

@@ -278,7 +278,7 @@ def test_a_daemon_is_not_idle_while_something_is_under_way(machine: Machine, slo
     daemon = machine.start("--idle", "300ms")
     slow.begin(daemon)
     with pytest.raises(subprocess.TimeoutExpired):
-        daemon.process.wait(1.0)
+        daemon.process.wait(0.7)
     assert (slow.finish().reason, daemon.wait()) == ("done", 0)
 
 
@@ -288,7 +288,7 @@ def test_a_daemon_is_not_idle_while_a_question_is_open(machine: Machine) -> None
     with daemon.client() as client:
         client.dispatch(step("before_tool"), deadline=0.0)
         with pytest.raises(subprocess.TimeoutExpired):
-            daemon.process.wait(1.0)
+            daemon.process.wait(0.7)
         client.answer(client.approvals()[0]["id"], False)
     assert daemon.wait() == 0
 
