@@ -77,8 +77,7 @@ def raw(written: Path, path: Path) -> float:
     """The same rows into the same tables, by sqlite3 alone."""
     source = sqlite3.connect(written)
     schema = [sql for (sql,) in source.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
-    rows = {table: source.execute(f"SELECT * FROM {table} ORDER BY rowid" if table == "records" else f"SELECT * FROM {table}").fetchall()
-            for table in ("records", "runs")}  # fmt: skip
+    rows = {table: source.execute(f"SELECT * FROM {table}").fetchall() for table in ("records", "runs")}
     source.close()
     target = sqlite3.connect(path, isolation_level=None)
     target.execute("PRAGMA journal_mode = WAL")

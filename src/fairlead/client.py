@@ -10,9 +10,9 @@ a hook that broke: nothing is allowed by accident.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, urlencode
 
 import httpcore
@@ -26,10 +26,12 @@ from .peers import peer_of
 from .places import BadPlace, check_private, managed_folder, runtime_folder
 from .record import hear
 from .runners.surroundings import PASSED
+from .threads import threads
 from .verdict import Opinion, Verdict
 from .wire import envelope
 
 S = TypeVar("S", bound=Step)
+T = TypeVar("T")
 OnFailure = Literal["closed", "open", "abort"]
 
 PROTOCOL = 1
@@ -41,6 +43,17 @@ CONNECT = 5.0
 
 
 _BROKEN = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol)
+
+
+START = object()
+
+
+class Asked(TypedDict, total=False):
+    """What a dispatch also takes."""
+
+    root: str | None
+    deadline: float | None
+    capabilities: Mapping[str, list[str]] | None
 
 
 class DaemonError(FairleadError):
@@ -95,11 +108,10 @@ class _Common:
         if peer.uid != owner:
             raise DaemonError(f"{self.socket} is listened on by user {peer.uid}, and not by {owner}")
 
-    def _asked(self, step: Step, root: str | None, deadline: float | None, capabilities: Any) -> dict[str, Any]:
+    def _asked(self, step: Step, root: str | None, also: Mapping[str, Any]) -> dict[str, Any]:
         names = (*PASSED, *self._named.get(root, ()), *(name for name in os.environ if name.startswith("LC_")))
         asked: dict[str, Any] = {"step": envelope(step), "env": {name: os.environ.get(name) for name in names}}
-        given = {"root": root, "deadline": deadline, "capabilities": capabilities}
-        return asked | {name: value for name, value in given.items() if value is not None}
+        return asked | {name: value for name, value in also.items() if value is not None}
 
     def _request(self, method: str, path: str, body: Any, timeout: float | None) -> dict[str, Any]:
         headers = {"content-type": "application/json"}
@@ -140,6 +152,44 @@ class _Common:
         if status != 200:
             raise DaemonError(str(told.get("message") or told.get("error")), status, told)
         return told
+
+    # --- what is asked, step by step ----------------------------------------------------------
+
+    def _dispatching(self, step: S, on_failure: OnFailure, asked: dict[str, Any]) -> Generator[Any, Any, Decision[S]]:
+        """A dispatch: ask, and ask again with the variables that are needed. Whatever goes wrong is a failure."""
+        root, deadline = asked.get("root"), asked.get("deadline")
+        wait = None if deadline is None else self._timeout + deadline + MARGIN
+        try:
+            for _ in range(3):
+                try:
+                    told = yield from self._requesting("POST", "/v1/dispatch", self._asked(step, root, asked), wait)
+                    return hear(told)
+                except DaemonError as error:
+                    if not self._learn(root, error):
+                        raise
+            raise DaemonError("the daemon keeps asking for other variables")
+        except FairleadError as error:
+            return failed(step, error, on_failure)
+
+    def _requesting(
+        self, method: str, path: str, body: Any = None, timeout: float | None = None
+    ) -> Generator[Any, Any, dict[str, Any]]:
+        """A request: yields what is to be sent, or `START` where a daemon must be started first."""
+        for attempt in range(2):
+            try:
+                self._check_place()
+                response = yield self._request(method, path, body, timeout)
+                return self._read(response.status, response.content)
+            except (BadPlace, DaemonError) as error:
+                if not (isinstance(error, DaemonError) and self._may_start(error, attempt)):
+                    raise
+            except (httpcore.ConnectError, httpcore.RemoteProtocolError, OSError) as error:
+                if attempt or not self._start:
+                    raise _unreachable(self.socket or self._origin, error) from None
+            except _BROKEN as error:
+                raise _unreachable(self.socket or self._origin, error) from None
+            yield START
+        raise DaemonError("the daemon could not be asked")
 
 
 def _managed_socket() -> Path | None:
@@ -183,46 +233,30 @@ class Client(_Common):
         uds = None if self.socket is None else str(self.socket)
         self._pool = httpcore.ConnectionPool(uds=uds, network_backend=_Backend(self), max_connections=100)
 
-    def dispatch(
-        self,
-        step: S,
-        *,
-        root: str | None = None,
-        deadline: float | None = None,
-        capabilities: Mapping[str, list[str]] | None = None,
-        on_failure: OnFailure = "closed",
-    ) -> Decision[S]:
-        """The decision on a step. `root` is the folder whose configuration holds: the step's cwd, if not given."""
-        wait = None if deadline is None else self._timeout + deadline + MARGIN
-        try:
-            for _ in range(3):
-                try:
-                    asked = self._asked(step, root, deadline, capabilities)
-                    return hear(self.request("POST", "/v1/dispatch", asked, wait))
-                except DaemonError as error:
-                    if not self._learn(root, error):
-                        raise
-            raise DaemonError("the daemon keeps asking for other variables")
-        except FairleadError as error:
-            return failed(step, error, on_failure)
+    def dispatch(self, step: S, *, on_failure: OnFailure = "closed", **asked: Unpack[Asked]) -> Decision[S]:
+        """The decision on a step, from the configuration of `root`: the step's cwd, if it is not given."""
+        return self._drive(self._dispatching(step, on_failure, dict(asked)))
 
     def request(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> dict[str, Any]:
         """One request. Raises `DaemonError` unless it was answered as it should be."""
-        for attempt in range(2):
-            try:
-                self._check_place()
-                response = self._pool.request(**self._request(method, path, body, timeout))
-                return self._read(response.status, response.content)
-            except (BadPlace, DaemonError) as error:
-                if not (isinstance(error, DaemonError) and self._may_start(error, attempt)):
-                    raise
-            except (httpcore.ConnectError, httpcore.RemoteProtocolError, OSError) as error:
-                if attempt or not self._start:
-                    raise _unreachable(self.socket or self._origin, error) from None
-            except _BROKEN as error:
-                raise _unreachable(self.socket or self._origin, error) from None
-            start_daemon()
-        raise DaemonError("the daemon could not be asked")
+        return self._drive(self._requesting(method, path, body, timeout))
+
+    def _drive(self, flow: Generator[Any, Any, T]) -> T:
+        try:
+            wanted = next(flow)
+            while True:
+                try:
+                    got: Any = None
+                    if wanted is START:
+                        start_daemon()
+                    else:
+                        got = self._pool.request(**wanted)
+                except Exception as error:
+                    wanted = flow.throw(error)
+                else:
+                    wanted = flow.send(got)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
     # --- the rest of the API ----------------------------------------------------------------
 
@@ -265,48 +299,30 @@ class AsyncClient(_Common):
         uds = None if self.socket is None else str(self.socket)
         self._pool = httpcore.AsyncConnectionPool(uds=uds, network_backend=_AsyncBackend(self), max_connections=100)
 
-    async def dispatch(
-        self,
-        step: S,
-        *,
-        root: str | None = None,
-        deadline: float | None = None,
-        capabilities: Mapping[str, list[str]] | None = None,
-        on_failure: OnFailure = "closed",
-    ) -> Decision[S]:
-        """The decision on a step. `root` is the folder whose configuration holds: the step's cwd, if not given."""
-        wait = None if deadline is None else self._timeout + deadline + MARGIN
-        try:
-            for _ in range(3):
-                try:
-                    asked = self._asked(step, root, deadline, capabilities)
-                    return hear(await self.request("POST", "/v1/dispatch", asked, wait))
-                except DaemonError as error:
-                    if not self._learn(root, error):
-                        raise
-            raise DaemonError("the daemon keeps asking for other variables")
-        except FairleadError as error:
-            return failed(step, error, on_failure)
+    async def dispatch(self, step: S, *, on_failure: OnFailure = "closed", **asked: Unpack[Asked]) -> Decision[S]:
+        """The decision on a step, from the configuration of `root`: the step's cwd, if it is not given."""
+        return await self._drive(self._dispatching(step, on_failure, dict(asked)))
 
     async def request(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> dict[str, Any]:
         """One request. Raises `DaemonError` unless it was answered as it should be."""
-        import asyncio
+        return await self._drive(self._requesting(method, path, body, timeout))
 
-        for attempt in range(2):
-            try:
-                self._check_place()
-                response = await self._pool.request(**self._request(method, path, body, timeout))
-                return self._read(response.status, response.content)
-            except (BadPlace, DaemonError) as error:
-                if not (isinstance(error, DaemonError) and self._may_start(error, attempt)):
-                    raise
-            except (httpcore.ConnectError, httpcore.RemoteProtocolError, OSError) as error:
-                if attempt or not self._start:
-                    raise _unreachable(self.socket or self._origin, error) from None
-            except _BROKEN as error:
-                raise _unreachable(self.socket or self._origin, error) from None
-            await asyncio.to_thread(start_daemon)
-        raise DaemonError("the daemon could not be asked")
+    async def _drive(self, flow: Generator[Any, Any, T]) -> T:
+        try:
+            wanted = next(flow)
+            while True:
+                try:
+                    got: Any = None
+                    if wanted is START:
+                        await threads.run(start_daemon)
+                    else:
+                        got = await self._pool.request(**wanted)
+                except Exception as error:
+                    wanted = flow.throw(error)
+                else:
+                    wanted = flow.send(got)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
     async def health(self) -> dict[str, Any]:
         return await self.request("GET", "/v1/health", timeout=CONNECT)
