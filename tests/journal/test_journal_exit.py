@@ -135,7 +135,10 @@ def dispatch(kill_at):
     sys.settrace(trace)
     hooks.dispatch_sync(step(1))
     sys.settrace(None)
-    os._exit(3)
+    if left > 0:  # there are no more lines
+        os._exit(3)
+    while True:
+        signal.pause()
 
 at, stride = int(sys.argv[2]), int(sys.argv[3])
 while True:

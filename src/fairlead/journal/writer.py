@@ -7,13 +7,9 @@ dispatches waits for the commit.
 
 from __future__ import annotations
 
-import atexit
 import os
-import signal
-import sys
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
@@ -29,6 +25,7 @@ from ..logs import logger
 from ..places import journal_file
 from ..record import tell
 from .anchor import Anchor, Anchoring
+from .endings import hear_of_the_end, watch
 from .entry import Entry, make_entry
 from .errors import JournalError, NewerJournal
 from .policy import policy_of
@@ -107,8 +104,7 @@ class Journal:
         self._anchor = anchor
         self._redactor = redactor
         self._start()
-        _open.add(self)
-        _hear_of_sigterm()
+        watch(self)
 
     def _start(self) -> None:
         """Begin with nothing: in a new journal, and in a child process, which has none of its parent's threads."""
@@ -128,7 +124,7 @@ class Journal:
         self._tidied = 0.0
         self._key: bytes | None = None
         self._keyed: tuple[Any, Any] = (None, None)
-        self._starting = threading.Lock()
+        self._starting = threading.RLock()  # a signal may come while it is held, and close the journal
         self._writing = threading.RLock()  # held while the file is in use: SQLite must not be forked in the middle
 
     def __repr__(self) -> str:
@@ -205,6 +201,20 @@ class Journal:
         self._wake.set()
         thread.join(timeout)
 
+    def hold(self) -> None:
+        """Wait until nothing is being written, and keep it so: see `endings`."""
+        self._writing.acquire()
+
+    def go_on(self) -> None:
+        self._writing.release()
+
+    def begin_anew(self) -> None:
+        """In a child process: all that is open is the parent's."""
+        for held in (self._store, self._mark):
+            if held is not None:
+                held.abandon()
+        self._start()
+
     def __enter__(self) -> Self:
         return self
 
@@ -221,7 +231,7 @@ class Journal:
                     self._closing = False
                     self._thread = threading.Thread(target=self._work, name="fairlead-journal", daemon=True)
                     self._thread.start()
-                    _hear_of_the_end()
+                    hear_of_the_end()
         self._wake.set()
 
     def _work(self) -> None:
@@ -310,12 +320,13 @@ class Journal:
 
     def _entries(self, batch: list[Waiting]) -> Iterator[Entry]:
         """The entries of a batch. Now and then it rests, so that the program's own threads need not wait for it."""
+        patient = not any(waiting.done for waiting in batch)
         for number, waiting in enumerate(batch, 1):
             if waiting.entry is None and waiting.facts is not None:
                 waiting.entry = self._entry(waiting.facts(), waiting.table)
             if waiting.entry is not None:
                 yield waiting.entry
-            if number % RUN == 0 and not self._closing and not self._hurry.is_set() and len(self._queue) < BATCH:
+            if patient and number % RUN == 0 and not self._closing and len(self._queue) < BATCH:
                 time.sleep(REST)
 
     def _entry(self, facts: dict[str, Any], table: Table | None = None) -> Entry:
@@ -456,70 +467,3 @@ def _told(note: dict[str, Any]) -> str:
         f"process {note['pid']} ended without closing it: what it had not written yet, "
         f"at most its last {GATHER:g} s, is lost"
     )
-
-
-# --- the end of the process ---------------------------------------------------------------------
-
-_open: weakref.WeakSet[Journal] = weakref.WeakSet()
-_heard = False
-
-
-def _hear_of_the_end() -> None:
-    """Nothing is lost when the process ends by itself, by an exception or by SIGTERM."""
-    global _heard
-    if _heard:
-        return
-    _heard = True
-    atexit.register(_close_all)
-    if "multiprocessing.util" in sys.modules:  # whose children leave without `atexit`
-        from multiprocessing.util import Finalize
-
-        Finalize(None, _close_all, exitpriority=0)
-    _hear_of_sigterm()
-
-
-def _hear_of_sigterm() -> None:
-    """Only the main thread can, and the first dispatch may be another's: so the making of a journal counts, too."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminate)
-
-
-def _close_all() -> None:
-    for journal in list(_open):
-        journal.close()
-
-
-def _terminate(signum: int, _: Any) -> None:
-    _close_all()
-    signal.signal(signum, signal.SIG_DFL)
-    os.kill(os.getpid(), signum)
-
-
-_forking: list[Journal] = []
-
-
-def _before_fork() -> None:
-    """Whoever forks waits until nothing is being written: a child must not inherit a lock that nobody gives back."""
-    _forking[:] = list(_open)
-    for journal in _forking:
-        journal._writing.acquire()
-
-
-def _after_fork_in_parent() -> None:
-    while _forking:
-        _forking.pop()._writing.release()
-
-
-def _after_fork() -> None:
-    global _heard
-    _heard = False
-    _forking.clear()
-    for journal in list(_open):
-        for held in (journal._store, journal._mark):
-            if held is not None:
-                held.abandon()
-        journal._start()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)
