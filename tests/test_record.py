@@ -33,7 +33,7 @@ from fairlead.lifecycle import BeforeTool
 from fairlead.record import BadRecord, hear, summary, tell
 from fairlead.testing import every_step, step
 
-thorough = settings(deadline=None, max_examples=80, derandomize=True, database=None)
+thorough = settings(deadline=None, max_examples=50, derandomize=True, database=None)
 SAYS = (
     "control", "reason", "hook", "cause", "denied", "stop_reason", "changed", "context", "warnings", "failures",
     "monitored", "approval", "unsupported", "metadata", "runs", "event", "proceeds",

@@ -183,7 +183,7 @@ def killed_at_lines(start: Start, folder: Path, first: int, stride: int, again: 
 
 @pytest.mark.parametrize("again", [False, True], ids=["the first writer", "a later writer"])
 def test_a_kill_at_any_line_leaves_a_sound_journal(again: bool, start: Start, tmp_path: Path) -> None:
-    assert killed_at_lines(start, tmp_path, random.randint(1, 120), 120, again, 30) == []
+    assert killed_at_lines(start, tmp_path, random.randint(1, 180), 180, again, 30) == []
 
 
 @pytest.mark.soak

@@ -144,7 +144,7 @@ at, stride = int(sys.argv[2]), int(sys.argv[3])
 while True:
     pid = os.fork()
     if pid == 0:
-        signal.alarm(8)
+        signal.alarm(30)
         dispatch(at)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if code == 3:

@@ -37,7 +37,7 @@ def check_all_kept(dispatched: list[str], path: Path, kept: Any) -> None:
 
 
 def test_four_processes_may_write_at_once(start: Any, path: Path, kept: Any) -> None:
-    check_all_kept(write_at_once(start, 0.5), path, kept)
+    check_all_kept(write_at_once(start, 0.3), path, kept)
 
 
 @pytest.mark.soak

@@ -203,7 +203,7 @@ json_values = st.recursive(
 words = st.sampled_from(["id", "at", "kind", "step", "runs", "said", "winner", "control", "policy", "v"])
 
 
-@settings(deadline=None, max_examples=25, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=12, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(st.dictionaries(words, json_values))
 def test_no_line_of_a_spool_can_stop_a_journal(tmp_path_factory: Any, body: dict[str, Any]) -> None:
     path = tmp_path_factory.mktemp("spooled") / "journal.db"

@@ -22,7 +22,7 @@ from fairlead.journal.verify import Checked, verify
 from fairlead.lifecycle import BeforeModel, BeforeTool
 
 quick = settings(
-    deadline=None, max_examples=60, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    deadline=None, max_examples=40, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 SAMPLE: dict[str, Path] = {}
 RECORDS = 6
@@ -459,7 +459,7 @@ actions = st.lists(
 )
 
 
-@settings(quick, max_examples=20)
+@settings(quick, max_examples=12)
 @given(actions=actions, max_size=st.sampled_from([1, 60_000, 1 << 30]))
 def test_an_unchanged_journal_never_fails_verification(
     tmp_path_factory: Any, actions: list[tuple[str, Any]], max_size: int

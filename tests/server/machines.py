@@ -16,7 +16,7 @@ import tempfile
 import threading
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -307,14 +307,25 @@ class Machine:
         except (OSError, http.client.HTTPException):
             return None
 
+    def _left(self) -> list[int]:
+        """Daemons that clients have started here, and those that are only just starting."""
+        found, mark = [], f"FAIRLEAD_STATE_DIR={self.state}".encode()
+        for folder in Path("/proc").iterdir():
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+                if b"fairlead.server" in words and mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+            except OSError:
+                pass  # it is no process, or has ended
+        return found
+
     def remove(self) -> None:
         for daemon in self.daemons:
             daemon.end()
-        found = self.running()
-        if found is not None:
-            pid = found["pid"]
-            os.kill(pid, signal.SIGTERM)
-            wait_until(lambda: not alive(pid))
+        for pid in self._left():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            wait_until(lambda pid=pid: not alive(pid))
         for process in self.processes:
             if process.poll() is None:
                 process.kill()

@@ -433,7 +433,7 @@ def test_the_command_lists_as_json(shared: Machine, client: Client, session: str
 def test_the_command_wakes_who_waits(shared: Machine, daemon: Daemon, session: str, word: str, control: str) -> None:
     waiting = Waiting(daemon, session)
     ended = shared.at_terminal("approvals", word, waiting.question["id"], "--why", "because")
-    assert (ended.code, waiting.end().control) == (0, control)
+    assert (ended.code, waiting.end().control) == (0, control), ended.out
 
 
 @pytest.mark.parametrize("word", ["approve", "deny"])
