@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test soak check bench docs format clean
+.PHONY: demo test e2e soak check bench docs format clean
 
 demo: $(VENV)/demo
 	@$(BIN)/fairlead demo
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto
+
+e2e: $(VENV)/dev
+	$(BIN)/python -m pytest -m "e2e and not soak" -n auto
 
 soak: $(VENV)/dev
 	$(BIN)/python -m pytest -m soak -n auto

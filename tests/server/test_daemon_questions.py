@@ -373,6 +373,13 @@ async def test_no_grant_survives_a_restart_of_the_machine(pending: Pending, cloc
     assert not await granted(pending)
 
 
+async def test_an_id_can_always_be_typed_at_a_command_line(pending: Pending) -> None:
+    """One that begins with a dash would be taken for an option."""
+    for number in range(600):
+        await granted(pending, str(number))
+    assert [one.id for one in pending.questions() if one.id.startswith("-")] == []
+
+
 async def test_what_is_long_over_is_forgotten(pending: Pending, clock: Clock) -> None:
     name = await question(pending)
     clock.forward(86400 * 2)

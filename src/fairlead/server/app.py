@@ -155,9 +155,12 @@ class _Api:
             asked = _read_asked(body)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise Refused(400, "bad_request", str(error)) from None
-        if not self._is_own(request):
-            asked.env = _not_steering(asked.env)
-        return await self._service.dispatch(asked)
+        if self._is_own(request):
+            return await self._service.dispatch(asked)
+        asked.env = _not_steering(asked.env)
+        client = request.client
+        whose = f"{client.host}:" if client is not None and client.host.startswith(UNIX) else ""
+        return await self._service.dispatch(asked, whose)
 
     def _is_own(self, request: Request) -> bool:
         client = request.client
@@ -175,6 +178,8 @@ class _Api:
 
     async def forget(self, request: Request) -> Any:
         root, session_id = request.query_params.get("root", "/"), request.path_params["session_id"]
+        if request.client is not None and request.client.host.startswith(UNIX):
+            _refuse_agents(request.client.port)  # its counters are not its own to reset
         if not self._service.sessions.forget(root, session_id):
             raise Refused(404, "no_such_session", f"{root} has no session {session_id!r}")
         return {"forgotten": session_id}
@@ -192,7 +197,7 @@ class _Api:
         client, who = request.client, answer.who
         if client is not None and client.host.startswith(UNIX):
             _refuse_agents(client.port)
-            who = who or f"user {client.host.removeprefix(UNIX)}"
+            who = _name_of(int(client.host.removeprefix(UNIX)))  # whom the kernel names, whoever it claims to be
         try:
             return self._service.answer(request.path_params["id"], answer.approve, who, answer.why, answer.valid_for)
         except NoSuchQuestion as error:
@@ -236,7 +241,9 @@ class _Api:
         return {"status": "draining"}
 
     async def health(self, request: Request) -> Any:
-        return self._service.health()
+        health = self._service.health()
+        known = request.client is not None and request.client.host.startswith(UNIX)
+        return health if known else {name: health[name] for name in ("status", "protocol")}
 
     async def openapi(self, request: Request) -> Any:
         return document()
@@ -253,10 +260,19 @@ def _record(record: Any) -> dict[str, Any]:
 
 
 def _refuse_agents(pid: int) -> None:
-    """An agent does not approve what it wants to do."""
+    """An agent does not approve what it wants to do, nor forget what it did."""
     around = agent_around(pid=pid)
     if around is not None:
-        raise Refused(403, "an_agent", f"an agent cannot approve ({around})")
+        raise Refused(403, "an_agent", f"an agent cannot do that ({around})")
+
+
+def _name_of(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
 
 
 async def _body(request: Request) -> bytes:

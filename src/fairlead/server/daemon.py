@@ -41,7 +41,9 @@ GRACE = 20.0
 """Seconds that what is under way has, when the daemon is to end."""
 CONNECTIONS = 2000
 START = 15.0
-"""Seconds in which a daemon must have come up, or gone."""
+"""Seconds in which a daemon must have come up."""
+TAKEOVER = 2 * GRACE + 5
+"""Seconds in which an older one must have gone."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -96,7 +98,7 @@ def _lock(folder: Path, path: Path) -> Iterator[None]:
     """Hold the daemon's lock. A newer fairlead asks an older one to end, and takes over."""
     descriptor = os.open(folder / f"{path.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        until = time.monotonic() + START
+        until = time.monotonic() + TAKEOVER
         while not _try(descriptor):
             running = _running(path)
             if running is not None and running.get("status") != "draining":

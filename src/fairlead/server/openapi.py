@@ -185,7 +185,7 @@ def _schemas() -> dict[str, Schema]:
             "required": ["approve"],
             "additionalProperties": False,
         },
-        "Health": _object(status=_TEXT, version=_TEXT, protocol={"type": "integer"}, pid={"type": "integer"}),
+        "Health": _object(status=_TEXT, protocol={"type": "integer"}),
     }
 
 

@@ -130,7 +130,7 @@ class Pending:
         (number,) = self._db.execute("SELECT count(*) FROM approvals WHERE state = 'pending'").fetchone()
         if number >= LIMIT:
             raise FairleadError(f"{LIMIT} questions are open already; answer some: `fairlead approvals`")
-        name = secrets.token_urlsafe(16)
+        name = secrets.token_hex(16)  # no dash to begin with: it is typed at a command line
         step = msgspec.json.encode(redact(plain(request.step, str)))
         question = None if request.question is None else redact_text(request.question)
         self._db.execute(

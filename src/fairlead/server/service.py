@@ -70,8 +70,8 @@ class Service:
 
     # --- dispatching ------------------------------------------------------------------------
 
-    async def dispatch(self, asked: Asked) -> dict[str, Any]:
-        """A step in, a decision out, with exactly the engine's semantics."""
+    async def dispatch(self, asked: Asked, whose: str = "") -> dict[str, Any]:
+        """A step in, a decision out, with exactly the engine's semantics. `whose` keeps users' sessions apart."""
         if self.draining:
             raise Draining("this daemon is ending; start another and ask that")
         if self.in_flight >= IN_FLIGHT:
@@ -82,16 +82,16 @@ class Service:
             event_named(event)
         self.in_flight += 1
         try:
-            return await self._dispatch(asked, step, root)
+            return await self._dispatch(asked, step, root, whose)
         finally:
             self.in_flight -= 1
             self.used = time.monotonic()
             if self.draining and not self.in_flight:
                 self.drained.set()
 
-    async def _dispatch(self, asked: Asked, step: Any, root: str) -> dict[str, Any]:
+    async def _dispatch(self, asked: Asked, step: Any, root: str, whose: str) -> dict[str, Any]:
         project = await self.projects.find(root, asked.env)
-        root = project.home
+        root = whose + project.home
         session = self.sessions.of(root, step, project.hooks, asked.capabilities)
         deadline = DEADLINE if asked.deadline is None else min(max(asked.deadline, 0.0), LONGEST)
         about = asking.set(Asking(root, project.policy, deadline))

@@ -1,0 +1,20 @@
+"""Which tests are end to end: they start daemons, kill processes and fill disks, and have a target of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+END_TO_END = (
+    "server", "test_redaction_everywhere.py", "test_switches.py", "journal/test_journal_crash.py",
+    "journal/test_journal_disk.py", "journal/test_journal_exit.py", "journal/test_journal_many_writers.py",
+)  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.path.is_relative_to(HERE / part) for part in END_TO_END):
+            item.add_marker(pytest.mark.e2e)
