@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Send
@@ -86,16 +86,16 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
     app.router.redirect_slashes = False  # nobody is sent where nobody has looked at who asks
 
     async def front(scope: ASGIScope, receive: Receive, send: Send) -> None:
-        """The one route that an agent waits for is not looked up among the others."""
-        if scope["type"] == "http" and scope["path"] == "/v1/dispatch" and scope["method"] == "POST":
-            request = Request(scope, receive)
-            try:
-                response = await dispatch(request)
-            except Exception as error:
-                response = await _broken(request, error)
-            await response(scope, receive, send)
-        else:
+        """The one route that an agent waits for is not looked up among the others, nor answered by way of them."""
+        if scope["type"] != "http" or scope["path"] != "/v1/dispatch" or scope["method"] != "POST":
             await app(scope, receive, send)
+            return
+        try:
+            response = await dispatch(Request(scope, receive))
+        except Exception as error:
+            response = await _broken(Request(scope), error)
+        await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+        await send({"type": "http.response.body", "body": response.body})
 
     return front
 
@@ -120,25 +120,32 @@ class _Guard:
         return guarded
 
     def _check(self, request: Request, scope: Scope | None) -> None:
-        host = request.headers.get("host", "")
-        if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:
+        headers = {name: value.decode("latin-1") for name, value in request.scope["headers"]}
+        host = headers.get(b"host", "")
+        if host not in HOSTS and host.rpartition(":")[0] not in HOSTS:
             raise Refused(421, "wrong_host", f"no such host here: {redact_text(host[:100])!r}")
-        if "origin" in request.headers or "sec-fetch-site" in request.headers:
+        if b"origin" in headers or b"sec-fetch-site" in headers:
             raise Refused(403, "from_a_browser", "pages in a browser have no business here")
-        if scope is not None and scope not in self._scopes(request):
-            if request.client is not None and request.client.host.startswith(UNIX):
-                raise Refused(403, "wrong_user", f"this user may not {scope} here")
-            if "authorization" not in request.headers:
-                raise Refused(401, "no_token", "send Authorization: Bearer TOKEN; see `fairlead tokens`")
-            raise Refused(403, "wrong_scope", f"this token is unknown, or may not {scope}")
+        uid = caller_of(request)
+        if scope is None or scope in self._scopes(uid, headers.get(b"authorization", "")):
+            return
+        if uid is not None:
+            raise Refused(403, "wrong_user", f"this user may not {scope} here")
+        if b"authorization" not in headers:
+            raise Refused(401, "no_token", "send Authorization: Bearer TOKEN; see `fairlead tokens`")
+        raise Refused(403, "wrong_scope", f"this token is unknown, or may not {scope}")
 
-    def _scopes(self, request: Request) -> frozenset[Scope]:
-        client = request.client
-        if client is not None and client.host.startswith(UNIX):
-            uid = int(client.host.removeprefix(UNIX))
+    def _scopes(self, uid: int | None, authorization: str) -> frozenset[Scope]:
+        if uid is not None:
             return EVERYTHING if uid in self._users else frozenset[Scope]({"dispatch"})
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        kind, _, token = authorization.partition(" ")
         return self._tokens.scopes_of(token.strip()) if kind.lower() == "bearer" else frozenset()
+
+
+def caller_of(request: Request) -> int | None:
+    """The user at the other end of the unix socket; None over TCP."""
+    client = request.scope["client"]
+    return int(client[0][len(UNIX) :]) if client is not None and client[0].startswith(UNIX) else None
 
 
 class _Api:
@@ -155,16 +162,11 @@ class _Api:
             asked = _read_asked(body)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise Refused(400, "bad_request", str(error)) from None
-        if self._is_own(request):
+        uid = caller_of(request)
+        if uid in self._users:
             return await self._service.dispatch(asked)
         asked.env = _not_steering(asked.env)
-        client = request.client
-        whose = f"{client.host}:" if client is not None and client.host.startswith(UNIX) else ""
-        return await self._service.dispatch(asked, whose)
-
-    def _is_own(self, request: Request) -> bool:
-        client = request.client
-        return client is not None and client.host.startswith(UNIX) and int(client.host[len(UNIX) :]) in self._users
+        return await self._service.dispatch(asked, "" if uid is None else f"user {uid}: ")
 
     async def sessions(self, request: Request) -> Any:
         return {"sessions": self._service.sessions.known(request.query_params.get("root"))}
@@ -178,8 +180,7 @@ class _Api:
 
     async def forget(self, request: Request) -> Any:
         root, session_id = request.query_params.get("root", "/"), request.path_params["session_id"]
-        if request.client is not None and request.client.host.startswith(UNIX):
-            _refuse_agents(request.client.port)  # its counters are not its own to reset
+        _refuse_agents(request)  # its counters are not its own to reset
         if not self._service.sessions.forget(root, session_id):
             raise Refused(404, "no_such_session", f"{root} has no session {session_id!r}")
         return {"forgotten": session_id}
@@ -194,10 +195,9 @@ class _Api:
             answer = msgspec.json.decode(body, type=Answer)
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise Refused(400, "bad_request", str(error)) from None
-        client, who = request.client, answer.who
-        if client is not None and client.host.startswith(UNIX):
-            _refuse_agents(client.port)
-            who = _name_of(int(client.host.removeprefix(UNIX)))  # whom the kernel names, whoever it claims to be
+        uid = caller_of(request)
+        _refuse_agents(request)
+        who = answer.who if uid is None else _name_of(uid)  # whom the kernel names, whoever it claims to be
         try:
             return self._service.answer(request.path_params["id"], answer.approve, who, answer.why, answer.valid_for)
         except NoSuchQuestion as error:
@@ -242,8 +242,7 @@ class _Api:
 
     async def health(self, request: Request) -> Any:
         health = self._service.health()
-        known = request.client is not None and request.client.host.startswith(UNIX)
-        return health if known else {name: health[name] for name in ("status", "protocol")}
+        return {name: health[name] for name in ("status", "protocol")} if caller_of(request) is None else health
 
     async def openapi(self, request: Request) -> Any:
         return document()
@@ -259,9 +258,9 @@ def _record(record: Any) -> dict[str, Any]:
     return {"seq": record.seq, "digest": record.digest, **record.body}
 
 
-def _refuse_agents(pid: int) -> None:
-    """An agent does not approve what it wants to do, nor forget what it did."""
-    around = agent_around(pid=pid)
+def _refuse_agents(request: Request) -> None:
+    """An agent does not approve what it wants to do, nor forget what it did. Over TCP, the token must tell."""
+    around = None if caller_of(request) is None else agent_around(pid=request.scope["client"][1])
     if around is not None:
         raise Refused(403, "an_agent", f"an agent cannot do that ({around})")
 
@@ -280,16 +279,16 @@ async def _body(request: Request) -> bytes:
     length = request.headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit()) or int(length[:12]) > BODY_LIMIT:
         raise Refused(413, "too_large", f"at most {BODY_LIMIT >> 20} MiB")
-    parts, size = [], 0
-    try:
-        async for part in request.stream():
-            size += len(part)
-            if size > BODY_LIMIT:
-                raise Refused(413, "too_large", f"at most {BODY_LIMIT >> 20} MiB")
-            parts.append(part)
-    except ClientDisconnect:
-        raise Refused(400, "gone", "nobody is there any more") from None
-    return b"".join(parts)
+    parts, size, more = [], 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "gone", "nobody is there any more")
+        parts.append(message.get("body", b""))
+        size, more = size + len(parts[-1]), message.get("more_body", False)
+        if size > BODY_LIMIT:
+            raise Refused(413, "too_large", f"at most {BODY_LIMIT >> 20} MiB")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
