@@ -197,9 +197,10 @@ class _Api:
             raise Refused(400, "bad_request", str(error)) from None
         uid = caller_of(request)
         _refuse_agents(request)
-        who = answer.who if uid is None else _name_of(uid)  # whom the kernel names, whoever it claims to be
+        user = None if uid is None else _name_of(uid)  # whom the kernel names, whoever it claims to be
+        who, why, last = answer.who or user, answer.why, answer.valid_for
         try:
-            return self._service.answer(request.path_params["id"], answer.approve, who, answer.why, answer.valid_for)
+            return self._service.answer(request.path_params["id"], answer.approve, who, why, last, user)
         except NoSuchQuestion as error:
             raise Refused(404, "no_such_question", str(error)) from None
         except AnsweredAlready as error:

@@ -106,11 +106,14 @@ class Service:
 
     # --- approvals --------------------------------------------------------------------------
 
-    def answer(self, name: str, approved: bool, who: str | None, why: str | None, last: float) -> Question:
+    def answer(
+        self, name: str, approved: bool, who: str | None, why: str | None, last: float, user: str | None
+    ) -> Question:
+        """Answer a question. `who` is whom the caller names, `user` whom the kernel does; the journal has both."""
         question = self.pending.answer(name, approved, who, why, last=last)
         if self.journal is not None:
             self.journal.note(
-                "approved" if approved else "denied", approval=name, who=who, why=why, hook=question.hook,
+                "approved" if approved else "denied", approval=name, who=who, user=user, why=why, hook=question.hook,
                 session=question.session,
             )  # fmt: skip
         return question
