@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-END_TO_END = (
-    "server", "test_redaction_everywhere.py", "test_switches.py", "journal/test_journal_crash.py",
-    "journal/test_journal_disk.py", "journal/test_journal_exit.py", "journal/test_journal_many_writers.py",
-)  # fmt: skip
+END_TO_END = ("server", "journal", "test_redaction_corpus.py", "test_redaction_everywhere.py", "test_switches.py")
 
 
 @pytest.hookimpl(tryfirst=True)

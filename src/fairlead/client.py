@@ -183,7 +183,7 @@ class _Common:
             except (BadPlace, DaemonError) as error:
                 if not (isinstance(error, DaemonError) and self._may_start(error, attempt)):
                     raise
-            except (httpcore.ConnectError, httpcore.RemoteProtocolError, OSError) as error:
+            except (httpcore.ConnectError, OSError) as error:  # nothing was said yet, so it can be said again
                 if attempt or not self._start:
                     raise _unreachable(self.socket or self._origin, error) from None
             except _BROKEN as error:

@@ -119,7 +119,7 @@ _CHOOSES = _words("-name -iname -path -ipath -wholename -regex -iregex")
 KILLS = frozenset({"kill", "pkill", "killall", "skill", "systemctl", "launchctl", "service", "fuser"})
 _ONLY_ASKS = frozenset({"status", "is-active", "is-enabled", "show", "list-units", "list", "print", "-l", "-L"})
 RUNS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye", "sudo", "doas", "env", "nohup", "timeout"})
-SHELLS = _words("sh bash zsh dash ksh ash fish eval su trap env xargs parallel find fd")
+SHELLS = _words("sh bash zsh dash ksh ash fish eval su trap env xargs parallel find fd script tmux screen ssh watch")
 """What runs a command that it is given as one word."""
 TAKES_INPUT = (SHELLS - {"env", "find", "fd"}) | {"read", "mapfile", "readarray"}
 _CODE = re.compile(

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from fairlead.journal import Journal
 from fairlead.journal.verify import verify
+from fairlead.redaction import Redactor
 
 Kept = Callable[..., list[str]]
 
@@ -348,3 +350,38 @@ say("done")
 """
     assert run(code).out == "done\n"
     assert len(kept()) == 120
+
+
+def test_two_threads_may_fork_at_once(run: Any, kept: Kept) -> None:
+    code = """
+hooks = Hooks(journal=Journal(path))
+hooks.dispatch_sync(step("first"))
+
+def fork():
+    for number in range(40):
+        hooks.dispatch_sync(step(f"{threading.get_ident()}.{number}"))
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+
+threads = [threading.Thread(target=fork) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+    assert run(code).code == 0
+    assert len(kept()) == 1 + 3 * 40
+
+
+def test_the_end_waits_as_long_as_something_is_written(open_journal: Any, keep: Any, kept: Kept) -> None:
+    class Slow(Redactor):
+        def record(self, value: Any, path: str = "") -> Any:
+            time.sleep(0.002)
+            return super().record(value, path)
+
+    journal = open_journal(redactor=Slow())
+    keep(journal, *range(600))
+    journal.close(timeout=0.4)  # of which it needs more than one
+    assert len(kept()) == 600

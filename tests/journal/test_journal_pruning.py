@@ -156,3 +156,13 @@ journal.flush()
     assert run(code).code == -9
     keep(open_journal(), "after")
     assert verify(path).problem is None
+
+
+def test_a_journal_is_held_to_its_size_while_it_is_written(open_journal: Any, path: Path, keep: Any, sql: Any) -> None:
+    journal = open_journal(max_size=300_000)
+    for _ in range(6):
+        keep(journal, *range(400), args={"command": "x " * 200})
+        journal.flush()
+    journal.close()
+    pages, free, each = (sql(f"PRAGMA {what}")[0][0] for what in ("page_count", "freelist_count", "page_size"))
+    assert (pages - free) * each < 450_000

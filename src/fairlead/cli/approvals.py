@@ -29,8 +29,12 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from importlib.util import find_spec
+
     from ..errors import FairleadError
 
+    if find_spec("httpcore") is None:
+        raise FairleadError("this needs more packages: pip install 'fairlead[serve]'")
     if options.action == "list":
         return _list(options)
     if options.id is None:

@@ -84,6 +84,8 @@ def _notes(configured: Configured, event: str) -> list[str]:
 
 
 def _show(config: Config, chains: list[tuple[str, list[tuple[Configured, list[str]]]]]) -> None:
+    from ..switches import read_setting
+
     for layer, path in config.sources:
         print(f"{layer:<8} {escape(str(path))}")
     if not list(config.sources):
@@ -97,6 +99,8 @@ def _show(config: Config, chains: list[tuple[str, list[tuple[Configured, list[st
             print(line)
             for note in notes:
                 print(paint(f"      {note}", "yellow"))
+    if not read_setting().enforced:
+        print(paint("\nHooks are only watched now: `fairlead enforce` ends that.", "yellow"))
     for mistake in config.mistakes:
         print(paint(escape(str(mistake), keep_lines=True), "red", to=sys.stderr), file=sys.stderr)
     wrong = len(config.mistakes)

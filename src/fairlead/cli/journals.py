@@ -103,6 +103,12 @@ def _told(record: Record) -> str:
     if winner.get("hook"):
         cause = "" if winner.get("cause") == "policy" else f", {escape(str(winner.get('cause')))}"
         words.append(paint(f"({escape(str(winner['hook']))}{cause})", "dim"))
+    for said in body.get("said") or ():
+        seen = said.get("monitored") or {}
+        if (seen.get("verdict") or {}).get("control", "proceed") != "proceed":
+            words.append(
+                paint(f"(watched: {escape(str(seen['hook']))} would {escape(seen['verdict']['control'])})", "yellow")
+            )
     if step.get("session_id"):
         words.append(paint(escape(str(step["session_id"])), "dim"))
     return "  ".join(word for word in words if word)

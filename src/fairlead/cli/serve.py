@@ -76,6 +76,7 @@ def _ask(options: argparse.Namespace) -> int:
 def _described(health: dict[str, Any]) -> str:
     said = f"{health['status']}: process {health['pid']}, fairlead {health['version']}, up {health['uptime']:.0f} s, "
     said += f"{health['projects']} projects, {health['sessions']} sessions, {health['in_flight']} under way"
+    said += "" if health.get("enforced", True) else "\nhooks are only watched: `fairlead enforce` ends that"
     return said + (f"\n{health['journal_error']}" if health.get("journal_error") else "")
 
 

@@ -32,7 +32,7 @@ class Ending(Protocol):
 PATIENCE = 0.5
 """Seconds that SIGTERM holds up the thread it has interrupted."""
 _open: weakref.WeakSet[Ending] = weakref.WeakSet()
-_holding: list[Ending] = []
+_held = threading.local()  # by whoever forks: several threads may do so at once
 _heard = False
 
 
@@ -82,20 +82,20 @@ def _end(signum: int) -> None:
 
 def _before_fork() -> None:
     """Whoever forks waits until nothing is being written: a child must not inherit a lock that nobody gives back."""
-    _holding[:] = list(_open)
-    for journal in _holding:
+    _held.journals = sorted(_open, key=id)  # in one order, so that nobody waits for each other
+    for journal in _held.journals:
         journal.hold()
 
 
 def _after_fork() -> None:
-    while _holding:
-        _holding.pop().go_on()
+    for journal in _held.__dict__.pop("journals", ()):
+        journal.go_on()
 
 
 def _after_fork_in_child() -> None:
     global _heard
     _heard = False
-    _holding.clear()
+    _held.__dict__.clear()
     for journal in list(_open):
         journal.begin_anew()
 

@@ -121,7 +121,8 @@ class HookStats(msgspec.Struct, frozen=True):
 class Reader:
     """A journal, open for reading. Others may write to it meanwhile."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path) -> None:
+        path = Path(path)
         if not path.exists():
             raise JournalError(
                 f"there is no journal at {path} yet; keep one with Hooks(journal=Journal()) or `fairlead serve`"

@@ -47,8 +47,11 @@ class _Bad(Exception):
         self.record = record
 
 
-def verify(path: Path, anchors: Sequence[Anchored] = (), progress: Callable[[int, int], None] | None = None) -> Checked:
+def verify(
+    path: str | Path, anchors: Sequence[Anchored] = (), progress: Callable[[int, int], None] | None = None
+) -> Checked:
     """Check every record of a journal. Raises `JournalError` if there is none."""
+    path = Path(path)
     head = read_head(path)  # before the file is looked at: what is written meanwhile is newer, never older
     known = {anchor.seq for anchor in anchors} | ({head.seq} if head is not None else set())
     walk = _Walk(known, progress)

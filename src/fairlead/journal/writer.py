@@ -122,6 +122,7 @@ class Journal:
         self._anchoring: Anchoring | None = None
         self._kept_head: Head | None = None
         self._tidied = 0.0
+        self._grown = 0  # bytes since then
         self._key: bytes | None = None
         self._keyed: tuple[Any, Any] = (None, None)
         self._starting = threading.RLock()  # a signal may come while it is held, and close the journal
@@ -190,12 +191,22 @@ class Journal:
             raise self.error or JournalError(f"the journal {self.path} was not written within {timeout:g} s") from None
 
     def close(self, timeout: float = 10.0) -> None:
-        """Write what is left, and let go of the file. What is kept afterwards opens it again."""
+        """Write what is left, and let go of the file. What is kept afterwards opens it again.
+
+        `timeout` is for how long nothing may come of it: as long as records are being written, it goes on.
+        """
         thread = self._thread
         if thread is None or self._pid != os.getpid() or not (thread.is_alive() or self._queue):
             return
-        with suppress(JournalError):
-            self.flush(timeout)
+        while True:  # as long as something comes of it
+            left = len(self._queue)
+            try:
+                self.flush(timeout)
+                break
+            except JournalError as error:
+                if self.error is not None or len(self._queue) >= left:
+                    logger.error("what was left (%d records) was not written: %s", left, error)
+                    break
         self._closing = True
         self._hurry.set()
         self._wake.set()
@@ -300,15 +311,17 @@ class Journal:
         if self._mark is not None:
             self._mark.set(True)
         entries = list(self._entries(batch))
-        if self.lost:
-            entries.append(self._entry(self._note("lost", records=self.lost)))
+        lost = self.lost
+        if lost:
+            entries.append(self._entry(self._note("lost", records=lost)))
         try:
             if entries or self.error is not None:
                 self._kept_head = store.append(entries)
+                self._grown += sum(len(entry.body) + sum(map(len, entry.texts.values())) for entry in entries)
         except NewerJournal as error:  # a newer fairlead has taken the file over meanwhile
             self._let_go()
             self._spool(error).append(entries)
-        self.lost = 0
+        self.lost -= lost  # more may have come in the meantime
         if self._anchoring is not None and self._kept_head is not None:
             self._anchoring.reached(self._kept_head)
         if not self._queue and self._mark is not None:
@@ -392,9 +405,10 @@ class Journal:
     def _tidy(self) -> None:
         """Prune now and then. The chain says what is gone, and goes on from there."""
         store = self._store
-        if not isinstance(store, Store) or (self._tidied and time.monotonic() < self._tidied + TIDY):
+        soon = self._tidied and time.monotonic() < self._tidied + TIDY and self._grown < self.max_size // 10
+        if not isinstance(store, Store) or soon:
             return
-        self._tidied = time.monotonic()
+        self._tidied, self._grown = time.monotonic(), 0
         keep = store.oldest_kept(self.max_size, self.max_age)
         if keep is not None:
             gone = self._note("pruned", through=keep - 1, digest=store.digest_of(keep - 1).hex())
@@ -465,5 +479,5 @@ def _told(note: dict[str, Any]) -> str:
         return f"{note['problem']}; `fairlead verify` says more"
     return (
         f"process {note['pid']} ended without closing it: what it had not written yet, "
-        f"at most its last {GATHER:g} s, is lost"
+        f"as a rule its last {GATHER:g} s and never more than {QUEUE} records, is lost"
     )

@@ -225,8 +225,11 @@ class _Api:
             return {"decisions": [_record(record) for record in reader.records(which, limit=limit)]}
 
     async def decision(self, request: Request) -> Any:
+        return await asyncio.to_thread(self._decision, request.path_params["id"])
+
+    def _decision(self, name: str) -> Any:
         with Reader(self._journal().path) as reader:
-            return _record(reader.record(request.path_params["id"]))
+            return _record(reader.record(name))
 
     def _journal(self) -> Any:
         journal = self._service.journal

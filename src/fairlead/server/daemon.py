@@ -213,7 +213,12 @@ async def _run(settings: Settings, sockets: list[socket.socket], on_ready: Any) 
     for end in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(end, ending.set)
     again: set[asyncio.Task[Any]] = set()
-    loop.add_signal_handler(signal.SIGHUP, lambda: again.add(loop.create_task(service.projects.reload())))
+
+    def hang_up() -> None:
+        again.add(task := loop.create_task(service.projects.reload()))
+        task.add_done_callback(again.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, hang_up)
     serving = loop.create_task(server.serve(sockets=sockets))
     tell = loop.create_task(_when_up(server, on_ready, sockets))
     try:

@@ -18,6 +18,7 @@ from ..lifecycle import event_named
 from ..logs import logger
 from ..record import summary, tell
 from ..registry import Hooks
+from ..switches import Setting, read_setting
 from ..wire import step_of
 from .pending import Asking, Pending, Question, asking
 from .projects import Projects
@@ -118,6 +119,10 @@ class Service:
             )  # fmt: skip
         return question
 
+    @property
+    def switch(self) -> Setting:
+        return read_setting(self.folder)
+
     # --- living and ending ------------------------------------------------------------------
 
     @property
@@ -136,6 +141,7 @@ class Service:
             "in_flight": self.in_flight,
             "projects": len(self.projects),
             "sessions": len(self.sessions),
+            "enforced": self.switch.enforced,
             "journal": None if self.journal is None else str(self.journal.path),
             "journal_error": None if error is None else str(error),
         }
