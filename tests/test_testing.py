@@ -103,3 +103,8 @@ def test_the_pytest_plugin_gives_hooks_and_a_recorder(pytester: pytest.Pytester)
     )
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
+
+
+def test_what_a_hook_does_to_the_state_of_one_sample_is_not_in_the_next():
+    step("before_request").state["seen"] = True
+    assert step("before_request").state == {}

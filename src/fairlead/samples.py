@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from .lifecycle import EVENTS, Step, event_named
@@ -35,7 +36,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 def step(event: str, /, **fields: Any) -> Any:
     """A step of an event, with sensible defaults for whatever is not given."""
     row = event_named(event)
-    defaults = {"session_id": "session-1", **(_TOOL if row.about_tool else {}), **_DEFAULTS.get(event, {})}
+    defaults = {"session_id": "session-1", **(_TOOL if row.about_tool else {}), **deepcopy(_DEFAULTS.get(event, {}))}
     if row.about_tool and "tool" in fields and "args" not in fields:
         defaults["args"] = {}
     return row.step(**(defaults | fields))
