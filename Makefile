@@ -56,7 +56,7 @@ $(VENV)/dev: $(VENV)/core
 	$(BIN)/python $(PIP) -e '.[dev]'
 	@touch $@
 
-$(BENCH)/ready: pyproject.toml constraints.txt
+$(BENCH)/ready: pyproject.toml bench/constraints.txt
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python $(PIP) -e '.[bench]'
+	$(BENCH)/bin/python $(subst constraints.txt,bench/constraints.txt,$(PIP)) -e '.[bench]'
 	@touch $@
