@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-END_TO_END = ("server", "journal", "test_redaction_corpus.py", "test_redaction_everywhere.py", "test_switches.py")
+END_TO_END = (
+    "server", "journal", "test_redaction_corpus.py", "test_redaction_everywhere.py", "test_switches.py",
+    "test_telemetry.py",
+)  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)
