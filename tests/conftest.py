@@ -1,4 +1,4 @@
-"""Which tests are end to end: they start daemons, kill processes and fill disks, and have a target of their own."""
+"""Which tests are end to end: they start programs, kill them, fill disks or take their time, and have a target."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import pytest
 HERE = Path(__file__).parent
 END_TO_END = (
     "server", "journal", "test_redaction_corpus.py", "test_redaction_everywhere.py", "test_switches.py",
-    "test_telemetry.py",
+    "test_telemetry.py", "cli/test_cli_run.py", "cli/test_cli_terminal.py", "cli/test_cli_fuzz.py",
+    "runners/test_worker_fuzz.py",
 )  # fmt: skip
+LARGE = ("test_a_megabyte_of_something_like_a_secret_takes_no_minutes", "test_twice_the_text_takes_no_more_than")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if any(item.path.is_relative_to(HERE / part) for part in END_TO_END):
+        if item.name.startswith(LARGE) or any(item.path.is_relative_to(HERE / part) for part in END_TO_END):
             item.add_marker(pytest.mark.e2e)
