@@ -22,9 +22,9 @@ from .verdict import Verdict, clean
 
 
 class Approval(NamedTuple):
-    """A human's answer: allow or deny, who gave it, and why."""
+    """A human's answer: allow or deny, who gave it, and why. `ask` leaves the question to the host, which asks."""
 
-    answer: Literal["allow", "deny"]
+    answer: Literal["allow", "deny", "ask"]
     who: str | None = None
     why: str | None = None
 
@@ -34,7 +34,7 @@ class Approval(NamedTuple):
 
     def explain(self, question: str | None) -> str | None:
         """The reason that goes with the decision."""
-        if self.granted:
+        if self.answer != "deny":
             return self.why or question
         by = f" by {self.who}" if self.who else ""
         return f"not approved{by}: {self.why or question or 'no reason given'}"
@@ -99,6 +99,8 @@ async def seek_approval(
 def _read(answer: Any) -> Approval:
     if isinstance(answer, Verdict):
         answer = (answer.control, None, answer.reason)
+    if isinstance(answer, Approval) and answer.answer == "ask":
+        return answer  # whoever says so on purpose
     clear = isinstance(answer, tuple) and 1 <= len(answer) <= 3 and answer[0] in ("allow", "deny")
     if clear and all(text is None or isinstance(text, str) for text in answer[1:]):
         return Approval(*answer)

@@ -297,14 +297,15 @@ def carried_out(decision: Decision[S], capabilities: Capabilities) -> Decision[S
     """The decision, with what its host cannot carry out listed as unsupported.
 
     A host declares per event the controls, the fields and "context" that it can carry out. A deny
-    that would be lost is an error.
+    that would be lost is an error; after the fact, stopping the turn keeps what was denied from the model just as well.
     """
     can = capabilities.get(decision.event, ())
     wanted: list[str] = [decision.control] if decision.control != "proceed" else []
     wanted += [field for field in decision.changed if field not in ("kind", "target", "safety")]
     wanted += ["context"] if decision.context else []
     missing = tuple(part for part in wanted if part not in can)
-    if decision.denied and "deny" not in can:
+    stops = "stop" in can and decision.event.startswith("after_")
+    if decision.denied and "deny" not in can and not stops:
         host = decision.step.host or "this host"
         raise Unenforceable(
             f"hook {decision.hook!r} denies at {decision.event}, which {host} cannot carry out: {decision.reason}"

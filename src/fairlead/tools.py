@@ -178,9 +178,9 @@ class Tools:
         kind: Kind,
         *,
         safety: Safety | None = None,
-        command: str | None = None,
+        command: str | Sequence[str] | None = None,
         paths: str | Sequence[str] | None = None,
-        url: str | None = None,
+        url: str | Sequence[str] | None = None,
         server: str | None = None,
         host: str | None = None,
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -19,6 +19,7 @@ from starlette.types import Scope as ASGIScope
 from ..config.document import ConfigError
 from ..config.trust import agent_around
 from ..errors import FairleadError
+from ..hosts.host import Hooked
 from ..journal import JournalError
 from ..journal.errors import NoRecord
 from ..journal.reading import Filter, Reader
@@ -39,6 +40,8 @@ UNIX = "unix"
 Endpoint = Callable[[Request], Awaitable[Any]]
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _read_asked = msgspec.json.Decoder(Asked).decode
+_read_hooked = msgspec.json.Decoder(Hooked).decode
+T = TypeVar("T")
 
 
 class Refused(FairleadError):
@@ -64,6 +67,7 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
     api = _Api(service, stop, users)
     guard = _Guard(tokens, users)
     dispatch = guard("dispatch", api.dispatch)
+    hook = guard("dispatch", api.hook)
     show, forget = guard("read", api.session), guard("admin", api.forget)
 
     async def one_session(request: Request) -> Response:
@@ -71,6 +75,7 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
 
     routes = [
         Route("/v1/dispatch", dispatch, methods=["POST"]),
+        Route("/v1/hook", hook, methods=["POST"]),
         Route("/v1/sessions", guard("read", api.sessions), methods=["GET"]),
         Route("/v1/sessions/{session_id:path}", one_session, methods=["GET", "DELETE"]),
         Route("/v1/approvals", guard("read", api.approvals), methods=["GET"]),
@@ -85,13 +90,16 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _broken})
     app.router.redirect_slashes = False  # nobody is sent where nobody has looked at who asks
 
+    waited_for = {"/v1/dispatch": dispatch, "/v1/hook": hook}
+
     async def front(scope: ASGIScope, receive: Receive, send: Send) -> None:
-        """The one route that an agent waits for is not looked up among the others, nor answered by way of them."""
-        if scope["type"] != "http" or scope["path"] != "/v1/dispatch" or scope["method"] != "POST":
+        """The routes that an agent waits for are not looked up among the others, nor answered by way of them."""
+        wanted = waited_for.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if wanted is None:
             await app(scope, receive, send)
             return
         try:
-            response = await dispatch(Request(scope, receive))
+            response = await wanted(Request(scope, receive))
         except Exception as error:
             response = await _broken(Request(scope), error)
         await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
@@ -157,16 +165,20 @@ class _Api:
         self._users = users
 
     async def dispatch(self, request: Request) -> Any:
-        body = await _body(request)
-        try:
-            asked = _read_asked(body)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise Refused(400, "bad_request", str(error)) from None
+        asked = await _read(request, _read_asked)
+        return await self._service.dispatch(asked, self._whose(request, asked))
+
+    async def hook(self, request: Request) -> Any:
+        asked = await _read(request, _read_hooked)
+        return await self._service.hook(asked, self._whose(request, asked))
+
+    def _whose(self, request: Request, asked: Asked | Hooked) -> str:
+        """Whose sessions these are, if not the daemon's user's. Such callers do not say which programs are run."""
         uid = caller_of(request)
         if uid in self._users:
-            return await self._service.dispatch(asked)
+            return ""
         asked.env = _not_steering(asked.env)
-        return await self._service.dispatch(asked, "" if uid is None else f"user {uid}: ")
+        return "" if uid is None else f"user {uid}: "
 
     async def sessions(self, request: Request) -> Any:
         return {"sessions": self._service.sessions.known(request.query_params.get("root"))}
@@ -190,11 +202,7 @@ class _Api:
         return {"approvals": self._service.pending.questions(every=every)}
 
     async def answer(self, request: Request) -> Any:
-        body = await _body(request)
-        try:
-            answer = msgspec.json.decode(body, type=Answer)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise Refused(400, "bad_request", str(error)) from None
+        answer = await _read(request, msgspec.json.Decoder(Answer).decode)
         uid = caller_of(request)
         _refuse_agents(request)
         user = None if uid is None else _name_of(uid)  # whom the kernel names, whoever it claims to be
@@ -276,6 +284,14 @@ def _name_of(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"user {uid}"
+
+
+async def _read(request: Request, decode: Callable[[bytes], T]) -> T:
+    body = await _body(request)
+    try:
+        return decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise Refused(400, "bad_request", str(error)) from None
 
 
 async def _body(request: Request) -> bytes:

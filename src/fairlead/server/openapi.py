@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from .. import __version__
+from ..hosts.host import ALL, EXPERIMENTAL
 from ..lifecycle import CONTROLS, EVENTS
 from ..wire import envelope_schema
 from .tokens import SCOPES
@@ -61,6 +62,16 @@ def document() -> Schema:
                     "Judge a step",
                     _ref("Decision"),
                     body=_ref("Dispatch"),
+                    also=(422, 428, 503),
+                ),
+            },
+            "/v1/hook": {
+                "post": _operation(
+                    "hook",
+                    "dispatch",
+                    "Answer an agent CLI's hook",
+                    _object(answer=_TEXT),
+                    body=_ref("Hook"),
                     also=(422, 428, 503),
                 ),
             },
@@ -159,6 +170,20 @@ def _schemas() -> dict[str, Schema]:
                 },
             },
             "required": ["step"],
+            "additionalProperties": False,
+        },
+        "Hook": {
+            "type": "object",
+            "properties": {
+                "host": {**_TEXT, "enum": [*ALL, *EXPERIMENTAL]},
+                "event": {**_TEXT, "description": "As the CLI calls it"},
+                "payload": {**_TEXT, "description": "The CLI's own JSON, as it came"},
+                "cwd": {**_TEXT, "description": "The folder whose configuration holds, if `told` names no other"},
+                "env": {"type": "object", "additionalProperties": _NULLABLE},
+                "told": {"type": "object", "additionalProperties": _TEXT, "description": "The CLI's own variables"},
+                "deadline": {"type": ["number", "null"]},
+            },
+            "required": ["host", "event", "payload"],
             "additionalProperties": False,
         },
         "Decision": _object(

@@ -69,6 +69,8 @@ class Asking(msgspec.Struct, frozen=True):
     root: str = ""
     policy: str = ""
     deadline: float = 25.0
+    by_host: bool = False
+    """Whether the host puts the question to whoever sits before it."""
 
 
 asking: ContextVar[Asking] = ContextVar("fairlead_asking", default=Asking())  # noqa: B039 (it is frozen)
@@ -110,6 +112,8 @@ class Pending:
         granted = self._consume(bound)
         if granted is not None:
             return granted
+        if about.by_host:
+            return Approval("ask", request.step.host)
         name = self._ask(request, about, bound)
         waiter = self._waiters[name] = asyncio.get_running_loop().create_future()
         try:

@@ -5,23 +5,28 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from .. import __version__
+from ..decision import Decision
 from ..errors import FairleadError
+from ..hosts.answering import Memory, answer, read_payload
+from ..hosts.host import Hooked, host_tools
 from ..journal import Journal
-from ..lifecycle import event_named
+from ..lifecycle import Step, event_named
 from ..logs import logger
 from ..record import summary, tell
 from ..registry import Hooks
 from ..switches import Setting, read_setting
 from ..wire import step_of
+from .fallback import Fallback
 from .pending import Asking, Pending, Question, asking
-from .projects import Projects
+from .projects import Project, Projects
 from .sessions import Sessions
 
 PROTOCOL = 1
@@ -51,6 +56,20 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
     capabilities: dict[str, list[str]] | None = None
 
 
+class _Place(msgspec.Struct, frozen=True):
+    """Where a step comes from: which folder, with which variables, for whom, and how long its host waits."""
+
+    root: str
+    env: dict[str, str | None]
+    whose: str
+    deadline: float
+    by_host: bool = False
+
+
+def _limited(deadline: float | None) -> float:
+    return DEADLINE if deadline is None else min(max(deadline, 0.0), LONGEST)
+
+
 class Service:
     """The daemon's work. HTTP is somebody else's."""
 
@@ -60,6 +79,7 @@ class Service:
         self.pending = Pending(folder / "approvals.db")
         self.sessions = Sessions(folder / "sessions.json")
         self.projects = Projects(self._hooks)
+        self.fallback = Fallback(folder / "fallback.json")
         self.started = time.time()
         self.used = time.monotonic()
         self.in_flight = 0
@@ -67,35 +87,61 @@ class Service:
         self.drained = asyncio.Event()
 
     def _hooks(self) -> Hooks:
-        return Hooks(journal=self.journal, record=True, approver=self.pending, approval_timeout=None)
+        hooks = Hooks(journal=self.journal, record=True, approver=self.pending, approval_timeout=None)
+        hooks.tools.extend(host_tools())
+        return hooks
 
     # --- dispatching ------------------------------------------------------------------------
 
     async def dispatch(self, asked: Asked, whose: str = "") -> dict[str, Any]:
         """A step in, a decision out, with exactly the engine's semantics. `whose` keeps users' sessions apart."""
+        with self._under_way():
+            step = step_of(asked.step)
+            for event in asked.capabilities or ():
+                event_named(event)
+            place = _Place(asked.root or step.cwd or "/", asked.env, whose, _limited(asked.deadline))
+            decision, project = await self._decide(step, place, asked.capabilities)
+            return tell(decision) | summary(decision) | {"policy": project.policy}
+
+    async def hook(self, asked: Hooked, whose: str = "") -> dict[str, str]:
+        """A moment of an agent CLI in, what the CLI is to be told out."""
+        with self._under_way():
+            host = asked.by()
+            payload = read_payload(host, asked.event, asked.payload)
+            who = host.identify(payload)
+            root = asked.root(host)
+            if who.session_id is not None:
+                root = self.sessions.root_of(who.session_id, root)
+            place = _Place(root, asked.env, whose, _limited(asked.deadline), asked.attended(host))
+            memory = Memory() if who.session_id is None else self.sessions.memory(whose + root, who.session_id)
+
+            async def decide(step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
+                return (await self._decide(step, place, capabilities))[0]
+
+            return {"answer": await answer(host, asked.event, payload, memory, decide)}
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """While something is under way, the daemon does not end; and it takes no more than it can do."""
         if self.draining:
             raise Draining("this daemon is ending; start another and ask that")
         if self.in_flight >= IN_FLIGHT:
             raise Overloaded(f"{IN_FLIGHT} dispatches are under way already")
-        step = step_of(asked.step)
-        root = asked.root or step.cwd or "/"
-        for event in asked.capabilities or ():
-            event_named(event)
         self.in_flight += 1
         try:
-            return await self._dispatch(asked, step, root, whose)
+            yield
         finally:
             self.in_flight -= 1
             self.used = time.monotonic()
             if self.draining and not self.in_flight:
                 self.drained.set()
 
-    async def _dispatch(self, asked: Asked, step: Any, root: str, whose: str) -> dict[str, Any]:
-        project = await self.projects.find(root, asked.env)
-        root = whose + project.home
-        session = self.sessions.of(root, step, project.hooks, asked.capabilities)
-        deadline = DEADLINE if asked.deadline is None else min(max(asked.deadline, 0.0), LONGEST)
-        about = asking.set(Asking(root, project.policy, deadline))
+    async def _decide(self, step: Step, place: _Place, capabilities: Any) -> tuple[Decision[Any], Project]:
+        project = await self.projects.find(place.root, place.env)
+        self.fallback.tell(project.home, project.hooks)
+        root = place.whose + project.home
+        session = self.sessions.of(root, step, project.hooks, capabilities)
+        about = asking.set(Asking(root, project.policy, place.deadline, place.by_host))
         try:
             with project.used():
                 decision = await session.dispatch(step)
@@ -103,7 +149,7 @@ class Service:
             asking.reset(about)
         if step.event == "session_end" and step.session_id is not None:
             self.sessions.forget(root, step.session_id)
-        return tell(decision) | summary(decision) | {"policy": project.policy}
+        return decision, project
 
     # --- approvals --------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from ..hosts.answering import Memory
 from ..lifecycle import Step
 from ..logs import logger
 from ..registry import Hooks
@@ -32,6 +33,7 @@ class Kept(msgspec.Struct):
 
     session: Session
     used: float
+    memory: Memory = msgspec.field(default_factory=Memory)
 
 
 class Saved(msgspec.Struct):
@@ -42,6 +44,7 @@ class Saved(msgspec.Struct):
     state: Any
     store: StoreDump
     used: float
+    memory: Memory = msgspec.field(default_factory=Memory)
 
 
 class Sessions:
@@ -50,6 +53,7 @@ class Sessions:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
+        self._roots: OrderedDict[str, str] = OrderedDict()
         self._home = Hooks()
         self._load()
 
@@ -58,13 +62,25 @@ class Sessions:
 
     def of(self, root: str, step: Step, hooks: Hooks, capabilities: Mapping[str, Any] | None) -> Session:
         """The session of a step, for dispatching to these hooks: its state and its store are the same every time."""
-        known = Session(self._home) if step.session_id is None else self._find(root, step.session_id)
+        known = Session(self._home) if step.session_id is None else self._find(root, step.session_id).session
         twin = copy.copy(known)  # shares state and store
         twin.hooks, twin.capabilities = hooks, capabilities
         twin.agent, twin.host, twin.cwd = step.agent, step.host, step.cwd
         return twin
 
-    def _find(self, root: str, session_id: str) -> Session:
+    def memory(self, root: str, session_id: str) -> Memory:
+        """What is remembered of an agent CLI's session between two of its moments."""
+        return self._find(root, session_id).memory
+
+    def root_of(self, session_id: str, root: str) -> str:
+        """Where a session began, which it stays in: an agent that goes elsewhere does not leave its policy behind."""
+        known = self._roots.setdefault(session_id, root)
+        self._roots.move_to_end(session_id)
+        while len(self._roots) > LIMIT:
+            self._roots.popitem(last=False)
+        return known
+
+    def _find(self, root: str, session_id: str) -> Kept:
         key, now = (root, session_id), time()
         kept = self._kept.get(key)
         if kept is None or now - kept.used > LIFE:
@@ -73,7 +89,7 @@ class Sessions:
                 self._kept.popitem(last=False)
         kept.used = now
         self._kept.move_to_end(key)
-        return kept.session
+        return kept
 
     def known(self, root: str | None = None) -> list[dict[str, Any]]:
         return [
@@ -95,7 +111,7 @@ class Sessions:
         """Write all sessions down. One whose state is no JSON keeps its counters."""
         encoder, lines = msgspec.json.Encoder(), []
         for (root, session_id), kept in self._kept.items():
-            saved = Saved(root, session_id, kept.session.state, kept.session.store.dump(), kept.used)
+            saved = Saved(root, session_id, kept.session.state, kept.session.store.dump(), kept.used, kept.memory)
             try:
                 lines.append(encoder.encode(saved))
             except (TypeError, ValueError, RecursionError, UnicodeError):
@@ -124,4 +140,4 @@ class Sessions:
             if time() - saved.used < LIFE:
                 session = Session(self._home, saved.session_id, state=saved.state)
                 session.store.load(saved.store)
-                self._kept[saved.root, saved.session_id] = Kept(session, saved.used)
+                self._kept[saved.root, saved.session_id] = Kept(session, saved.used, saved.memory)

@@ -1,0 +1,77 @@
+"""`python -m fairlead.hosts`: one moment of an agent CLI, decided in this process because there can be no daemon.
+
+Standard input is what the daemon would have been sent. There is nothing shared here, so a hook that needs a session's
+state or its counters fails, and its failure policy says what that means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from typing import Any, NoReturn
+
+import msgspec
+
+from ..config.document import ConfigError
+from ..config.layers import load
+from ..decision import Decision
+from ..errors import FairleadError
+from ..lifecycle import Step
+from ..registry import Hooks
+from ..session import Session
+from .answering import Memory, answer, read_payload
+from .host import Hooked, host_tools
+
+
+class NoSharedState(FairleadError):
+    """A hook needs what only a daemon can keep."""
+
+
+class Alone(Session):
+    """A session of one step."""
+
+    def _nothing(self) -> NoReturn:
+        raise NoSharedState("nothing is shared between steps without a daemon, and none can run here")
+
+    state: Any = property(_nothing, lambda self, value: None)
+    store: Any = property(_nothing, lambda self, value: None)
+
+
+async def decide(asked: Hooked) -> str:
+    """The answer that a daemon would have given."""
+    host = asked.by()
+    payload = read_payload(host, asked.event, asked.payload)
+    config = load(asked.root(host))
+    if config.mistakes:
+        raise ConfigError(config.mistakes)
+    journal = config.open_journal()
+    async with Hooks(journal=journal, record=True) as hooks:
+        hooks.tools.extend(host_tools())
+        config.apply(hooks)
+
+        async def dispatch(step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
+            session = Alone(hooks, step.session_id, capabilities=capabilities, host=step.host, cwd=step.cwd)
+            return await session.dispatch(step)
+
+        try:
+            return await answer(host, asked.event, payload, Memory(), dispatch)
+        finally:
+            if journal is not None:
+                journal.close()
+
+
+def main() -> None:
+    logging.basicConfig(level=logging.ERROR)
+    asked = msgspec.json.decode(sys.stdin.buffer.read(), type=Hooked)
+    signal.setitimer(signal.ITIMER_REAL, (asked.deadline or 60.0) + 1.0)  # whoever waited has gone by then
+    try:
+        said = asyncio.run(decide(asked))
+    except FairleadError as error:
+        said = f"fail:{error}:end"
+    sys.stdout.write(said)
+
+
+if __name__ == "__main__":
+    main()

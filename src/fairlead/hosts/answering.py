@@ -1,0 +1,196 @@
+"""One moment of an agent CLI: its JSON in, what fairlead decides, the CLI's JSON out.
+
+Where the engine is, in the daemon or in this very process, is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from time import time
+from typing import Any
+
+import msgspec
+
+from ..decision import Decision
+from ..errors import FairleadError, Unenforceable
+from ..lifecycle import EVENTS, AfterTool, Step, ToolStep, TurnEnd, TurnStart
+from ..logs import logger
+from ..session import new_id
+from .effect import Effect, effect_of
+from .host import EXIT_2, TEXT, Host, Identity
+
+EXTENDS = 3
+"""How often a turn may be kept alive."""
+CALLS = 64
+"""Open tool calls that are remembered for a session."""
+CONTEXT = 16
+"""Texts that wait for an event which takes them."""
+
+Dispatch = Callable[[Step, dict[str, tuple[str, ...]]], Awaitable[Decision[Any]]]
+"""Decides on a step, for a host with these capabilities."""
+
+
+class Memory(msgspec.Struct):
+    """What must be remembered of a session between two moments, because its CLI does not say it again."""
+
+    turn: str | None = None
+    sequence: int = 0
+    calls: list[tuple[str, str, str, float]] = []
+    """Open calls: id, tool, arguments, and when they were asked for."""
+    denied: list[str] = []
+    """Calls that were denied, and of which some CLIs tell nevertheless that they are over."""
+    context: list[str] = []
+    halt: str | None = None
+    extended: int = 0
+    extending: str | None = None
+    """What the turn was kept alive with, the last time."""
+
+
+def read_payload(host: Host, event: str, said: str) -> dict[str, Any]:
+    """What a CLI says of a moment. Raises `FairleadError` for what is no moment of it."""
+    if event not in host.moments:
+        raise FairleadError(f"{host.title} has no event {event!r} that fairlead knows; run `fairlead install` again")
+    try:
+        return msgspec.json.decode(said, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise FairleadError(f"{host.title} sent no JSON object at {event}: {error}") from None
+
+
+async def answer(host: Host, event: str, payload: dict[str, Any], memory: Memory, dispatch: Dispatch) -> str:
+    """The answer for the thin client: the exit code, and the text that the CLI reads: `0:TEXT:end`."""
+    reply = await _Moment(host, event, payload, memory, dispatch).answer()
+    if EXIT_2 in reply:
+        return f"2:{reply[EXIT_2]}:end"
+    if TEXT in reply:
+        return f"0:{reply[TEXT]}:end"
+    return f"0:{host.prefix + msgspec.json.encode(reply, enc_hook=str).decode() if reply else ''}:end"
+
+
+class _Moment:
+    """One moment, being answered."""
+
+    def __init__(self, host: Host, event: str, payload: dict[str, Any], memory: Memory, dispatch: Dispatch) -> None:
+        self.host, self.event, self.payload = host, event, payload
+        self.moment = host.moments[event]
+        self.memory, self.dispatch = memory, dispatch
+
+    async def answer(self) -> dict[str, Any]:
+        fields = self.moment.read(self.payload)
+        if fields is None or (self.moment.event == "after_tool" and fields.get("call_id") in self.memory.denied):
+            return {}
+        try:
+            step = self._step(EVENTS[self.moment.event].step, self._remembered(fields))
+        except (TypeError, ValueError, FairleadError) as error:
+            raise FairleadError(f"{self.host.title} sent something else than a {self.event}: {error}") from None
+        try:
+            decision = await self.dispatch(step, {self.moment.event: self.moment.can})
+        except Unenforceable as error:
+            logger.error("%s", error)
+            return {}
+        effect = effect_of(decision, self.moment.can)
+        await self._follow(decision, effect)
+        return self.moment.say(effect, self.event, self.payload)
+
+    # --- before -----------------------------------------------------------------------------
+
+    def _step(self, kind: type[Step], fields: dict[str, Any]) -> Any:
+        who: Identity = self.host.identify(self.payload)
+        self.memory.sequence += 1
+        header = {
+            "session_id": who.session_id, "turn_id": who.turn_id or self.memory.turn, "cwd": who.cwd,
+            "agent": who.agent, "host": self.host.name, "sequence": self.memory.sequence,
+        }  # fmt: skip
+        return kind(**(header | fields))
+
+    def _remembered(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields, with what the CLI does not say: which turn, which call, how often it was kept alive."""
+        memory, event = self.memory, self.moment.event
+        if event == "before_input" and fields.get("input") == memory.extending:
+            fields["source"] = "continuation"  # some CLIs put what keeps a turn alive as if the user had said it
+        elif event == "before_input" and not self._is_subagents:
+            memory.turn = self.host.identify(self.payload).turn_id or new_id("turn")
+            memory.halt, memory.extended, memory.extending = None, 0, None
+        elif event == "before_turn_end":
+            return {"continues_so_far": memory.extended} | fields
+        elif event == "before_tool":
+            fields.setdefault("call_id", None)
+            if fields["call_id"] is None:
+                fields["call_id"] = new_id("call")
+            memory.calls.append((fields["call_id"], fields["tool"], _written(fields["args"]), time()))
+            del memory.calls[:-CALLS]
+        elif issubclass(EVENTS[event].step, ToolStep):
+            return self._call(fields)
+        return fields
+
+    @property
+    def _is_subagents(self) -> bool:
+        agent = self.host.identify(self.payload).agent
+        return agent is not None and agent.parent is not None
+
+    def _call(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a later moment of a call, with the call's id: the CLI's, or else that of the likeliest."""
+        calls, tool, args = self.memory.calls, fields["tool"], _written(fields["args"])
+        known = next((call for call in calls if call[0] == fields.get("call_id")), None)
+        if fields.get("call_id") is None:
+            known = next((call for call in calls if call[1:3] == (tool, args)), None)
+            known = known or next((call for call in calls if call[1] == tool), None)
+        if known is not None and self.moment.event == "after_tool":
+            calls.remove(known)
+            if fields.get("duration") is None:
+                fields["duration"] = round(max(time() - known[3], 0.0), 3)
+        return fields | {"call_id": fields.get("call_id") or (known[0] if known else None)}
+
+    # --- after ------------------------------------------------------------------------------
+
+    async def _follow(self, decision: Decision[Any], effect: Effect) -> None:
+        """What comes of a decision beyond the CLI's answer: what waits, what follows at once."""
+        memory, event = self.memory, self.moment.event
+        if event == "before_tool" and memory.halt is not None and effect.deny is None:
+            effect.deny = memory.halt
+        memory.halt = effect.halt or memory.halt
+        if event == "before_turn_end":
+            await self._end(effect)
+        elif event == "before_input" and effect.deny is None:
+            started = await self._also(TurnStart, {})
+            effect.context += started.context
+            effect.stop = effect.stop or started.stop
+        elif event == "before_tool" and effect.deny is not None:
+            await self._denied(decision.step, effect.deny)
+        if "context" in self.moment.can:
+            effect.context, memory.context = [*memory.context, *effect.context], []
+        memory.context = [*memory.context, *effect.later][-CONTEXT:]
+
+    async def _end(self, effect: Effect) -> None:
+        """The turn goes on, or it is over."""
+        if effect.extend is not None and self.memory.extended < EXTENDS:
+            self.memory.extended += 1
+            self.memory.extending = effect.extend
+            return
+        if effect.extend is not None:
+            logger.warning("%s: a turn was kept alive %d times, and now ends", self.host.title, EXTENDS)
+            effect.later.append(effect.extend)
+            effect.extend = None
+        self.memory.extended, self.memory.extending = 0, None
+        await self._also(TurnEnd, {"stop_reason": "end_turn"})
+
+    async def _denied(self, step: Any, why: str) -> None:
+        """A call that does not run is over, too, and those who watch hear of it."""
+        about = {name: getattr(step, name) for name in ("tool", "args", "kind", "target", "safety", "call_id")}
+        self.memory.calls = [call for call in self.memory.calls if call[0] != step.call_id]
+        self.memory.denied = [*self.memory.denied, step.call_id][-CALLS:]
+        await self._also(AfterTool, {**about, "outcome": "denied", "executed": False, "error": why, "is_error": True})
+
+    async def _also(self, kind: type[Step], fields: dict[str, Any]) -> Effect:
+        """A step that the CLI does not tell of. What is said of it is carried out as far as it is of use here."""
+        can = tuple(part for part in ("context", "stop") if part in self.moment.can)
+        try:
+            return effect_of(await self.dispatch(self._step(kind, fields), {kind.event: can}), can)
+        except Unenforceable as error:
+            logger.error("%s", error)
+            return Effect()
+
+
+def _written(args: dict[str, Any]) -> str:
+    import hashlib
+
+    return hashlib.sha256(msgspec.json.encode(args, enc_hook=str, order="sorted")).hexdigest()[:16]

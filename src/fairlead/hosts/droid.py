@@ -1,0 +1,30 @@
+"""Factory Droid. An `ask` means run there, and exit 3 aborts the agent."""
+
+from __future__ import annotations
+
+from . import hook_json as said
+from .host import Host, Moment, silence
+
+HOST = Host(
+    name="droid",
+    title="Factory Droid",
+    program="droid",
+    package="droid",
+    proven="0.215.0",
+    identify=said.identify,
+    project="FACTORY_PROJECT_DIR",
+    notes=("`droid exec` fires no UserPromptSubmit: what a user says there is not seen.",),
+    moments={
+        "SessionStart": Moment("session_start", said.session_start, said.say_context, ("context",)),
+        "SessionEnd": Moment("session_end", said.session_end, silence),
+        "UserPromptSubmit": Moment("before_input", said.prompt, said.say_input, ("deny", "stop", "abort", "context")),
+        "PreToolUse": Moment(
+            "before_tool", said.tool, said.say_before_tool, ("deny", "allow", "args", "stop", "abort")
+        ),
+        "PostToolUse": Moment("after_tool", said.tool_done, said.say_input, ("stop", "abort", "context")),
+        "Stop": Moment("before_turn_end", said.turn_end, said.say_turn_end, ("extend", "stop", "abort")),
+        "SubagentStop": Moment("subagent_stop", said.subagent_stop, said.say_turn_end, ("extend",)),
+        "PreCompact": Moment("before_compact", said.compact, silence),
+        "Notification": Moment("notification", said.notification, silence),
+    },
+)

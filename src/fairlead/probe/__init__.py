@@ -1,0 +1,1 @@
+"""Running an agent CLI against a scripted model on loopback, to see what it really does with hooks."""

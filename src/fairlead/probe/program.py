@@ -1,0 +1,89 @@
+"""The agent CLIs themselves: how each is run without a network, against a scripted model."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from .model import Call, Model
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out + self.err
+
+
+@dataclass
+class Program:
+    """One agent CLI. A module per CLI says how it differs."""
+
+    binary: Path
+    """The program to start."""
+    home: Path
+    """A folder that stands for the user's home."""
+    project: Path
+    """A folder to work in."""
+    env: dict[str, str] = field(default_factory=dict)
+    """More variables for its runs."""
+
+    name: ClassVar[str]
+    """As fairlead calls the host: claude_code, codex, gemini, ..."""
+
+    def prepare(self, model: Model) -> None:
+        """Write the settings it needs to reach the model, merged with whatever settings are there. Idempotent."""
+
+    def argv(self, prompt: str) -> list[str]:
+        """The command line of a headless run in which tools need no approval."""
+        raise NotImplementedError
+
+    def variables(self, model: Model) -> dict[str, str]:
+        """The variables it needs to reach the model."""
+        return {}
+
+    def shell(self, command: str) -> Call:
+        """The model's call of the CLI's shell tool."""
+        raise NotImplementedError
+
+    def write(self, path: str, text: str) -> Call:
+        """The model's call of the tool that makes a file."""
+        raise NotImplementedError
+
+    def run(self, prompt: str, model: Model, timeout: float = 60.0) -> Finished:
+        """One headless run, to its end. Whatever it started is gone afterwards."""
+        self.prepare(model)
+        environ = {
+            "PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1",
+            **self.variables(model), **self.env,
+        }  # fmt: skip
+        process = subprocess.Popen(  # noqa: S603 (argv, no shell)
+            self.argv(prompt), cwd=self.project, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            raise AssertionError(f"{self.name} did not end within {timeout:g} s:\n{out}\n{err}") from None
+        return Finished(process.returncode, out, err)
+
+
+def merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Settings with others over them, folder by folder."""
+    merged = dict(old)
+    for key, value in new.items():
+        below = merged.get(key)
+        merged[key] = merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
