@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test e2e soak check bench docs format clean
+.PHONY: demo test e2e e2e-clis soak check bench docs format clean
 
 demo: $(VENV)/demo
 	@$(BIN)/fairlead demo
@@ -15,6 +15,10 @@ test: $(VENV)/dev
 
 e2e: $(VENV)/dev
 	$(BIN)/python -m pytest -m "e2e and not soak" -n auto
+
+e2e-clis: $(VENV)/dev
+	$(BIN)/python tests/clis/fetch.py .clis claude_code codex
+	$(BIN)/python tests/clis/offline.py $(BIN)/python -m pytest -m clis -n auto tests/clis
 
 soak: $(VENV)/dev
 	$(BIN)/python -m pytest -m soak -n auto
@@ -42,7 +46,7 @@ docs: $(VENV)/core
 	cp docs/*.md build/docs/
 
 clean:
-	rm -rf $(VENV) $(BENCH) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) .clis build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -9,10 +9,13 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .lifecycle import CONTROLS, EVENTS, HEADER, Event
 from .wire import schemas
+
+if TYPE_CHECKING:
+    from .hosts.host import Host
 
 
 def events_page() -> str:
@@ -72,6 +75,35 @@ def run_diagram() -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def hosts_matrix() -> str:
+    """What each agent CLI can carry out, per event: the events are rows, the CLIs columns."""
+    from .hosts.host import hosts
+
+    clis = hosts(experimental=False)
+    lines = ["| event | " + " | ".join(host.title for host in clis) + " |", "|---|" + "---|" * len(clis)]
+    for event in EVENTS:
+        cells = [_carried_out(host, event) for host in clis]
+        if any(cells):
+            lines.append(f"| `{event}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _carried_out(host: Host, event: str) -> str:
+    """What a CLI can do at an event; "seen" where it only tells of it."""
+    if not any(moment.event == event and moment.installed for moment in host.moments.values()):
+        return ""
+    wanted = [*(name for name in CONTROLS if name not in ("proceed", "abort")), *EVENTS[event].changes, "context"]
+    can = host.can(event)
+    return " ".join(name for name in wanted if name in can) or "seen"
+
+
+def rules_table() -> str:
+    """What is done instead of what a host cannot carry out."""
+    from .hosts.effect import RULES
+
+    return "\n".join(["| what | where the host cannot |", "|---|---|", *(f"| `{k}` | {v} |" for k, v in RULES.items())])
+
+
 def _controls(event: Event[Any]) -> list[str]:
     return [control for control in CONTROLS if control in event.controls and control != "proceed"]
 
@@ -91,9 +123,11 @@ def _code(names: Iterable[str]) -> str:
 def write(folder: Path) -> list[Path]:
     """Write every derived page and schema below `folder` and say what was written."""
     (folder / "schemas").mkdir(parents=True, exist_ok=True)
-    written = [folder / "events.md", folder / "run.txt"]
-    written[0].write_text(events_page())
-    written[1].write_text(run_diagram() + "\n")
+    pages = {"events.md": events_page(), "run.txt": run_diagram() + "\n"}
+    pages["hosts.md"] = f"# What each agent CLI can carry out\n\n{hosts_matrix()}\n\n{rules_table()}\n"
+    written = [folder / name for name in pages]
+    for path, text in zip(written, pages.values(), strict=True):
+        path.write_text(text)
     for name, pair in schemas().items():
         for kind, schema in pair.items():
             path = folder / "schemas" / f"{name}.{kind}.json"

@@ -169,6 +169,7 @@ class Session:
         for event in capabilities or ():
             event_named(event)
         self.capabilities = capabilities
+        self.lenient = False  # a deny that the host cannot carry out is listed, and not an error
         self.store: Store = Store() if parent is None else parent.store
         self.errors: list[BaseException] = []
         self._sequence = count(1)
@@ -201,7 +202,9 @@ class Session:
     def _enter(self) -> tuple[Token[Any], Token[Any]]:
         """While a step of this session is dispatched, hooks find it, and its host has the last word."""
         can = self.capabilities
-        return _current.set(self), finishing.set(None if can is None else lambda given: carried_out(given, can))
+        lenient = self.lenient
+        finish = None if can is None else lambda given: carried_out(given, can, lenient=lenient)
+        return _current.set(self), finishing.set(finish)
 
     def _leave(self, tokens: tuple[Token[Any], Token[Any]]) -> None:
         _current.reset(tokens[0])
@@ -293,7 +296,7 @@ _HEADER = (
 )  # fmt: skip
 
 
-def carried_out(decision: Decision[S], capabilities: Capabilities) -> Decision[S]:
+def carried_out(decision: Decision[S], capabilities: Capabilities, *, lenient: bool = False) -> Decision[S]:
     """The decision, with what its host cannot carry out listed as unsupported.
 
     A host declares per event the controls, the fields and "context" that it can carry out. A deny
@@ -305,7 +308,7 @@ def carried_out(decision: Decision[S], capabilities: Capabilities) -> Decision[S
     wanted += ["context"] if decision.context else []
     missing = tuple(part for part in wanted if part not in can)
     stops = "stop" in can and decision.event.startswith("after_")
-    if decision.denied and "deny" not in can and not stops:
+    if decision.denied and "deny" not in can and not stops and not lenient:
         host = decision.step.host or "this host"
         raise Unenforceable(
             f"hook {decision.hook!r} denies at {decision.event}, which {host} cannot carry out: {decision.reason}"

@@ -14,21 +14,11 @@ from typing import Any
 
 from fairlead.hosts.host import Host, host_named
 from fairlead.journal.reading import Filter, Reader
-from fairlead.probe.claude_code import ClaudeCode
-from fairlead.probe.cline import Cline
-from fairlead.probe.codex import Codex
-from fairlead.probe.copilot import Copilot
-from fairlead.probe.droid import Droid
-from fairlead.probe.gemini_cli import Gemini
 from fairlead.probe.model import Model, Turn
-from fairlead.probe.opencode import OpenCode
-from fairlead.probe.program import Finished, Program
-from fairlead.probe.qwen import Qwen
+from fairlead.probe.program import Finished
+from fairlead.probe.programs import PROGRAMS
 
 CLIS = Path(os.environ.get("FAIRLEAD_CLIS") or Path(__file__).parents[2] / ".clis")
-PROGRAMS: dict[str, type[Program]] = {
-    kind.name: kind for kind in (ClaudeCode, Codex, Gemini, Qwen, Copilot, Droid, Cline, OpenCode)
-}
 REQUIRED = ("claude_code", "codex")
 """Those that are in CI. The others are run where they install."""
 REASON = "That file is not yours to touch."

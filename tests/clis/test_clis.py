@@ -133,3 +133,16 @@ def test_a_counter_counts_across_the_calls_of_a_session(seat: Seat) -> None:
     assert exists(seat, "a"), ran.text
     assert not exists(seat, "b"), ran.text
     assert model.told("ONE-IS-ENOUGH")
+
+
+def test_coverage_finds_no_gap_and_then_the_one_that_is_made(seat: Seat) -> None:
+    seat.install()
+    seat.run(seat.program.shell("touch a"), seat.program.shell("touch forbidden"), Say("FINE"))
+    seat.stop_daemon()
+    seen = seat.fairlead("coverage", "--json")
+    assert seen.returncode == 0, seen.stdout + seen.stderr
+    seat.uninstall()
+    seat.run(seat.program.shell("touch unseen"), Say("FINE"))
+    seen = seat.fairlead("coverage", "--json")
+    assert seen.returncode == 1, seen.stdout + seen.stderr
+    assert "touch unseen" in seen.stdout

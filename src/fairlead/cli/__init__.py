@@ -14,11 +14,15 @@ from . import (
     approvals,
     check,
     completion,
+    coverage,
     demo,
+    doctor,
     events,
     export,
     hooks,
+    importing,
     init,
+    install,
     log,
     run,
     schema,
@@ -34,8 +38,8 @@ from . import (
 from .display import escape
 
 COMMANDS = (
-    init, check, hooks, events, schema, trust, test, run, log, show, stats, verify, export, serve, approvals, tokens,
-    switch, demo, completion,
+    init, install, doctor, check, hooks, events, schema, trust, test, run, log, show, stats, verify, export, serve,
+    approvals, tokens, switch, coverage, importing, demo, completion,
 )  # fmt: skip
 
 

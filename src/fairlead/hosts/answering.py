@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from ..decision import Decision
-from ..errors import FairleadError, Unenforceable
+from ..errors import FairleadError
 from ..lifecycle import EVENTS, AfterTool, Step, ToolStep, TurnEnd, TurnStart
 from ..logs import logger
 from ..session import new_id
-from .effect import Effect, effect_of
+from .effect import Effect, effect_of, reason_of
 from .host import EXIT_2, TEXT, Host, Identity
 
 EXTENDS = 3
@@ -82,12 +82,8 @@ class _Moment:
             step = self._step(EVENTS[self.moment.event].step, self._remembered(fields))
         except (TypeError, ValueError, FairleadError) as error:
             raise FairleadError(f"{self.host.title} sent something else than a {self.event}: {error}") from None
-        try:
-            decision = await self.dispatch(step, {self.moment.event: self.moment.can})
-        except Unenforceable as error:
-            logger.error("%s", error)
-            return {}
-        effect = effect_of(decision, self.moment.can)
+        decision = await self.dispatch(step, {self.moment.event: self.moment.can})
+        effect = self._effect(decision, self.moment.can)
         await self._follow(decision, effect)
         return self.moment.say(effect, self.event, self.payload)
 
@@ -183,11 +179,15 @@ class _Moment:
     async def _also(self, kind: type[Step], fields: dict[str, Any]) -> Effect:
         """A step that the CLI does not tell of. What is said of it is carried out as far as it is of use here."""
         can = tuple(part for part in ("context", "stop") if part in self.moment.can)
-        try:
-            return effect_of(await self.dispatch(self._step(kind, fields), {kind.event: can}), can)
-        except Unenforceable as error:
-            logger.error("%s", error)
-            return Effect()
+        return self._effect(await self.dispatch(self._step(kind, fields), {kind.event: can}), can)
+
+    def _effect(self, decision: Decision[Any], can: tuple[str, ...]) -> Effect:
+        effect = effect_of(decision, can)
+        if decision.denied and effect.deny is None and effect.stop is None:
+            logger.error(
+                "%s cannot carry out at %s what a hook wants: %s", self.host.title, self.event, reason_of(decision)
+            )
+        return effect
 
 
 def _written(args: dict[str, Any]) -> str:

@@ -16,8 +16,8 @@ from ..frozen import thaw
 from ..lifecycle import BeforeInput
 
 RULES: dict[str, str] = {
-    "deny": "At an event after the fact, the turn is stopped instead. Where that cannot be done either, it is an "
-    "error that is logged, written to stderr and counted by `fairlead doctor`.",
+    "deny": "At an event after the fact, the turn is stopped instead. Where that cannot be done either, it is in the "
+    "journal as unsupported, logged as an error, and shown by `fairlead doctor`.",
     "ask": "The question goes to `fairlead approvals`; until somebody approves, it is a deny. It never reaches a host "
     "that would run the tool.",
     "allow": "The host goes by its own permissions, as if nothing had been said.",

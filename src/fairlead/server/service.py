@@ -116,7 +116,7 @@ class Service:
             memory = Memory() if who.session_id is None else self.sessions.memory(whose + root, who.session_id)
 
             async def decide(step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
-                return (await self._decide(step, place, capabilities))[0]
+                return (await self._decide(step, place, capabilities, lenient=True))[0]
 
             return {"answer": await answer(host, asked.event, payload, memory, decide)}
 
@@ -136,11 +136,14 @@ class Service:
             if self.draining and not self.in_flight:
                 self.drained.set()
 
-    async def _decide(self, step: Step, place: _Place, capabilities: Any) -> tuple[Decision[Any], Project]:
+    async def _decide(
+        self, step: Step, place: _Place, capabilities: Any, *, lenient: bool = False
+    ) -> tuple[Decision[Any], Project]:
         project = await self.projects.find(place.root, place.env)
         self.fallback.tell(project.home, project.hooks)
         root = place.whose + project.home
         session = self.sessions.of(root, step, project.hooks, capabilities)
+        session.lenient = lenient
         about = asking.set(Asking(root, project.policy, place.deadline, place.by_host))
         try:
             with project.used():

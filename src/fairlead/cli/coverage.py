@@ -1,0 +1,202 @@
+"""`fairlead coverage`: which tool calls of the agent CLIs ran without a decision."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .display import columns, escape, paint, print_json, short
+from .journals import add_journal, journal_of
+
+if TYPE_CHECKING:
+    from ..journal.reading import Reader
+    from ..transcripts.reconciling import Gap, Reconciled
+    from ..transcripts.transcript import Source, Transcripts
+
+SHOWN, TOLD = 20, 1000
+"""Gaps that are shown to a person, and told to a program, unless all are asked for."""
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "coverage",
+        help="which tool calls of the agent CLIs ran without a decision",
+        description="Read the session transcripts that the agent CLIs keep by themselves, and look in the journal for "
+        "the decision on each tool call. What ran without one is a gap.",
+        epilog="Ends with 0 if there is no gap, with 1 if there is one, with 2 if it could not be told.",
+    )
+    parser.add_argument("--cli", metavar="NAME", help="only this one: claude, codex, gemini, qwen, ...")
+    parser.add_argument(
+        "--path", metavar="PLACE", type=Path,
+        help="a transcript or a folder of them, together with --cli; or another home (default: yours)",
+    )  # fmt: skip
+    parser.add_argument("--since", metavar="WHEN", help="calls from then on: 24h, 30d, 2026-05-01, 2026-05-01T14:00")
+    parser.add_argument("--all", action="store_true", help="list every gap, not just the newest")
+    add_journal(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Errors end with 2 here: 1 is a gap."""
+    from ..errors import FairleadError
+    from ..redaction import redact_text
+
+    try:
+        return _run(options)
+    except (FairleadError, OSError) as error:
+        print(f"fairlead: {escape(redact_text(str(error)), keep_lines=True)}", file=sys.stderr)
+        return 2
+
+
+def _run(options: argparse.Namespace) -> int:
+    from ..errors import FairleadError
+    from ..hosts.host import host_tools
+    from ..journal import JournalError
+    from ..transcripts.decisions import Decisions
+    from ..transcripts.reconciling import Reconciled
+
+    since = _since(options)
+    sources = list(_sources(options, since))
+    path = journal_of(options)
+    with ExitStack() as held:
+        reader = _reader(path, named=options.journal is not None, held=held)
+        found = Reconciled(Decisions(reader), host_tools(), since)
+        gaps: deque[Gap] = deque(maxlen=None if options.all else TOLD if options.json else SHOWN)
+        problems = []
+        for transcripts, source in sources:
+            try:
+                gaps.extend(found.look_at(transcripts, source))
+            except JournalError:
+                raise
+            except FairleadError as error:
+                problems.append(str(error))
+    newest = sorted(gaps, key=lambda gap: gap.at or 0.0)
+    read = [source for _, source in sources]
+    for problem in problems:
+        print(f"fairlead: {escape(problem)}", file=sys.stderr)
+    if options.json:
+        print_json(_told(found, newest, read, path) | {"problems": problems})
+    else:
+        _show(found, newest, read)
+    return 2 if problems else 1 if found.reasons else 0
+
+
+def _since(options: argparse.Namespace) -> float | None:
+    from ..amounts import moment
+    from ..errors import FairleadError
+
+    try:
+        return moment(options.since) if options.since else None
+    except ValueError as error:
+        raise FairleadError(f"--since: {error}") from None
+
+
+def _reader(path: Path, *, named: bool, held: ExitStack) -> Reader | None:
+    """The journal. There may be none yet, unless it was named."""
+    from ..journal.reading import Reader
+
+    if not path.exists() and not named:
+        return None
+    return held.enter_context(Reader(path))
+
+
+def _sources(options: argparse.Namespace, since: float | None) -> Iterator[tuple[Transcripts, Source]]:
+    """The transcripts to look at, the oldest of each CLI first. What nobody wrote to since then is left out."""
+    from ..errors import FairleadError
+    from ..transcripts.transcript import HOSTS, Source, changed, transcripts_of
+
+    chosen = [transcripts_of(name) for name in ((options.cli,) if options.cli else HOSTS)]
+    given: Path | None = options.path
+    if given is not None and not given.exists():
+        raise FairleadError(f"there is nothing at {given}")
+    if given is not None and given.is_file() and not options.cli:
+        raise FairleadError(f"whose transcript is {given}? Say so with --cli")
+    for transcripts in chosen:
+        if given is None:
+            places = transcripts.places(Path.home())
+        else:
+            places = [given] if options.cli else transcripts.in_home(given)
+        for place in places:
+            for path in transcripts.files(place):
+                if since is None or changed(path) >= since:
+                    yield transcripts, Source(path)
+
+
+# --- telling it -----------------------------------------------------------------------------------
+
+
+def _told(found: Reconciled, gaps: list[Gap], read: list[Source], path: Path) -> dict[str, Any]:
+    import msgspec
+
+    rows = [{"cli": cli, "tool": tool, **msgspec.to_builtins(count)} for (cli, tool), count in _rows(found)]
+    total = found.reasons.total()
+    return {
+        "journal": str(path),
+        "transcripts": len(read),
+        "sessions": len(found.sessions),
+        "garbage": sum(source.garbage for source in read),
+        "tools": rows,
+        "gaps": [{**msgspec.to_builtins(gap), "why": gap.why} for gap in gaps],
+        "gaps_left_out": total - len(gaps),
+        "reasons": found.reasons,
+    }
+
+
+def _rows(found: Reconciled) -> list[Any]:
+    from ..transcripts.transcript import HOSTS
+
+    return sorted(found.counts.items(), key=lambda row: (HOSTS.index(row[0][0]), row[0][1].casefold()))
+
+
+def _show(found: Reconciled, gaps: list[Gap], read: list[Source]) -> None:
+    garbage = sum(source.garbage for source in read)
+    if garbage:
+        print(f"fairlead: {_many(garbage, 'line')} could not be read, and left out", file=sys.stderr)
+    if not found.counts:
+        print(f"No tool calls are told of in {_many(len(read), 'transcript')}.", file=sys.stderr)
+        return
+    head = ("CLI", "TOOL", "CALLS", "DECIDED", "DENIED", "NOT RUN", "GAPS")
+    print(columns([head, *(_row(cli, tool, count) for (cli, tool), count in _rows(found))]))
+    total = found.reasons.total()
+    if not total:
+        print(paint(f"\nno gap in {_many(len(found.sessions), 'session')}", "green"))
+        return
+    print(paint(f"\n{_many(total, 'gap')} in {_many(len(found.sessions), 'session')}", "red", "bold"))
+    _show_reasons(found)
+    print(f"\nThe newest {len(gaps)}; --all lists them all:" if len(gaps) < total else "")
+    print(columns(map(_line, gaps)))
+
+
+def _show_reasons(found: Reconciled) -> None:
+    from ..transcripts.reconciling import WHY
+
+    for reason, number in found.reasons.most_common():
+        print(f"  {number} {reason}: {WHY[reason]}")
+
+
+def _row(cli: str, tool: str, count: Any) -> tuple[str, ...]:
+    numbers = (count.calls, count.decided, count.denied, count.not_run, count.gaps)
+    return (_title(cli), short(tool, 40), *map(str, numbers))
+
+
+def _line(gap: Gap) -> tuple[str, ...]:
+    from datetime import datetime
+
+    when = "" if gap.at is None else datetime.fromtimestamp(gap.at).strftime("%m-%d %H:%M:%S")
+    whose = f"{gap.session} (subagent {gap.agent})" if gap.agent else gap.session
+    return (when, _title(gap.cli), gap.reason, escape(whose), escape(gap.call), short(f"{gap.tool} {gap.about}", 80))
+
+
+def _title(cli: str) -> str:
+    from ..hosts.host import host_named
+
+    return host_named(cli).title
+
+
+def _many(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,0 +1,414 @@
+"""The files that `fairlead install` writes to, each kind with its way of taking an entry in and giving it back.
+
+A target only works on texts: it says what a text is with our entries in it, what it is without them, and what of them
+is there. Whoever installs reads and writes the files.
+"""
+
+from __future__ import annotations
+
+import shlex
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from ..errors import FairleadError
+from ..jsonc import BadJson, Document, Key, Node
+from .host import Host
+from .launcher import NAME
+from .settings import SETTINGS, Scope, Settings, entry_of, settings_file, times
+
+LARGEST = 16 << 20
+"""Bytes of a file that is taken for settings."""
+
+
+class Before(NamedTuple):
+    """What is known of a file as it was before anything was installed."""
+
+    existed: bool = True
+    made: tuple[tuple[str, ...], ...] | None = None
+    """The members that were not there. None: that is not known."""
+
+
+class Look(msgspec.Struct):
+    """What is in a file."""
+
+    events: dict[str, bool] = {}
+    """Events that we are asked about, and whether just as we would be now."""
+    foreign: dict[str, list[str]] = {}
+    """Hooks of others at the events that we want to be asked about."""
+    untrusted: list[str] = []
+    """Events whose hooks the CLI skips, because nobody has told it to trust them."""
+    problems: list[str] = []
+    """Why the CLI may not heed the file."""
+
+
+class Target(Protocol):
+    """One file."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def runs(self) -> bool:
+        """Whether it is a program."""
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The events that belong in it."""
+
+    def put(self, text: str | None) -> tuple[str, Before]:
+        """The text with our entries, and what it would be without. Raises `FairleadError` where that cannot be."""
+
+    def cut(self, text: str, before: Before) -> str | None:
+        """The text without our entries. None: nothing is left of it."""
+
+    def look(self, text: str | None) -> Look:
+        """What is there."""
+
+
+def read_text(path: Path) -> str | None:
+    """A file of settings. Raises `FairleadError` if it is there but is no text."""
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise FairleadError(f"{path} is a folder, and should be a file")
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+            raise FairleadError(f"{path} is no file that could hold settings")
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise FairleadError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line, column = content.count(b"\n", 0, error.start) + 1, error.start - content.rfind(b"\n", 0, error.start)
+        raise FairleadError(f"{path}:{line}:{column}: this is not UTF-8; it is left as it is") from None
+
+
+def is_ours(command: object) -> bool:
+    """Whether a command line starts our launcher."""
+    if not isinstance(command, str) or NAME not in command:
+        return False
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    return bool(words) and PurePath(words[0]).name == NAME
+
+
+def command_of(host: Host, event: str, launcher: Path, timeout: float) -> str:
+    """The command line that puts an event of a CLI's to us."""
+    moment = host.moments[event]
+    seconds = times(host, moment, timeout)[1]
+    return f"{shlex.quote(str(launcher))} {seconds:g} {moment.event} {host.name} {event}"
+
+
+def targets_of(host: Host, scope: Scope, root: Path, launcher: Path, timeout: float) -> list[Target]:
+    """The files of a CLI that must say so for us to be asked. What they say depends on launcher and time-out."""
+    settings, path = SETTINGS[host.name], settings_file(host, scope, root)
+    if settings.expands and "$" in str(launcher):
+        raise FairleadError(f"{host.title} would expand the $ in {launcher}; set FAIRLEAD_STATE_DIR to another folder")
+    try:
+        str(launcher).encode()
+    except UnicodeError:
+        raise FairleadError(f"{str(launcher)!r} is no text; set FAIRLEAD_STATE_DIR to another folder") from None
+    wanted = [event for event, moment in host.moments.items() if moment.installed]
+    commands = {event: command_of(host, event, launcher, timeout) for event in wanted}
+    if settings.form == "files":
+        return [Script(path / event, (event,), f"#!/bin/sh\nexec {commands[event]}\n") for event in wanted]
+    if settings.form == "plugin":
+        return [_plugin(host, path, launcher, timeout)]
+    entries = {event: entry_of(host, event, commands[event], timeout) for event in wanted}
+    if host.name == "codex":
+        from .codex_files import codex_targets
+
+        return codex_targets(host, scope, path, entries)
+    if host.name == "goose":
+        return [
+            JsonFile(host, path, entries),
+            Script(path.parent.parent / "plugin.json", (), _GOOSE_PLUGIN, runs=False),
+        ]
+    return list(_json_files(host, scope, path, entries))
+
+
+_GOOSE_PLUGIN = """{
+  "name": "fairlead",
+  "version": "1.0.0",
+  "description": "Every step is put to fairlead, by fairlead-hook."
+}
+"""
+
+
+def _plugin(host: Host, path: Path, launcher: Path, timeout: float) -> Target:
+    from .opencode import plugin_text
+
+    moments = [moment for moment in host.moments.values() if moment.installed]
+    seconds = min(times(host, moment, timeout)[1] for moment in moments)
+    events = tuple(event for event, moment in host.moments.items() if moment.installed)
+    return Script(path, events, plugin_text(str(launcher), seconds), runs=False)
+
+
+def _json_files(host: Host, scope: Scope, path: Path, entries: dict[str, Any]) -> Iterator[Target]:
+    settings = SETTINGS[host.name]
+    pins = settings.pins if scope == "managed" else {}
+    winner = next((found for name in settings.beaten_by if (found := path.parent / name).exists()), None)
+    if winner is not None:
+        there = _document(winner, read_text(winner)).root.value
+        beaten = {event for event in entries if event in there} if isinstance(there, dict) else set()
+        yield JsonFile(host, winner, {event: entries[event] for event in entries if event in beaten}, at=())
+        entries = {event: entry for event, entry in entries.items() if event not in beaten}
+    others = sorted(path.parent.glob(settings.several)) if settings.several else []
+    for file in others or [path]:
+        yield JsonFile(host, file, entries, pins=pins)
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def _document(path: Path, text: str | None) -> Document:
+    if text is None or not text.strip("\ufeff \t\r\n"):
+        return Document("{}")
+    try:
+        return Document(text)
+    except BadJson as error:
+        raise FairleadError(
+            f"{path}:{error.line}:{error.column}: {error.problem}; it is left as it is: mend it, and try again"
+        ) from None
+
+
+class JsonFile:
+    """A file in JSON that holds, somewhere, a list for each event."""
+
+    runs = False
+
+    def __init__(
+        self, host: Host, path: Path, entries: dict[str, Any], *, at: tuple[str, ...] = ("hooks",),
+        pins: dict[tuple[str, ...], Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.path, self.entries, self.at = path, entries, at
+        self.events = tuple(entries)
+        self._host, self._pins = host, pins or {}
+        self._settings: Settings = SETTINGS[host.name]
+
+    # --- in ---------------------------------------------------------------------------------------
+
+    def put(self, text: str | None) -> tuple[str, Before]:
+        document = self._read(text)
+        made: list[tuple[str, ...]] = []
+        if text is None:
+            document = Document(msgspec.json.format(msgspec.json.encode(self._settings.fresh), indent=2).decode())
+        for path, value in self._pins.items():
+            document = self._ensure(document, path, value, made)
+        document = self._ensure(document, self.at, {event: [entry] for event, entry in self.entries.items()}, made)
+        self._need(document, self.at, "object")
+        for event in self._events_in(document):
+            document = self._put_one(document, event)
+        for event, entry in self.entries.items():
+            document = self._ensure(document, (*self.at, event), [entry], made)
+        new = document.text if text is not None and text.strip() else document.text + "\n"
+        return new, Before(text is not None, tuple(made))
+
+    def _put_one(self, document: Document, event: str) -> Document:
+        """With one entry of ours at an event that is there, in place of what was ours; or none, if it is not wanted."""
+        path, ours = (*self.at, event), self._ours(document, event)
+        entry = self.entries.get(event)
+        if entry is not None:
+            self._need(document, path, "array")
+        for extra in reversed(ours if entry is None else ours[1:]):
+            document = document.remove(extra)
+        if entry is None:
+            return self._without_empty(document, path) if ours else document
+        if not ours:
+            return document.append(path, entry)
+        new = entry if len(ours[0]) == len(path) + 1 else entry["hooks"][0]
+        found = document.find(ours[0])
+        return document if found is not None and found.value == new else document.put(ours[0], new)
+
+    def _ensure(self, document: Document, path: tuple[str, ...], value: Any, made: list[tuple[str, ...]]) -> Document:
+        """With something at a path: what is there, or else the value, and whatever it takes to hold it."""
+        for depth in range(1, len(path) + 1):
+            self._need(document, path[: depth - 1], "object")
+            if document.find(path[:depth]) is None:
+                for key in reversed(path[depth:]):
+                    value = {key: value}
+                made.append(path[:depth])
+                return document.put(path[:depth], value)
+        return document
+
+    # --- out --------------------------------------------------------------------------------------
+
+    def cut(self, text: str, before: Before) -> str | None:
+        if NAME not in text:
+            return text
+        document, made = self._read(text), before.made
+        for event in self._events_in(document):
+            ours = self._ours(document, event)
+            for path in reversed(ours):
+                document = document.remove(path)
+            if ours and _was_made((*self.at, event), made):
+                document = self._without_empty(document, (*self.at, event))
+        if self.at and document.text != text and _was_made(self.at, made):
+            document = self._without_empty(document, self.at)
+        for path, value in self._pins.items():
+            found = document.find(path)
+            if made is not None and _was_made(path, made) and found is not None and found.value == value:
+                document = document.remove(path)
+                for depth in reversed(range(1, len(path))):
+                    if _was_made(path[:depth], made):
+                        document = self._without_empty(document, path[:depth])
+        left = document.root.value if document.comment is None else None
+        if left == {} and not before.existed:
+            return None
+        if self._settings.own and self.path.stem in ("fairlead", "hooks") and left in ({}, self._settings.fresh):
+            return None
+        return document.text
+
+    @staticmethod
+    def _without_empty(document: Document, path: tuple[str, ...]) -> Document:
+        found = document.find(path)
+        empty = found is not None and not found.parts and found.kind != "plain"
+        inside = "" if found is None else document.text[found.start + 1 : found.end - 1]
+        return document.remove(path) if empty and not inside.strip() else document
+
+    # --- looking ----------------------------------------------------------------------------------
+
+    def look(self, text: str | None) -> Look:
+        found = Look()
+        if text is None:
+            return found
+        try:
+            document = self._read(text)
+            self._need(document, self.at, "object")
+        except FairleadError as error:
+            found.problems.append(str(error))
+            return found
+        for event, entry in self.entries.items():
+            ours = [node.value for path in self._ours(document, event) if (node := document.find(path)) is not None]
+            if ours:
+                found.events[event] = ours == [entry]
+            if others := self._others(document, event):
+                found.foreign[event] = others
+        found.problems += self._problems(document)
+        return found
+
+    def _problems(self, document: Document) -> Iterator[str]:
+        title, takes = self._host.title, self._settings.takes
+        for kind, position, what in (
+            ("comments", document.comment, "a comment"),
+            ("commas", document.trailing, "a comma that nothing follows"),
+        ):
+            if position is not None and kind not in takes:
+                line, column = document.where(position)
+                yield (
+                    f"{self.path}:{line}:{column}: {title} reads nothing of a file with {what} in it, "
+                    "so none of its hooks run: take it out"
+                )
+        for path, value in self._settings.off:
+            found = document.find(path)
+            if found is not None and found.value is value:
+                line, column = document.where(found.start)
+                yield f"{self.path}:{line}:{column}: {'.'.join(path)} turns all hooks of {title} off"
+
+    def _read(self, text: str | None) -> Document:
+        document = _document(self.path, text)
+        self._need(document, (), "object")
+        return document
+
+    def _need(self, document: Document, path: tuple[str, ...], kind: str) -> None:
+        """Raise if there is something else than what must be there."""
+        found = document.find(path)
+        if found is not None and found.kind != kind:
+            line, column = document.where(found.start)
+            article = {"object": "an object: {...}", "array": "a list: [...]"}[kind]
+            what = ".".join(path) or "the file"
+            raise FairleadError(f"{self.path}:{line}:{column}: {what} must be {article}; it is left as it is")
+
+    def _events_in(self, document: Document) -> list[str]:
+        node = document.find(self.at)
+        parts = () if node is None else node.parts
+        return list(dict.fromkeys(part.key for part in parts if part.key is not None))
+
+    def _ours(self, document: Document, event: str) -> list[tuple[Key, ...]]:
+        """Where our entries of an event are: groups that hold nothing else, or else single hooks."""
+        path: tuple[Key, ...] = (*self.at, event)
+        found: list[tuple[Key, ...]] = []
+        node = document.find(path)
+        for index, part in enumerate(node.parts if node is not None and node.kind == "array" else ()):
+            if self._settings.form == "list":
+                found += [(*path, index)] * self._is_ours(part.node.value)
+                continue
+            hooks = _hooks_of(part.node)
+            mine = [place for place, hook in enumerate(hooks) if self._is_ours(hook)]
+            found += (
+                [(*path, index)] if mine and len(mine) == len(hooks) else [(*path, index, "hooks", n) for n in mine]
+            )
+        return found
+
+    def _others(self, document: Document, event: str) -> list[str]:
+        node = document.find((*self.at, event))
+        hooks: list[Any] = []
+        for part in node.parts if node is not None and node.kind == "array" else ():
+            hooks += [part.node.value] if self._settings.form == "list" else _hooks_of(part.node)
+        return [_shown(hook) for hook in hooks if not self._is_ours(hook)]
+
+    def _is_ours(self, hook: Any) -> bool:
+        return isinstance(hook, dict) and is_ours(hook.get(self._settings.command))
+
+
+def _hooks_of(group: Node) -> list[Any]:
+    value = group.value
+    hooks = value.get("hooks") if isinstance(value, dict) else None
+    return hooks if isinstance(hooks, list) else []
+
+
+def _shown(hook: Any) -> str:
+    keys = ("command", "bash", "exec", "url", "prompt")
+    text = next((str(hook[key]) for key in keys if key in hook), "") if isinstance(hook, dict) else ""
+    return text or msgspec.json.encode(hook).decode()
+
+
+def _was_made(path: tuple[str, ...], made: tuple[tuple[str, ...], ...] | None) -> bool:
+    return made is None or any(path[: len(each)] == each for each in made)
+
+
+# --- files of ours --------------------------------------------------------------------------------
+
+
+class Script:
+    """A file that is all ours: a program for one event, or a module for all of them."""
+
+    def __init__(self, path: Path, events: tuple[str, ...], text: str, *, runs: bool = True) -> None:
+        self.path, self.events, self.runs = path, events, runs
+        self._text = text
+
+    def put(self, text: str | None) -> tuple[str, Before]:
+        if text is not None and NAME not in text:
+            raise FairleadError(
+                f"{self.path} is there, and is not fairlead's; it is left as it is: rename it, or take it away"
+            )
+        return self._text, Before(existed=False)
+
+    def cut(self, text: str, before: Before) -> str | None:
+        return None if NAME in text else text
+
+    def look(self, text: str | None) -> Look:
+        found = Look()
+        ours = text is not None and NAME in text
+        if ours:
+            found.events = dict.fromkeys(self.events, text == self._text)
+        elif not self.events:
+            found.problems.append(f"{self.path} is missing, and nothing else counts without it")
+        for file in self._beside():
+            if file.name != self.path.name or not ours:
+                for event in self.events:
+                    found.foreign.setdefault(event, []).append(str(file))
+        return found
+
+    def _beside(self) -> list[Path]:
+        """Programs for the same event: whatever ending their name has, they run, too."""
+        if not self.runs or not self.path.parent.is_dir():
+            return []
+        return sorted(file for file in self.path.parent.iterdir() if file.stem.lower() == self.path.name.lower())

@@ -1,0 +1,383 @@
+"""How every agent CLI fails, turned on its head: whatever breaks, the hook's own policy says what that means.
+
+In all of these CLIs a before-tool hook that times out lets the tool run, and most let it run when a hook breaks in any
+other way. With fairlead between, a hook that fails closed denies, and one that fails open does not, whether it is the
+hook that breaks, the daemon, the client, the interpreter, the disk or the configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from seats import PROGRAMS, REQUIRED, Seat, _processes_of, a_seat, binary
+
+from fairlead.probe.model import Model, Say
+from fairlead.probe.program import Finished
+
+pytestmark = pytest.mark.clis
+
+SECONDS = "10"
+"""What the launcher has for an answer. The client is done two seconds before that."""
+GOOD = "cat >/dev/null\necho '{}'\n"
+DISK = 4 << 20
+
+
+def policy(seat: Seat, on_failure: str, more: str = "") -> str:
+    """One hook that judges every call, by a script that the cases change."""
+    command = ["/bin/sh", str(seat.home / "judge")]
+    return (
+        f'{more}\n[[hook]]\nname = "judge"\non = "before_tool"\ncommand = {json.dumps(command)}\ntimeout = 2\n'
+        f'on_failure = "{on_failure}"\n'
+    )
+
+
+# --- a seat for each CLI and policy ---------------------------------------------------------------
+
+
+@contextmanager
+def placed(name: str, on_failure: str) -> Iterator[Seat]:
+    """A CLI with one hook of this policy, in which a tool has run already: so it is known what holds there."""
+    if not binary(name).exists():
+        message = f"{name} is not installed: `make e2e-clis` fetches it"
+        (pytest.fail if name in REQUIRED and os.environ.get("CI") else pytest.skip)(message)
+    folder = Path(tempfile.mkdtemp(prefix="seat-"))
+    try:
+        with a_seat(name, folder) as seat, small_disk(seat.state):
+            (seat.home / "judge").write_text(GOOD)
+            seat.policy(policy(seat, on_failure))
+            seat.install("--timeout", SECONDS)
+            _, ran = touch(seat, "good")
+            assert exists(seat, "good"), ran.text
+            yield seat
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """A disk of its own for a folder, where this user may have one."""
+    folder.mkdir(mode=0o700, parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=700", "tmpfs", str(folder)]
+    mounted = shutil.which("mount") and subprocess.run(mount, capture_output=True).returncode == 0
+    try:
+        yield
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def closed(request: pytest.FixtureRequest) -> Iterator[Seat]:
+    with placed(request.param, "closed") as seat:
+        yield seat
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def opened(request: pytest.FixtureRequest) -> Iterator[Seat]:
+    with placed(request.param, "open") as seat:
+        yield seat
+
+
+def touch(seat: Seat, name: str) -> tuple[Model, Finished]:
+    return seat.run(seat.program.shell(f"touch {name}"), Say("FINE"))
+
+
+def exists(seat: Seat, name: str) -> bool:
+    return (seat.project / name).exists()
+
+
+def heard(model: Model) -> str:
+    """The refusals that the model was told of."""
+    return "\n".join(found for asked in model.asked for found in re.findall(r"\[\w+\] refused.{,300}", asked.text))
+
+
+# --- breaking a hook --------------------------------------------------------------------------------
+
+
+def judge(text: str) -> Callable[[Seat, str], AbstractContextManager[None]]:
+    """The hook does something else."""
+
+    @contextmanager
+    def breaking(seat: Seat, on_failure: str) -> Iterator[None]:
+        (seat.home / "judge").write_text(text)
+        try:
+            yield
+        finally:
+            (seat.home / "judge").write_text(GOOD)
+            calm(seat)
+
+    return breaking
+
+
+# --- breaking the daemon --------------------------------------------------------------------------
+
+
+def socket_of(seat: Seat) -> Path:
+    return seat.state / "run/v1.sock"
+
+
+def listens(seat: Seat) -> bool:
+    with socket.socket(socket.AF_UNIX) as asking, suppress(OSError):
+        asking.connect(str(socket_of(seat)))
+        return True
+    return False
+
+
+def kill_daemon(seat: Seat) -> None:
+    """Its socket stays, and nobody is behind it."""
+    found = seat.daemon
+    if found is not None:
+        os.kill(found, signal.SIGKILL)
+        while listens(seat):
+            time.sleep(0.01)
+
+
+def calm(seat: Seat) -> None:
+    """Nothing runs any more, and nobody remembers that a daemon could not be started."""
+    if listens(seat) and seat.daemon is not None:
+        return
+    for process in _processes_of(seat.home):
+        with suppress(OSError):
+            os.kill(process, signal.SIGKILL)
+    (seat.state / "run/start.lock").unlink(missing_ok=True)
+
+
+@contextmanager
+def no_daemon(seat: Seat) -> Iterator[None]:
+    """There is none, until a call starts one."""
+    kill_daemon(seat)
+    try:
+        yield
+    finally:
+        calm(seat)
+
+
+def another_daemon(at_the_tool: Callable[[socket.socket], None]) -> Callable[[Seat, str], AbstractContextManager[None]]:
+    """Something listens that has no opinion at all, and does this when it is asked about a tool."""
+
+    def answer(seat: Seat, asking: socket.socket) -> None:
+        with asking, suppress(OSError):
+            asked = body_of(asking)
+            if seat.host.moments[asked["event"]].event == "before_tool":
+                at_the_tool(asking)
+            else:
+                asking.sendall(response('{"answer":"0::end"}'))
+
+    def serve(seat: Seat, listening: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                asking, _ = listening.accept()
+                threading.Thread(target=answer, args=(seat, asking), daemon=True).start()
+
+    @contextmanager
+    def breaking(seat: Seat, on_failure: str) -> Iterator[None]:
+        with no_daemon(seat), socket.socket(socket.AF_UNIX) as listening:
+            socket_of(seat).unlink(missing_ok=True)
+            listening.bind(str(socket_of(seat)))
+            listening.listen(100)
+            threading.Thread(target=serve, args=(seat, listening), daemon=True).start()
+            try:
+                yield
+            finally:
+                listening.shutdown(socket.SHUT_RDWR)
+                socket_of(seat).unlink()
+
+    return breaking
+
+
+def body_of(asking: socket.socket) -> dict[str, Any]:
+    got = b""
+    while part := asking.recv(1 << 16):
+        got += part
+        head, _, body = got.partition(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head)
+        if length and len(body) >= int(length[1]):
+            found: dict[str, Any] = json.loads(body)
+            return found
+    raise OSError("it has gone")
+
+
+def response(text: str) -> bytes:
+    return f"HTTP/1.1 200 OK\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode()
+
+
+def never(asking: socket.socket) -> None:
+    asking.recv(1)
+
+
+def half_an_answer(asking: socket.socket) -> None:
+    asking.sendall(response('{"answer":"0::end"}')[:-12])
+
+
+# --- breaking the launcher ------------------------------------------------------------------------
+
+
+def launcher(
+    interpreter: Callable[[Seat], Path] | None = None, python: Callable[[Seat], Path] | None = None
+) -> Callable[[Seat, str], AbstractContextManager[None]]:
+    """The launcher runs something else for the client, or the client for the daemon."""
+
+    @contextmanager
+    def breaking(seat: Seat, on_failure: str) -> Iterator[None]:
+        path = seat.state / "bin/fairlead-hook"
+        good = text = path.read_text()
+        if interpreter is not None:
+            text = swapped(text, r"(?<=answer=\$\()\S+(?= -I -S )", interpreter(seat))
+        if python is not None:
+            text = swapped(text, r'(?<="\$state" )\S+(?= "\$seconds")', python(seat))
+        with no_daemon(seat) if python else nullcontext():
+            replace(path, text)
+            try:
+                yield
+            finally:
+                replace(path, good)
+
+    return breaking
+
+
+def swapped(text: str, pattern: str, path: Path) -> str:
+    new, times = re.subn(pattern, lambda _: shlex.quote(str(path)), text)
+    assert times == 1, text
+    return new
+
+
+def replace(path: Path, text: str) -> None:
+    """In one move, since it may be running."""
+    new = path.with_name("new")
+    new.write_text(text)
+    new.chmod(0o755)
+    new.replace(path)
+
+
+def program(text: str, mode: int = 0o755) -> Callable[[Seat], Path]:
+    def made(seat: Seat) -> Path:
+        path = seat.home / "program"
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(mode)
+        return path
+
+    return made
+
+
+def gone(seat: Seat) -> Path:
+    return seat.home / "no/such/python"
+
+
+# --- breaking the disk and the configuration --------------------------------------------------------
+
+
+def full_disk(running: bool) -> Callable[[Seat, str], AbstractContextManager[None]]:
+    """There is no room for what must be written, and the journal has the hook's policy."""
+
+    @contextmanager
+    def breaking(seat: Seat, on_failure: str) -> Iterator[None]:
+        if not os.path.ismount(seat.state):
+            pytest.skip("nothing can be mounted here")
+        durability = "full" if on_failure == "closed" else "normal"
+        with no_daemon(seat):
+            seat.policy(policy(seat, on_failure, f'[journal]\ndurability = "{durability}"\n'))
+            if running:
+                ran = seat.fairlead("serve", "--background")
+                assert ran.returncode == 0, ran.stderr
+            ballast = fill(seat.state)
+            try:
+                yield
+            finally:
+                kill_daemon(seat)
+                ballast.unlink()
+                seat.policy(policy(seat, on_failure))
+
+    return breaking
+
+
+def fill(disk: Path) -> Path:
+    """Fill a disk to the last byte."""
+    ballast = disk / "ballast"
+    with ballast.open("ab", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            with suppress(OSError):
+                while True:
+                    file.write(b"x" * size)
+    return ballast
+
+
+def config(put: Callable[[Path], object]) -> Callable[[Seat, str], AbstractContextManager[None]]:
+    """Something is in the place of the configuration that no hook can be read from."""
+
+    @contextmanager
+    def breaking(seat: Seat, on_failure: str) -> Iterator[None]:
+        path = seat.home / ".config/fairlead/fairlead.toml"
+        with no_daemon(seat):
+            path.unlink()
+            put(path)
+            try:
+                yield
+            finally:
+                path.rmdir() if path.is_dir() else path.unlink()
+                seat.policy(policy(seat, on_failure))
+
+    return breaking
+
+
+# --- what can break ---------------------------------------------------------------------------------
+
+
+class Case(NamedTuple):
+    breaking: Callable[[Seat, str], AbstractContextManager[None]]
+    why: str
+    """What the model is told of it, where the call is refused."""
+    by: str = "fairlead"
+    """Who refuses: the launcher, for want of an answer, or the daemon in the name of the hook."""
+
+
+CASES = {
+    "hook_error": Case(judge("cat >/dev/null; exit 7"), "exit", "judge"),
+    "hook_timeout": Case(judge("sleep 60"), "timeout", "judge"),
+    "hook_garbage": Case(judge("cat >/dev/null; echo '{\"contr'"), "malformed", "judge"),
+    "daemon_dead": Case(launcher(python=program("exit 1")), "could not be run without a daemon (it ended with 1)"),
+    "daemon_uninstalled": Case(launcher(python=gone), "its interpreter is gone"),
+    "daemon_slow": Case(another_daemon(never), "there was no answer in time"),
+    "daemon_killed_in_mid_decision": Case(judge("kill -9 $PPID; sleep 1"), "the middle of its answer"),
+    "daemon_killed_in_mid_answer": Case(another_daemon(half_an_answer), "the middle of its answer"),
+    "interpreter_deleted": Case(launcher(gone), "its interpreter cannot be run (exit 127)"),
+    "interpreter_not_executable": Case(launcher(program("", 0o644)), "its interpreter cannot be run (exit 126)"),
+    "client_killed": Case(launcher(program("kill -9 $$")), "its client ended with 137"),
+    "disk_full": Case(full_disk(running=True), "journal.db cannot be written"),
+    "disk_full_and_no_daemon": Case(full_disk(running=False), ""),
+    "config_garbage": Case(config(lambda path: path.write_bytes(b"\xff[[hook")), "fairlead.toml"),
+    "config_a_folder": Case(config(Path.mkdir), "fairlead.toml"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_hook_that_fails_closed_denies(closed: Seat, case: str) -> None:
+    breaking, why, by = CASES[case]
+    with breaking(closed, "closed"):
+        model, ran = touch(closed, case)
+    assert not exists(closed, case), ran.text
+    if closed.host.name == "cline" and by == "fairlead":
+        assert len(model.asked) == 1, "its run was to end there"  # all that can be done there without the call's name
+    else:
+        assert re.search(rf"\[{by}\] refused.*{re.escape(why)}", heard(model)), heard(model) + ran.text
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_hook_that_fails_open_lets_the_tool_run(opened: Seat, case: str) -> None:
+    with CASES[case].breaking(opened, "open"):
+        _, ran = touch(opened, case)
+    assert exists(opened, case), ran.text
