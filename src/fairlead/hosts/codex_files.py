@@ -14,11 +14,10 @@ from typing import Any
 
 from .. import toml_text
 from ..errors import FairleadError
-from ..jsonc import Document
 from ..toml_text import Table, quoted
 from .host import Host
 from .settings import Scope
-from .targets import Before, JsonFile, Look, Target, is_ours, read_text
+from .targets import Before, JsonFile, Look, Target, document_of, is_ours, read_text
 
 MARK = "# fairlead install"
 """Ends the lines that are ours."""
@@ -128,13 +127,13 @@ class Trusted(_TomlFile):
     def _keys(self) -> set[str]:
         """Of our hooks, where they are and where they will be."""
         old = read_text(self._hooks.path)
-        wanted = [self._wanted(text) for text in (old or "{}", self._hooks.put(old)[0])]
+        wanted = [self._wanted(text) for text in (old, self._hooks.put(old)[0])]
         return {key for each in wanted for keys in each.values() for key in keys}
 
     def look(self, text: str | None) -> Look:
         try:
             data = self.read(text or "")
-            wanted = self._wanted(read_text(self._hooks.path) or "{}")
+            wanted = self._wanted(read_text(self._hooks.path))
         except FairleadError as error:
             return Look(problems=[str(error)])
         state, found = _inside(data, "hooks", "state"), Look()
@@ -148,10 +147,10 @@ class Trusted(_TomlFile):
             found.problems.append(f"{self.path}: hooks = false in [features] turns all hooks of Codex off")
         return found
 
-    def _wanted(self, hooks: str) -> dict[str, dict[str, str]]:
+    def _wanted(self, hooks: str | None) -> dict[str, dict[str, str]]:
         """By event, the key and the digest of each hook of ours, given the file they are in."""
         wanted: dict[str, dict[str, str]] = {}
-        for event, place, digest in _hashes(Document(hooks).root.value):
+        for event, place, digest in _hashes(document_of(self._hooks.path, hooks).value):
             keys = wanted.setdefault(event, {})
             keys |= {f"{file}:{_snake(event)}:{place}": digest for file in sorted(self._files)}
         return wanted

@@ -171,7 +171,7 @@ def _moved(settings: Settings) -> Path:
 def times(host: Host, moment: Moment, timeout: float) -> tuple[float, float]:
     """Seconds that the CLI gives a hook at a moment, and seconds within which we have answered."""
     theirs = min(limit for limit in (timeout, moment.wait, SETTINGS[host.name].limit) if limit is not None)
-    return theirs, round(max(theirs - 10, theirs * 0.8), 3)
+    return theirs, round(max(theirs - 10.0, theirs * 0.8), 3)
 
 
 def entry_of(host: Host, event: str, command: str, timeout: float) -> dict[str, Any]:

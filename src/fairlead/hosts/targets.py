@@ -156,7 +156,7 @@ def _json_files(host: Host, scope: Scope, path: Path, entries: dict[str, Any]) -
     pins = settings.pins if scope == "managed" else {}
     winner = next((found for name in settings.beaten_by if (found := path.parent / name).exists()), None)
     if winner is not None:
-        there = _document(winner, read_text(winner)).root.value
+        there = document_of(winner, read_text(winner)).root.value
         beaten = {event for event in entries if event in there} if isinstance(there, dict) else set()
         yield JsonFile(host, winner, {event: entries[event] for event in entries if event in beaten}, at=())
         entries = {event: entry for event, entry in entries.items() if event not in beaten}
@@ -168,7 +168,8 @@ def _json_files(host: Host, scope: Scope, path: Path, entries: dict[str, Any]) -
 # --- JSON -----------------------------------------------------------------------------------------
 
 
-def _document(path: Path, text: str | None) -> Document:
+def document_of(path: Path, text: str | None) -> Document:
+    """A file of settings. Where there is none, or nothing in it, it is an empty one."""
     if text is None or not text.strip("\ufeff \t\r\n"):
         return Document("{}")
     try:
@@ -268,10 +269,13 @@ class JsonFile:
 
     @staticmethod
     def _without_empty(document: Document, path: tuple[str, ...]) -> Document:
-        found = document.find(path)
-        empty = found is not None and not found.parts and found.kind != "plain"
-        inside = "" if found is None else document.text[found.start + 1 : found.end - 1]
-        return document.remove(path) if empty and not inside.strip() else document
+        """Without something that holds nothing any more, unless another of its name would then count."""
+        above, found = document.find(path[:-1]), document.find(path)
+        if above is None or found is None or found.kind == "plain" or found.parts:
+            return document
+        remark = document.text[found.start + 1 : found.end - 1].strip()
+        again = [part.key for part in above.parts].count(path[-1]) > 1
+        return document if remark or again else document.remove(path)
 
     # --- looking ----------------------------------------------------------------------------------
 
@@ -313,7 +317,7 @@ class JsonFile:
                 yield f"{self.path}:{line}:{column}: {'.'.join(path)} turns all hooks of {title} off"
 
     def _read(self, text: str | None) -> Document:
-        document = _document(self.path, text)
+        document = document_of(self.path, text)
         self._need(document, (), "object")
         return document
 

@@ -109,11 +109,10 @@ class Service:
             host = asked.by()
             payload = read_payload(host, asked.event, asked.payload)
             who = host.identify(payload)
-            root = asked.root(host)
+            root, memory = asked.root(host), Memory()
             if who.session_id is not None:
-                root = self.sessions.root_of(who.session_id, root)
+                root, memory = self.sessions.of_cli(whose, who.session_id, root)
             place = _Place(root, asked.env, whose, _limited(asked.deadline), asked.attended(host))
-            memory = Memory() if who.session_id is None else self.sessions.memory(whose + root, who.session_id)
 
             async def decide(step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
                 return (await self._decide(step, place, capabilities, lenient=True))[0]

@@ -24,6 +24,8 @@ from ..session import Session, StoreDump
 
 LIMIT = 10_000
 """Sessions that are kept. The one that was not used for longest goes."""
+CLI = "cli: "
+"""In the place of a folder: what is remembered of an agent CLI's session, whichever folder that is in."""
 LIFE = 86400.0
 """Seconds after which a session that nobody used is forgotten."""
 
@@ -34,6 +36,7 @@ class Kept(msgspec.Struct):
     session: Session
     used: float
     memory: Memory = msgspec.field(default_factory=Memory)
+    began: str | None = None
 
 
 class Saved(msgspec.Struct):
@@ -45,6 +48,7 @@ class Saved(msgspec.Struct):
     store: StoreDump
     used: float
     memory: Memory = msgspec.field(default_factory=Memory)
+    began: str | None = None
 
 
 class Sessions:
@@ -53,7 +57,6 @@ class Sessions:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
-        self._roots: OrderedDict[str, str] = OrderedDict()
         self._home = Hooks()
         self._load()
 
@@ -68,17 +71,14 @@ class Sessions:
         twin.agent, twin.host, twin.cwd = step.agent, step.host, step.cwd
         return twin
 
-    def memory(self, root: str, session_id: str) -> Memory:
-        """What is remembered of an agent CLI's session between two of its moments."""
-        return self._find(root, session_id).memory
+    def of_cli(self, whose: str, session_id: str, root: str) -> tuple[str, Memory]:
+        """Where an agent CLI's session began, and what is remembered of it between two of its moments.
 
-    def root_of(self, session_id: str, root: str) -> str:
-        """Where a session began, which it stays in: an agent that goes elsewhere does not leave its policy behind."""
-        known = self._roots.setdefault(session_id, root)
-        self._roots.move_to_end(session_id)
-        while len(self._roots) > LIMIT:
-            self._roots.popitem(last=False)
-        return known
+        It stays there: an agent that goes elsewhere does not leave its policy behind.
+        """
+        kept = self._find(CLI + whose, session_id)
+        kept.began = kept.began or root
+        return kept.began, kept.memory
 
     def _find(self, root: str, session_id: str) -> Kept:
         key, now = (root, session_id), time()
@@ -95,7 +95,7 @@ class Sessions:
         return [
             {"root": key[0], "session_id": key[1], "used": kept.used}
             for key, kept in self._kept.items()
-            if root is None or key[0] == root
+            if not key[0].startswith(CLI) and (root is None or key[0] == root)
         ]
 
     def get(self, root: str, session_id: str) -> Session | None:
@@ -111,7 +111,9 @@ class Sessions:
         """Write all sessions down. One whose state is no JSON keeps its counters."""
         encoder, lines = msgspec.json.Encoder(), []
         for (root, session_id), kept in self._kept.items():
-            saved = Saved(root, session_id, kept.session.state, kept.session.store.dump(), kept.used, kept.memory)
+            saved = Saved(
+                root, session_id, kept.session.state, kept.session.store.dump(), kept.used, kept.memory, kept.began
+            )
             try:
                 lines.append(encoder.encode(saved))
             except (TypeError, ValueError, RecursionError, UnicodeError):
@@ -140,4 +142,4 @@ class Sessions:
             if time() - saved.used < LIFE:
                 session = Session(self._home, saved.session_id, state=saved.state)
                 session.store.load(saved.store)
-                self._kept[saved.root, saved.session_id] = Kept(session, saved.used, saved.memory)
+                self._kept[saved.root, saved.session_id] = Kept(session, saved.used, saved.memory, saved.began)
