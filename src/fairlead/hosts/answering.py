@@ -17,7 +17,7 @@ from ..lifecycle import EVENTS, AfterTool, Step, ToolStep, TurnEnd, TurnStart
 from ..logs import logger
 from ..session import new_id
 from .effect import Effect, effect_of, reason_of
-from .host import EXIT_2, TEXT, Host, Identity
+from .host import EXIT_2, TEXT, WARNING, Host, Identity
 
 EXTENDS = 3
 """How often a turn may be kept alive."""
@@ -85,7 +85,10 @@ class _Moment:
         decision = await self.dispatch(step, {self.moment.event: self.moment.can})
         effect = self._effect(decision, self.moment.can)
         await self._follow(decision, effect)
-        return self.moment.say(effect, self.event, self.payload)
+        reply = self.moment.say(effect, self.event, self.payload)
+        if effect.warnings and self.host.warns and self.moment.event in WARNING:
+            reply = reply | {"systemMessage": "\n".join(effect.warnings)}
+        return reply
 
     # --- before -----------------------------------------------------------------------------
 

@@ -54,6 +54,7 @@ HOST = Host(
     package="@anthropic-ai/claude-code",
     proven="2.1.325",
     identify=said.identify,
+    warns=True,
     project="CLAUDE_PROJECT_DIR",
     asks=("CLAUDE_CODE_ENTRYPOINT", "cli"),
     moments={

@@ -44,6 +44,7 @@ HOST = Host(
     package="@openai/codex",
     proven="0.166.0",
     identify=said.identify,
+    warns=True,
     moments={
         "SessionStart": Moment("session_start", said.session_start, _say_session_start, ("abort", "context")),
         "SessionEnd": Moment("session_end", said.session_end, silence, wait=1.0),

@@ -14,6 +14,7 @@ import msgspec
 from ..decision import Decision
 from ..frozen import thaw
 from ..lifecycle import BeforeInput
+from ..verdict import clean
 
 RULES: dict[str, str] = {
     "deny": "At an event after the fact, the turn is stopped instead. Where that cannot be done either, it is in the "
@@ -62,6 +63,8 @@ class Effect(msgspec.Struct):
     """Texts for the model, now."""
     later: list[str] = []
     """Texts for the model, at the next event that takes any."""
+    warnings: list[str] = []
+    """Texts for the user, and not for the model."""
     halt: str | None = None
     """Why no tool is to run until the user says something, where the host cannot stop by itself."""
 
@@ -73,6 +76,9 @@ def effect_of(decision: Decision[Any], can: Collection[str]) -> Effect:
     for field in decision.changed:
         if field in _FIELDS and effect.deny is None:
             _FIELDS[field](decision, can, effect)
+    effect.warnings = [
+        f"[{opinion.hook.name}] {clean(text)}" for opinion in decision.opinions for text in opinion.verdict.warnings
+    ]
     texts = [f"[{text.hook}] {text}" for text in decision.context]
     if effect.extend is not None:
         effect.extend = "\n\n".join([effect.extend, *texts] if effect.extend else texts or ["Go on."])

@@ -61,6 +61,7 @@ HOST = Host(
     package="@google/gemini-cli",
     proven="0.61.0",
     identify=said.identify,
+    warns=True,
     project="GEMINI_PROJECT_DIR",
     moments={
         "SessionStart": Moment("session_start", said.session_start, _say, ("context",)),

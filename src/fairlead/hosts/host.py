@@ -24,6 +24,10 @@ TEXT = "text"
 """In place of JSON: the CLI is told this, as it is."""
 
 
+WARNING = ("session_start", "before_input", "before_tool")
+"""Our events at which what hooks warn of is shown to the user."""
+
+
 class Identity(NamedTuple):
     """Whose moment it is."""
 
@@ -74,6 +78,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """What its answers begin with, so that it finds them."""
     asks: tuple[str, str] | None = None
     """A variable and its value, where somebody sits before the CLI, so that it can put an `ask` to them itself."""
+    warns: bool = False
+    """Whether it shows its user a `systemMessage`, at the events of `WARNING`."""
     notes: tuple[str, ...] = ()
     """What a user should know that no table says."""
 
