@@ -1,33 +1,49 @@
 """Examining how fairlead is installed in the agent CLIs of a user: what holds, what does not, and what to do.
 
-Whether hooks really fire is seen by running the CLI itself against a scripted model on loopback, with a copy of the
-user's settings in a home that is thrown away.
+Whether hooks really fire is seen by running the CLI itself against a scripted model on loopback, in a home that is
+thrown away. What it is given there of the user's settings is what they say of hooks, and those of others do nothing.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from .config.layers import Config, Sources, find, read
 from .errors import FairleadError
-from .hosts.host import Host
-from .hosts.installing import Installed, status
-from .hosts.launcher import NAME, launcher_folder
-from .hosts.settings import SCOPES, SETTINGS, has_scope
-from .places import journal_file
+from .hosts.effect import RULES
+from .hosts.host import Host, host_tools
+from .hosts.installing import Installed, launcher_for, status
+from .hosts.launcher import launcher_text
+from .hosts.settings import SCOPES, SETTINGS, Scope, has_scope, settings_file
+from .hosts.targets import is_ours, read_text
+from .jsonc import BadJson, Document
+from .places import BadPlace, check_private, journal_file, managed_folder, state_folder
+from .redaction import redact_text
+from .switches import read_setting
+from .toml_text import quoted
 
 WAIT = 60.0
 """Seconds that a CLI has to show what it does."""
+VERSION_WAIT = 30.0
+"""Seconds that it has to say its version."""
+END_WAIT = 5.0
+"""Seconds that a daemon of our own has to end."""
 LOOK_BACK = 5000
 """Decisions of a CLI that are looked at for what it could not carry out."""
 PROBE = "fairlead-doctor-was-here"
@@ -59,6 +75,7 @@ class Report(msgspec.Struct, kw_only=True):
 
     host: str
     title: str
+    experimental: bool = False
     path: str | None = None
     version: str | None = None
     proven: str | None = None
@@ -70,6 +87,8 @@ class Report(msgspec.Struct, kw_only=True):
     degraded: dict[str, int] = {}
     """What it was asked for and could not carry out, as the journal has it."""
     unknown_tools: dict[str, int] = {}
+    last_seen: str | None = None
+    """When the journal has the last step of it."""
     findings: list[Finding] = []
 
     @property
@@ -77,37 +96,48 @@ class Report(msgspec.Struct, kw_only=True):
         return not any(finding.level == "problem" for finding in self.findings)
 
     def add(self, level: Level, what: str, todo: str | None = None) -> None:
-        self.findings.append(Finding(level, what, todo))
+        """Add a finding, once. Settings of others are quoted in it, and may hold a secret."""
+        if (finding := Finding(level, redact_text(what), todo)) not in self.findings:
+            self.findings.append(finding)
 
 
 def examine(host: Host, root: Path, *, run: bool = True) -> Report:
     """All that can be told of one CLI, for whoever works in `root`."""
-    report = Report(host=host.name, title=host.title, proven=host.proven)
+    report = Report(host=host.name, title=host.title, proven=host.proven, experimental=host.experimental)
     report.controls = {event: sorted(can) for event, can in host.capabilities().items() if can}
-    _program(host, report)
-    found = [installed for scope in SCOPES if has_scope(host, scope) and (installed := _installed(host, scope, root))]
-    _settings(host, found, report, root)
-    if found:
-        _launcher(report)
-    _journal(host, report)
-    if run and report.path is not None and found:
-        _fires(host, Path(report.path), found, report, root)
-    elif found:
-        report.add("note", "whether its hooks fire was not tried", f"fairlead doctor {host.name}")
+    with tempfile.TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as name:
+        home = Path(name) / "home"
+        home.mkdir(mode=0o700)
+        _program(host, report, home)
+        found = _found(host, report, root)
+        _settings(host, found, report)
+        _switches(host, found, report, root)
+        config = read(find(root))
+        if found:
+            for installed in found:
+                _launcher(launcher_for(installed.scope), report, _again(host, installed))
+            _policy(config, report)
+        _journal(host, config, report)
+        if run and report.path is not None and found:
+            _fires(host, found, report, root, Path(name))
+        elif found:
+            why = f"`{host.program}` is not on PATH" if report.path is None else "--no-run"
+            report.add("warning", f"whether its hooks fire was not tried ({why})", f"fairlead doctor {host.name}")
     return report
 
 
 # --- the program ------------------------------------------------------------------------------------
 
 
-def _program(host: Host, report: Report) -> None:
-    report.path = shutil.which(host.program)
-    if report.path is None:
+def _program(host: Host, report: Report, home: Path) -> None:
+    found = shutil.which(host.program)
+    if found is None:
         report.add("note", f"`{host.program}` is not on PATH")
         return
-    report.version = version_of(report.path)
+    report.path = os.path.abspath(found)
+    report.version, why = version_of(report.path, home)
     if report.version is None:
-        report.add("warning", f"`{host.program} --version` says no version")
+        report.add("warning", f"`{report.path} --version` says no version: {why}")
     elif host.experimental:
         report.add("warning", f"version {report.version}: no version was proven; what is here is from documents")
     elif report.version != host.proven:
@@ -116,60 +146,107 @@ def _program(host: Host, report: Report) -> None:
         report.add("ok", f"version {report.version}, which was proven")
 
 
-def version_of(program: str) -> str | None:
-    """What a program says of its version."""
-    try:
-        ran = subprocess.run(  # noqa: S603 (argv, no shell)
-            [program, "--version"], capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(r"\d+\.\d+\.\d+[\w.-]*", ran.stdout + ran.stderr)
+def version_of(program: str, home: Path) -> tuple[str | None, str]:
+    """What a program says of its version, or else what it did. Some write to their home even for that."""
+    environ = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LANG": "C.UTF-8", "NO_COLOR": "1"}
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            process = subprocess.Popen(  # noqa: S603 (argv, no shell)
+                [program, "--version"], stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=home, env=environ,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            return None, error.strerror or str(error)
+        try:
+            code: int | None = process.wait(VERSION_WAIT)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        texts = [_beginning(file) for file in (out, err)]
+    if code is None:
+        return None, f"it did not end within {VERSION_WAIT:g} s"
+    version = next((found for text in texts if (found := _version_in(text))), None) if code == 0 else None
+    return version, _tail(f"it ended with {code}", "\n".join(texts))
+
+
+def _beginning(file: Any) -> str:
+    file.seek(0)
+    return str(file.read(1 << 16).decode("utf-8", "replace"))
+
+
+def _version_in(text: str) -> str | None:
+    found = re.search(r"\d+\.\d+\.\d+[a-z0-9]*(?:[-+.][a-z0-9]+)*", text, re.ASCII | re.IGNORECASE)
     return found[0] if found else None
+
+
+def _tail(what: str, text: str) -> str:
+    """With the last line of what a program said."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"{what}: {lines[-1][:200]}" if lines else f"{what}, and said nothing"
 
 
 # --- the settings -----------------------------------------------------------------------------------
 
 
-def _installed(host: Host, scope: Any, root: Path) -> Installed | None:
-    try:
-        return status(host, scope, root)
-    except FairleadError:
-        return None
+def _found(host: Host, report: Report, root: Path) -> list[Installed]:
+    """Where our hooks are."""
+    found: list[Installed] = []
+    for scope in SCOPES:
+        try:
+            installed = status(host, scope, root)
+        except FairleadError as error:
+            report.add("problem", str(error), f"mend it; then: {_install(host, scope)}")
+            continue
+        if installed is not None and not any(installed.files == other.files for other in found):
+            found.append(installed)
+    return found
 
 
-def _settings(host: Host, found: list[Installed], report: Report, root: Path) -> None:
+def _settings(host: Host, found: list[Installed], report: Report) -> None:
     report.installed = [installed.scope for installed in found]
     if not found:
         level: Level = "problem" if report.path is not None else "note"
-        report.add(level, "no hooks of ours are installed", f"fairlead install {host.name}")
+        report.add(level, "no hooks of ours are installed", _install(host))
     for installed in found:
-        where = f"{installed.file} ({installed.scope})"
-        if installed.missing:
-            report.add("problem", f"{where}: not hooked: {', '.join(installed.missing)}", _again(host, installed))
+        where, again = f"{installed.file} ({installed.scope})", _again(host, installed)
+        for problem in installed.problems:
+            report.add("problem", problem, None if "take it out" in problem else "mend it, and look again")
+        if not installed.events:
+            report.add("problem", f"{where}: nothing of ours can be read from it", again)
+        elif installed.missing:
+            report.add("problem", f"{where}: not hooked: {', '.join(installed.missing)}", again)
         elif not installed.current:
-            report.add("problem", f"{where}: our hooks are not as they would be installed now", _again(host, installed))
+            report.add("problem", f"{where}: our hooks are not as they would be installed now", again)
         else:
             report.add("ok", f"{where}: {len(installed.events)} events are hooked")
         if installed.trusted is False:
-            report.add("problem", f"{where}: {host.title} does not trust them, and skips them", _again(host, installed))
-        for problem in installed.problems:
-            report.add("problem", problem)
+            report.add("problem", f"{where}: {host.title} does not trust them, and skips them", again)
         for foreign in installed.foreign:
             report.add("note", f"another hook is on the same event: {foreign}")
-    for place, key in _switches(host, root):
-        report.add("problem", f"{place}: {key} turns hooks off", f"take {key} out of it")
-    for name in _VARIABLES.get(host.name, ()):
-        if os.environ.get(name):
-            report.add("problem", f"{name} is set, which turns hooks off", f"unset {name}")
+        if told := SETTINGS[host.name].says.get(installed.scope):
+            report.add("note", told)
     if len(found) > 1:
-        report.add("note", f"installed for {' and '.join(report.installed)}: each step may be asked about twice")
+        report.add(
+            "note", f"installed for {' and '.join(report.installed)}: each step may be asked about twice",
+            f"fairlead uninstall {host.name}" + _scope(found[-1].scope),
+        )  # fmt: skip
     for note in host.notes if found else ():
         report.add("note", note)
 
 
 def _again(host: Host, installed: Installed) -> str:
-    return f"fairlead install {host.name}" + ("" if installed.scope == "user" else f" --scope {installed.scope}")
+    return _install(host, installed.scope)
+
+
+def _install(host: Host, scope: Scope = "user") -> str:
+    return f"fairlead install {host.name}{_scope(scope)}"
+
+
+def _scope(scope: str) -> str:
+    return "" if scope == "user" else f" --scope {scope}"
 
 
 _VARIABLES = {"claude_code": ("CLAUDE_CODE_SIMPLE",), "opencode": ("OPENCODE_PURE",)}
@@ -180,129 +257,325 @@ _ELSEWHERE = {
 """Other files of a project that can turn hooks off."""
 
 
-def _switches(host: Host, root: Path) -> Iterator[tuple[Path, str]]:
-    """The other files that turn this CLI's hooks off, and the key that does it."""
-    from .jsonc import Document
-
-    for file in (root / name for name in _ELSEWHERE.get(host.name, ())):
-        with suppress(OSError, ValueError, FairleadError):
-            document = Document(file.read_text("utf-8"))
+def _switches(host: Host, found: list[Installed], report: Report, root: Path) -> None:
+    """What turns hooks off, beside the files in which they are."""
+    looked_at = {file for installed in found for file in installed.files}
+    others = [settings_file(host, scope, root) for scope in SCOPES if has_scope(host, scope)]
+    others += [root / name for name in _ELSEWHERE.get(host.name, ())]
+    for file in dict.fromkeys(others) if found else ():
+        if file in looked_at or not file.is_file():
+            continue
+        with suppress(FairleadError):
+            document = Document(read_text(file) or "{}")
             for keys, value in SETTINGS[host.name].off:
-                found = document.find(keys)
-                if found is not None and found.value is value:
-                    yield file, ".".join(keys)
+                node = document.find(keys)
+                if node is not None and node.value is value:
+                    line, column = document.where(node.start)
+                    what, name = f"{file}:{line}:{column}", ".".join(keys)
+                    report.add("problem", f"{what}: {name} turns all hooks of {host.title} off", f"take {name} out")
+    for name in _VARIABLES.get(host.name, ()) if found else ():
+        if os.environ.get(name, "").lower() not in ("", "0", "false"):
+            report.add("problem", f"{name} is set, which turns all hooks of {host.title} off", f"unset {name}")
 
 
-def _launcher(report: Report) -> None:
-    """Whether what the settings name can be run."""
-    launcher = launcher_folder() / NAME
+# --- fairlead itself --------------------------------------------------------------------------------
+
+
+def _launcher(launcher: Path, report: Report, again: str) -> None:
+    """Whether what the settings name can be run, and is what this fairlead would write."""
+    from .hosts import hook_client
+
+    client = launcher.parent / "fairlead_hook.py"
     try:
-        text = launcher.read_text("utf-8")
-    except OSError as error:
-        report.add("problem", f"{launcher}: {error.strerror}", f"fairlead install {report.host}")
+        text, code = launcher.read_text("utf-8"), client.read_bytes()
+    except (OSError, UnicodeError) as error:
+        name = getattr(error, "filename", None) or launcher
+        report.add("problem", f"{name}, which the hooks need, cannot be read: {_why(error)}", again)
         return
-    for name in re.findall(r"(?:\$\(|\"\$state\" )('(?:[^']|'\\'')+'|\S+)", text):
-        path = name.strip("'")
-        if path.startswith("/") and not os.access(path, os.X_OK):
-            report.add("problem", f"{path}, which the launcher runs, cannot be run", f"fairlead install {report.host}")
     if not os.access(launcher, os.X_OK):
-        report.add("problem", f"{launcher} cannot be run", f"fairlead install {report.host}")
+        report.add("problem", f"{launcher}, which the hooks start, cannot be run", again)
+    start = "\nanswer=$("
+    line = text.partition(start)[2].partition(")\n")[0]
+    with suppress(ValueError):
+        words = shlex.split(line)
+        if len(words) > 7:
+            for path in dict.fromkeys((words[0], words[7])):
+                if not os.access(path, os.X_OK):
+                    report.add("problem", f"{path}, which the launcher {launcher} runs, cannot be run", again)
+            expected = launcher_text(Path(words[5]), words[0], words[7])
+            if text.partition(start)[2] == expected.partition(start)[2] and code == _content(hook_client):
+                return
+    report.add("warning", f"{launcher} is not what this fairlead would write: of another version, or changed", again)
 
 
-# --- what was seen ----------------------------------------------------------------------------------
+def _content(module: Any) -> bytes:
+    return Path(module.__file__).read_bytes()
 
 
-def _journal(host: Host, report: Report) -> None:
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _policy(config: Config, report: Report) -> None:
+    """Whether there is anything to hold, and whether it is to hold."""
+    try:
+        if state_folder().exists():
+            check_private(state_folder())
+    except BadPlace as error:
+        report.add("problem", str(error), f"chmod 700 {state_folder()}")
+    if config.mistakes:
+        first = config.mistakes[0]
+        report.add("problem", f"mistakes in {first.file}: every step that guards is refused", "fairlead check")
+    elif not config.hooks:
+        report.add("note", "no hook is configured, so nothing will be denied", "fairlead init")
+    for line in config.untrusted:
+        report.add("warning", line, "fairlead trust")
+    if not read_setting().enforced:
+        report.add("warning", "fairlead only watches now, and denies nothing", "fairlead enforce")
+
+
+def _journal(host: Host, config: Config, report: Report) -> None:
     """What the journal has of this CLI: what it could not carry out, and tools that nobody knows."""
     from .journal.reading import Filter, Reader
+    from .transcripts.decisions import IMPORTED
 
-    if not journal_file().exists():
+    sources = config.sources
+    configured = read(Sources(sources.system, sources.user, None, None)).journal.get("path")
+    journal = Path(configured) if configured else journal_file()
+    if not journal.exists():
         return
-    degraded, unknown = Counter[str](), Counter[str]()
-    with suppress(FairleadError), Reader(journal_file()) as reader:
-        for record in reader.records(Filter(host=host.name), limit=LOOK_BACK):
-            step = record.body.get("step") or {}
-            degraded.update(f"{what['unsupported']} at {step.get('event')}" for what in _unsupported(record.body))
-            if step.get("event") == "before_tool" and step.get("kind") == "unknown":
-                unknown[str(step.get("tool"))] += 1
-    report.degraded, report.unknown_tools = dict(degraded), dict(unknown)
-    for what, times in degraded.most_common(5):
-        report.add("warning", f"asked {times} times for {what}: it cannot; docs/clis.md says what is done instead")
-    if unknown:
-        names = ", ".join(name for name, _ in unknown.most_common(8))
+    degraded, unknown, last = Counter[tuple[str, str]](), Counter[str](), None
+    try:
+        with Reader(journal) as reader:
+            for record in reader.records(Filter(host=host.name, notes=False), limit=LOOK_BACK):
+                step = record.body.get("step") or {}
+                last = last if record.id.startswith(IMPORTED) else record.at
+                degraded.update((part, str(step.get("event"))) for part in _unsupported(record.body))
+                if step.get("event") == "before_tool" and step.get("kind") == "unknown":
+                    unknown[str(step.get("tool"))] += 1
+    except FairleadError as error:
+        report.add("warning", str(error), "fairlead verify")
+    if last is not None:
+        report.last_seen = datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds")
+    report.degraded = {f"{part} at {event}": times for (part, event), times in degraded.items()}
+    for (part, event), times in degraded.most_common(5):
+        rule = RULES.get(part, "It is not carried out.")
+        report.add("warning", f"it was asked {_times(times)} for {part} at {event}, which it cannot do. {rule}")
+    report.unknown_tools = _still_unknown(host, config, unknown)
+    if report.unknown_tools:
+        names = ", ".join(list(report.unknown_tools)[:8])
         report.add("warning", f"tools of unknown kind: {names}", "say what they do in [[tool]] of a fairlead.toml")
 
 
-def _unsupported(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _unsupported(body: dict[str, Any]) -> Iterator[str]:
     for what in body.get("said") or ():
         if isinstance(what, dict) and "unsupported" in what:
-            yield what
+            yield str(what["unsupported"])
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _still_unknown(host: Host, config: Config, unknown: Counter[str]) -> dict[str, int]:
+    """Without those that somebody has described since. The most frequent first."""
+    tools = host_tools()
+    for layer in config.layers:
+        if layer.trusted:
+            tools.extend(layer.tools)
+    return {name: n for name, n in unknown.most_common() if tools.spec(name, {}, host.name).kind == "unknown"}
 
 
 # --- what it really does --------------------------------------------------------------------------
 
 
-def _fires(host: Host, binary: Path, found: list[Installed], report: Report, root: Path) -> None:
+class Seen(NamedTuple):
+    """What came of having a model ask for a command that is denied."""
+
+    asked: bool
+    """Whether the CLI asked the model anything."""
+    ran: bool
+    told: bool
+    """Whether the model was told why not."""
+    refused: str | None
+    """Why it was the launcher that refused."""
+    said: str
+    """What became of the run."""
+
+
+def _fires(host: Host, found: list[Installed], report: Report, root: Path, folder: Path) -> None:
     from .probe.programs import PROGRAMS
 
     if host.name not in PROGRAMS:
         report.add("warning", "it cannot be run against a scripted model: whether its hooks fire is not proven")
         return
-    with tempfile.TemporaryDirectory(prefix="fairlead-") as name:
-        folder = Path(name)
-        try:
-            held, asked = _probe(host, binary, found, folder, root)
-        except Exception as error:  # whatever a program of somebody else's may do
-            report.add("warning", f"{host.title} could not be run, so nothing is proven: {str(error)[:300]}")
-            return
-    if not asked:
-        report.add("warning", f"{host.title} did not ask the scripted model anything, so nothing is proven")
+    if (managed := managed_folder()) is not None:
+        report.add("warning", f"the machine's daemon ({managed}) decides: whether hooks fire here is not proven")
         return
-    report.fires = held
-    if held:
+    try:
+        seen = _probe(host, Path(report.path or ""), found, folder, root)
+    except Exception as error:  # whatever a program of somebody else's may do
+        report.add("warning", f"{host.title} could not be run, so nothing is proven: {str(error)[:300]}")
+        return
+    if seen.ran:
+        report.fires = False
+        todo = f"{_install(host)}; and look for what turns its hooks off" if report.well else None
+        report.add("problem", "a command ran that a hook denies: its hooks do not hold", todo)
+    elif seen.told:
+        report.fires = True
         report.add("ok", "its hooks fire: a command was denied, and the model was told why")
+    elif seen.refused:
+        report.fires = True
+        report.add("problem", f"its hooks fire, and refuse everything: {seen.refused}", _install(host))
+    elif seen.asked:
+        what = "a command did not run, but not because a hook denies it, so nothing is proven"
+        report.add("warning", f"{what}: {seen.said}", _try(host))
     else:
-        report.add("problem", "a command ran that a hook denies: they do not hold", f"fairlead install {host.name}")
+        what = f"{host.title} did not ask the scripted model anything, so nothing is proven"
+        report.add("warning", f"{what}: {seen.said}", _try(host))
 
 
-def _probe(host: Host, binary: Path, found: list[Installed], folder: Path, root: Path) -> tuple[bool, bool]:
-    """Whether a denied command stayed undone, with the reason told; and whether the model was asked at all."""
+def _try(host: Host) -> str:
+    return f"see that `{host.program}` itself works; then: fairlead doctor {host.name}"
+
+
+def _probe(host: Host, binary: Path, found: list[Installed], folder: Path, root: Path) -> Seen:
     from .probe.model import Model, Say
     from .probe.programs import PROGRAMS
 
     home, project, state = folder / "home", folder / "project", folder / "state"
-    for place in (home, project, state):
+    for place in (project, state):
         place.mkdir(mode=0o700)
-    for installed in found:
-        if installed.scope != "managed":
-            _copy(host, installed.file, home, project, root)
+    _copy_settings(host, found, root, home, project)
     config = home / ".config/fairlead/fairlead.toml"
-    config.parent.mkdir(parents=True)
+    config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(_POLICY)
     program = PROGRAMS[host.name](binary, home, project, {"FAIRLEAD_STATE_DIR": str(state)})
-    if hasattr(program, "trusting"):
-        program.trusting = True  # what is trusted is looked up, and not tried: it is bound to where the file is
-    try:
-        with Model(program.shell(f"touch {PROBE}"), Say("done")) as model:
-            program.run(f"run touch {PROBE}", model, timeout=WAIT)
-    finally:
-        _stop(state)
-    return not (project / PROBE).exists() and model.told(REASON), bool(model.asked)
-
-
-def _copy(host: Host, file: Path, home: Path, project: Path, root: Path) -> None:
-    """The settings as they are, where the run will look for them."""
-    settings = SETTINGS[host.name]
-    inside = project / settings.project if file == root / settings.project else home / settings.user.removeprefix("~/")
-    inside.parent.mkdir(parents=True, exist_ok=True)
-    if file.is_dir():
-        shutil.copytree(file, inside, dirs_exist_ok=True)
-    else:
-        shutil.copy(file, inside)
+    with Model(program.shell(f"touch {PROBE}"), Say("done")) as model:
+        try:
+            ran = program.run(f"run touch {PROBE}", model, timeout=WAIT)
+            said, text = _tail(f"it ended with {ran.code}", ran.text), ran.text
+        except AssertionError as error:  # it did not end: but it may have shown what it does by then
+            said, text = f"it did not end within {WAIT:g} s", str(error)
+        finally:
+            _stop(state)
+    heard = "\n".join([text, *(asked.text for asked in model.asked)])
+    refused = re.search(r"\[fairlead\] refused, because (.{1,300}?)\. Run .fairlead doctor", heard)
+    ran_it = (project / PROBE).exists()
+    return Seen(bool(model.asked), ran_it, model.told(REASON), refused[1] if refused else None, said)
 
 
 def _stop(state: Path) -> None:
-    from .client import Client
+    """The daemon that the run has started, if it has."""
+    pid = None
+    with suppress(Exception):
+        from .client import Client
 
-    with suppress(Exception), Client(state / "run/v1.sock", start=False) as client:
-        client.stop()
+        with Client(state / "run/v1.sock", start=False) as client:
+            pid = client.stop()["pid"]
+    until = time.monotonic() + END_WAIT
+    while pid is not None and _lives(pid):
+        if time.monotonic() > until:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+            return
+        time.sleep(0.02)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    with suppress(OSError):
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()  # it has ended, and nobody has heard of it yet
+    return True
+
+
+# --- what it is given -------------------------------------------------------------------------------
+
+_ABOUT_HOOKS = ("hooks", "hooksConfig", "hooksDisabled", "disableAllHooks", "version")
+_STILL = {"command": "true", "bash": "true", "exec": "true", "url": "http://127.0.0.1:9"}
+"""What the hooks of others do in a run: it is not ours to start their programs."""
+
+
+def _copy_settings(host: Host, found: list[Installed], root: Path, home: Path, project: Path) -> None:
+    """What the settings say of hooks, where the run will look for it. What holds for the machine holds there anyway."""
+    settings, installed = SETTINGS[host.name], {each.scope: each for each in found}
+    places: dict[Path, Path] = {}
+    scopes: dict[Scope, Path] = {
+        "user": home / settings.user.removeprefix("~/"), "project": project / settings.project
+    }  # fmt: skip
+    for scope, copied in scopes.items():
+        real = settings_file(host, scope, root)
+        for file in installed[scope].files if scope in installed else (real,):
+            if file.is_relative_to(real.parent) and file.suffix != ".toml":
+                places.setdefault(file, copied.parent / file.relative_to(real.parent))
+    for name in _ELSEWHERE.get(host.name, ()):
+        places.setdefault(root / name, project / name)
+    for file, copy in places.items():
+        with suppress(FairleadError):
+            text = read_text(file) if file.is_file() else None
+            if text is not None and settings.form in ("groups", "list"):
+                text = _about_hooks(text, settings.takes, whole=file.name == "hooks.json")
+            if text is not None:
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_text(text, "utf-8")
+                copy.chmod(0o700)
+    if host.name == "codex":
+        _copy_trust(places, settings_file(host, "user", root).with_name("config.toml"), root, home, project)
+
+
+def _about_hooks(text: str, takes: tuple[str, ...], *, whole: bool) -> str | None:
+    """Settings without whatever would take a run elsewhere; with what the CLI stumbles over, if it does."""
+    try:
+        document = Document(text if text.strip("\ufeff \t\r\n") else "{}")
+    except BadJson:
+        return None if takes else "{"
+    data = document.value
+    comment = document.comment is not None and "comments" not in takes
+    comma = document.trailing is not None and "commas" not in takes
+    if not isinstance(data, dict) or (takes and (comment or comma)):  # it reads nothing of that
+        return None
+    kept = data if whole else {key: value for key, value in data.items() if key in _ABOUT_HOOKS}
+    written = msgspec.json.encode(_stilled(kept)).decode()
+    return f"{'// as it is there' if comment else ''}\n{written[:-1]}{',' if comma else ''}}}\n"
+
+
+def _stilled(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_stilled(each) for each in value]
+    if not isinstance(value, dict) or any(is_ours(value.get(key)) for key in _STILL):
+        return value
+    return {
+        key: _STILL[key] if key in _STILL and isinstance(each, str) else _stilled(each) for key, each in value.items()
+    }
+
+
+def _copy_trust(places: dict[Path, Path], config: Path, root: Path, home: Path, project: Path) -> None:
+    """What Codex is told of hooks in its own settings: which of them to trust is bound to where they are."""
+    try:
+        data = tomllib.loads(read_text(config) or "")
+    except (FairleadError, tomllib.TOMLDecodeError):
+        return
+    tables: dict[str, dict[str, Any]] = {"features": {"hooks": _table(data, "features").get("hooks")}}
+    trust = _table(data, "projects", str(root)).get("trust_level")
+    tables[f"projects.{quoted(str(project))}"] = {"trust_level": trust}
+    for key, said in _table(data, "hooks", "state").items():
+        for file, copy in places.items():
+            for old in (str(file), os.path.join(os.path.realpath(file.parent), file.name)):
+                if key.startswith(f"{old}:") and isinstance(said, dict):
+                    tables[f"hooks.state.{quoted(str(copy) + key.removeprefix(old))}"] = said
+    lines = []
+    for name, said in tables.items():
+        held = {key: value for key, value in said.items() if isinstance(value, str | bool)}
+        lines += [f"[{name}]", *(f"{key} = {msgspec.json.encode(value).decode()}" for key, value in held.items())]
+    copied = home / ".codex/config.toml"
+    copied.parent.mkdir(parents=True, exist_ok=True)
+    copied.write_text("\n".join(lines), "utf-8")
+
+
+def _table(data: Any, *path: str) -> dict[str, Any]:
+    for key in path:
+        data = data.get(key) if isinstance(data, dict) else None
+    return data if isinstance(data, dict) else {}

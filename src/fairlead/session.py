@@ -305,7 +305,7 @@ def carried_out(decision: Decision[S], capabilities: Capabilities, *, lenient: b
     can = capabilities.get(decision.event, ())
     wanted: list[str] = [decision.control] if decision.control != "proceed" else []
     wanted += [field for field in decision.changed if field not in ("kind", "target", "safety")]
-    wanted += ["context"] if decision.context else []
+    wanted += ["context"] if decision.context and decision.control != "extend" else []  # which it is said with
     missing = tuple(part for part in wanted if part not in can)
     stops = "stop" in can and decision.event.startswith("after_")
     if decision.denied and "deny" not in can and not stops and not lenient:

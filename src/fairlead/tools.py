@@ -186,7 +186,8 @@ class Tools:
     ) -> None:
         """Say what the tools matching a glob do, and which arguments hold their target.
 
-        The newest entry that matches wins. `host` limits it to one host's steps.
+        The newest entry that matches wins. `host` limits it to one host's steps. The server `"*"` is the one that
+        the tool's name begins with.
         """
         if kind not in KINDS:
             raise UnknownName("kind", kind, KINDS, f" for tool {pattern!r}")
@@ -226,6 +227,8 @@ class Tools:
     ) -> Classified:
         """Kind, target and safety of one call; a kind the host is sure of is taken as it is."""
         spec = self.spec(tool, args, host, kind)
+        if spec.server == "*":
+            spec = msgspec.structs.replace(spec, server=re.split(r"__|[/-]", tool, maxsplit=1)[0])
         return Classified(spec.kind, target_of(spec, args), spec.safety)
 
     def rewrite(

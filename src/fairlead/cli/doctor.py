@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .display import escape, paint, print_json
-from .loading import add_folder, add_json
+from .loading import add_folder, add_json, quiet_log
 
 if TYPE_CHECKING:
     from ..doctor import Report
@@ -20,34 +20,55 @@ def add_to(commands: Any) -> None:
         "doctor",
         help="see whether hooks really hold in the agent CLIs here",
         description="Look at each agent CLI: its version, our hooks in it, what could turn them off, and whether they "
-        "really fire: it is run against a scripted model on this machine, with a copy of its settings.",
+        "really fire: it is run against a scripted model on this machine, in a home that is thrown away, with what "
+        "its settings say of hooks.",
         epilog="Ends with 0 if all is well, with 1 if something is not, with 2 if it could not look.",
     )
-    parser.add_argument("cli", nargs="*", help="which (default: those that are installed here, or have our hooks)")
-    parser.add_argument("--no-run", action="store_true", help="only look, and run nothing")
+    parser.add_argument(
+        "cli", nargs="*", metavar="CLI", help="which (default: those that are on PATH, or have our hooks)"
+    )
+    parser.add_argument("--no-run", action="store_true", help="only look: run no more of it than its --version")
     add_folder(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
+    """Errors end with 2 here: 1 is a problem that was found."""
+    from ..errors import FairleadError
+    from ..redaction import redact_text
+
+    quiet_log()
+    try:
+        return _run(options)
+    except (FairleadError, OSError) as error:
+        print(f"fairlead: {escape(redact_text(str(error)), keep_lines=True)}", file=sys.stderr)
+        return 2
+
+
+def _run(options: argparse.Namespace) -> int:
+    from ..config.layers import find
     from ..doctor import examine
     from ..hosts.host import host_named, hosts
 
-    root = Path(options.folder).resolve()
-    named = [host_named(name) for name in options.cli]
+    root = find(options.folder).workspace or Path(options.folder).resolve()
+    named = {host.name: host for host in map(host_named, options.cli)}
     reports = []
-    for host in named or hosts():
-        if not named and not _is_here(host, root):
-            continue
-        if sys.stderr.isatty() and not options.no_run:
-            print(f"looking at {host.title} ...", end="\r", file=sys.stderr, flush=True)
+    for host in list(named.values()) or [host for host in hosts() if _is_here(host, root)]:
+        _progress(f"looking at {host.title} ...")
         reports.append(examine(host, root, run=not options.no_run))
+    _progress("")
     if options.json:
         print_json([{**_data(report), "well": report.well} for report in reports])
     else:
         _show(reports)
     return 0 if all(report.well for report in reports) else 1
+
+
+def _progress(what: str) -> None:
+    """For somebody who waits."""
+    if sys.stderr.isatty():
+        print(f"\r{what:<40}", end="" if what else "\r", file=sys.stderr, flush=True)
 
 
 def _data(report: Report) -> dict[str, Any]:
@@ -79,21 +100,28 @@ def _show(reports: list[Report]) -> None:
     if not reports:
         print("There is no agent CLI here that fairlead knows. `fairlead install --help` lists them.")
     for report in reports:
-        version = f" {report.version}" if report.version else ""
-        print(paint(f"{report.title}{version}", "bold") + (f"  {report.path}" if report.path else ""))
+        title = f"{report.title} {report.version or ''}".rstrip() + (" (experimental)" if report.experimental else "")
+        print(paint(escape(title), "bold") + (f"  {escape(report.path)}" if report.path else ""))
         for finding in report.findings:
             mark, colour = _MARKS[finding.level]
             print(f"  {paint(mark, colour)}  {escape(finding.what)}")
             if finding.todo:
-                print(f"        {paint(escape(finding.todo), 'bold')}")
+                print(f"        {paint(f'-> {escape(finding.todo)}', 'bold')}")
         if report.installed:
             print(f"        controls: {_controls(report)}")
+            print(f"        last step in the journal: {report.last_seen or 'none'}")
         print()
     bad = [report.title for report in reports if not report.well]
     if bad:
         print(paint(f"Not well: {', '.join(bad)}.", "red"))
+    elif any(report.fires is None or _warned(report) for report in reports):
+        print("Nothing is wrong, as far as could be seen: mind the warnings.")
     elif reports:
         print("All is well.")
+
+
+def _warned(report: Report) -> bool:
+    return any(finding.level == "warning" for finding in report.findings)
 
 
 def _controls(report: Report) -> str:

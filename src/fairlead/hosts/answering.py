@@ -10,10 +10,11 @@ from time import time
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ..decision import Decision
 from ..errors import FairleadError
-from ..lifecycle import EVENTS, AfterTool, Step, ToolStep, TurnEnd, TurnStart
+from ..lifecycle import EVENTS, AfterTool, Agent, Step, ToolStep, TurnEnd, TurnStart
 from ..logs import logger
 from ..session import new_id
 from .effect import Effect, effect_of, reason_of
@@ -21,6 +22,8 @@ from .host import EXIT_2, TEXT, WARNING, Host, Identity
 
 EXTENDS = 3
 """How often a turn may be kept alive."""
+ENDS = ("before_turn_end", "subagent_stop")
+"""Events at which it can be."""
 CALLS = 64
 """Open tool calls that are remembered for a session."""
 CONTEXT = 16
@@ -34,6 +37,8 @@ class Memory(msgspec.Struct):
     """What must be remembered of a session between two moments, because its CLI does not say it again."""
 
     turn: str | None = None
+    parent: str | None = None
+    """Who started the session, if an agent did."""
     sequence: int = 0
     calls: list[tuple[str, str, str, float]] = []
     """Open calls: id, tool, arguments, and when they were asked for."""
@@ -41,7 +46,8 @@ class Memory(msgspec.Struct):
     """Calls that were denied, and of which some CLIs tell nevertheless that they are over."""
     context: list[str] = []
     halt: str | None = None
-    extended: int = 0
+    extended: dict[str, int] = {}
+    """How often the turn of an agent was kept alive, by the agent's id; the session's own has none."""
     extending: str | None = None
     """What the turn was kept alive with, the last time."""
 
@@ -73,6 +79,8 @@ class _Moment:
         self.host, self.event, self.payload = host, event, payload
         self.moment = host.moments[event]
         self.memory, self.dispatch = memory, dispatch
+        if self.moment.inside is not None and self._shares:
+            self.moment = self.moment.inside
 
     async def answer(self) -> dict[str, Any]:
         fields = self.moment.read(self.payload)
@@ -85,32 +93,41 @@ class _Moment:
         decision = await self.dispatch(step, {self.moment.event: self.moment.can})
         effect = self._effect(decision, self.moment.can)
         await self._follow(decision, effect)
-        reply = self.moment.say(effect, self.event, self.payload)
-        if effect.warnings and self.host.warns and self.moment.event in WARNING:
-            reply = reply | {"systemMessage": "\n".join(effect.warnings)}
-        return reply
+        return await self._say(decision, effect)
 
     # --- before -----------------------------------------------------------------------------
 
     def _step(self, kind: type[Step], fields: dict[str, Any]) -> Any:
         who: Identity = self.host.identify(self.payload)
+        agent = self._agent()
         self.memory.sequence += 1
         header = {
             "session_id": who.session_id, "turn_id": who.turn_id or self.memory.turn, "cwd": who.cwd,
-            "agent": who.agent, "host": self.host.name, "sequence": self.memory.sequence,
+            "agent": agent, "host": self.host.name, "sequence": self.memory.sequence,
         }  # fmt: skip
         return kind(**(header | fields))
+
+    def _agent(self, **about: Any) -> Agent | None:
+        """Whose moment it is. Some CLIs say only when a session starts by whom that was."""
+        who = self.host.identify(self.payload)
+        if who.agent is None or who.agent.id != who.session_id:
+            return who.agent
+        self.memory.parent = who.agent.parent or self.memory.parent
+        return replace(who.agent, **{"parent": self.memory.parent} | about)
 
     def _remembered(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The fields, with what the CLI does not say: which turn, which call, how often it was kept alive."""
         memory, event = self.memory, self.moment.event
         if event == "before_input" and fields.get("input") == memory.extending:
             fields["source"] = "continuation"  # some CLIs put what keeps a turn alive as if the user had said it
-        elif event == "before_input" and not self._is_subagents:
+        elif event == "before_input" and not self._shares:
             memory.turn = self.host.identify(self.payload).turn_id or new_id("turn")
-            memory.halt, memory.extended, memory.extending = None, 0, None
-        elif event == "before_turn_end":
-            return {"continues_so_far": memory.extended} | fields
+            memory.extended.pop("", None)
+            memory.extending = None
+            if fields.get("source", "user") == "user" and self._agent() == self._agent(parent=None):
+                memory.halt = None
+        elif event in ENDS:
+            return {"continues_so_far": memory.extended.get(self._whose, 0)} | fields
         elif event == "before_tool":
             fields.setdefault("call_id", None)
             if fields["call_id"] is None:
@@ -122,9 +139,16 @@ class _Moment:
         return fields
 
     @property
-    def _is_subagents(self) -> bool:
+    def _shares(self) -> bool:
+        """Whether it is a subagent's, in the session of whoever started it."""
+        who = self.host.identify(self.payload)
+        return who.agent is not None and who.agent.parent is not None and who.agent.id != who.session_id
+
+    @property
+    def _whose(self) -> str:
+        """Whose turn it is."""
         agent = self.host.identify(self.payload).agent
-        return agent is not None and agent.parent is not None
+        return agent.id or "" if agent is not None and agent.parent is not None else ""
 
     def _call(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The fields of a later moment of a call, with the call's id: the CLI's, or else that of the likeliest."""
@@ -146,43 +170,66 @@ class _Moment:
         memory, event = self.memory, self.moment.event
         if event == "before_tool" and memory.halt is not None and effect.deny is None:
             effect.deny = memory.halt
-        memory.halt = effect.halt or memory.halt
-        if event == "before_turn_end":
+        if event in ENDS:
             await self._end(effect)
         elif event == "before_input" and effect.deny is None:
-            started = await self._also(TurnStart, {})
-            effect.context += started.context
-            effect.stop = effect.stop or started.stop
+            await self._also(TurnStart, {}, effect)
         elif event == "before_tool" and effect.deny is not None:
-            await self._denied(decision.step, effect.deny)
+            await self._denied(decision.step, effect.deny, effect)
+        memory.halt = effect.halt or memory.halt
         if "context" in self.moment.can:
             effect.context, memory.context = [*memory.context, *effect.context], []
         memory.context = [*memory.context, *effect.later][-CONTEXT:]
 
+    async def _say(self, decision: Decision[Any], effect: Effect) -> dict[str, Any]:
+        """The CLI's JSON. Context that has no place in it, or goes with a message nobody reads, waits on."""
+        context, denied = effect.context, effect.deny is not None
+        if self.moment.event == "before_input" and (denied or effect.stop is not None):
+            effect.context = []
+        reply = self.moment.say(effect, self.event, self.payload)
+        effect.context, said = [], effect.context
+        if said and self.moment.say(effect, self.event, self.payload) != reply:
+            context = []
+        self.memory.context = [*context, *self.memory.context][-CONTEXT:]
+        if self.moment.event == "before_tool" and effect.deny is not None and not denied:
+            await self._denied(decision.step, effect.deny, effect)  # what the CLI would not take over
+        if effect.warnings and self.host.warns and self.moment.event in WARNING:
+            reply = reply | {"systemMessage": "\n".join(effect.warnings)}
+        return reply
+
     async def _end(self, effect: Effect) -> None:
         """The turn goes on, or it is over."""
-        if effect.extend is not None and self.memory.extended < EXTENDS:
-            self.memory.extended += 1
+        extended, whose = self.memory.extended, self._whose
+        if effect.extend is not None and extended.get(whose, 0) < EXTENDS:
+            extended[whose] = extended.pop(whose, 0) + 1
+            while len(extended) > CALLS:
+                del extended[next(iter(extended))]
             self.memory.extending = effect.extend
             return
         if effect.extend is not None:
             logger.warning("%s: a turn was kept alive %d times, and now ends", self.host.title, EXTENDS)
             effect.later.append(effect.extend)
             effect.extend = None
-        self.memory.extended, self.memory.extending = 0, None
-        await self._also(TurnEnd, {"stop_reason": "end_turn"})
+        extended.pop(whose, None)
+        self.memory.extending = None
+        if self.moment.event == "before_turn_end":
+            await self._also(TurnEnd, {"stop_reason": "end_turn"}, effect)
 
-    async def _denied(self, step: Any, why: str) -> None:
+    async def _denied(self, step: Any, why: str, effect: Effect) -> None:
         """A call that does not run is over, too, and those who watch hear of it."""
         about = {name: getattr(step, name) for name in ("tool", "args", "kind", "target", "safety", "call_id")}
         self.memory.calls = [call for call in self.memory.calls if call[0] != step.call_id]
         self.memory.denied = [*self.memory.denied, step.call_id][-CALLS:]
-        await self._also(AfterTool, {**about, "outcome": "denied", "executed": False, "error": why, "is_error": True})
+        over = {"outcome": "denied", "executed": False, "error": why, "is_error": True}
+        await self._also(AfterTool, about | over, effect)
 
-    async def _also(self, kind: type[Step], fields: dict[str, Any]) -> Effect:
-        """A step that the CLI does not tell of. What is said of it is carried out as far as it is of use here."""
+    async def _also(self, kind: type[Step], fields: dict[str, Any], effect: Effect) -> None:
+        """A step that the CLI does not tell of. What is said of it is carried out with what it is told now."""
         can = tuple(part for part in ("context", "stop") if part in self.moment.can)
-        return self._effect(await self.dispatch(self._step(kind, fields), {kind.event: can}), can)
+        said = self._effect(await self.dispatch(self._step(kind, fields), {kind.event: can}), can)
+        effect.context += said.context
+        effect.later += said.later
+        effect.stop, effect.halt = effect.stop or said.stop, effect.halt or said.halt
 
     def _effect(self, decision: Decision[Any], can: tuple[str, ...]) -> Effect:
         effect = effect_of(decision, can)

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import hook_json as said
 from .effect import Effect
-from .host import Host, Moment, Payload, content, silence
+from .host import Host, Moment, Payload, as_text, silence
 
 
 def _say_after_tool(effect: Effect, event: str, payload: Payload) -> dict[str, Any]:
@@ -18,14 +18,14 @@ def _say_after_tool(effect: Effect, event: str, payload: Payload) -> dict[str, A
     new = effect.output if effect.deny is None else effect.deny
     if new is None:
         return said.specific(event, additionalContext=context) | said.stopping(effect)
-    shaped = _shaped(payload, new if isinstance(new, str) else content(new))
+    shaped = _shaped(payload, new)
     if not shaped:
         effect.stop = effect.stop or effect.deny or "the output must not be shown as it is, and cannot be changed here"
     return said.specific(event, additionalContext=context, **shaped) | said.stopping(effect)
 
 
 def _shaped(payload: Payload, new: Any) -> dict[str, Any]:
-    old, text = payload.get("tool_response"), new if isinstance(new, str) else str(new)
+    old, text = payload.get("tool_response"), as_text(new)
     if str(payload.get("tool_name")).startswith("mcp__"):
         return {"updatedMCPToolOutput": new if isinstance(new, list) else [{"type": "text", "text": text}]}
     if not isinstance(old, dict):
@@ -79,7 +79,7 @@ HOST = Host(
         "SubagentStart": Moment("subagent_start", said.subagent_start, said.say_context, ("context",)),
         "SubagentStop": Moment("subagent_stop", said.subagent_stop, said.say_turn_end, ("extend",)),
         "PreCompact": Moment("before_compact", said.compact, silence),
-        "PostCompact": Moment("after_compact", said.compact, silence),
+        "PostCompact": Moment("after_compact", said.compacted, silence),
         "Notification": Moment("notification", said.notification, silence),
         "MessageDisplay": Moment("before_output", said.displayed, silence, installed=False),  # for each piece of it
     },

@@ -78,16 +78,18 @@ _OWN = frozenset({
 })  # fmt: skip
 
 
+_STARTS = Moment("subagent_start", nothing, silence)
+_STOPS = Moment("subagent_stop", _reason, silence)
 _MOMENTS = {
-    "TaskStart": Moment("session_start", nothing, silence),
+    "TaskStart": Moment("session_start", nothing, silence, inside=_STARTS),
     "TaskResume": Moment("session_start", lambda payload: {"source": "resume"}, silence),
     "UserPromptSubmit": Moment("before_input", _input, silence),
     "PreToolUse": Moment("before_tool", _tool, _say, ("deny", "args", "stop", "abort", "context")),
     "PostToolUse": Moment("after_tool", _tool_done, _say, ("stop", "abort", "context")),
-    "TaskComplete": Moment("before_turn_end", nothing, silence),
+    "TaskComplete": Moment("before_turn_end", nothing, silence, inside=_STOPS),
     "TaskError": Moment("error", _failure, silence),
     "TaskCancel": Moment("turn_end", lambda payload: {"stop_reason": "cancelled"}, silence),
-    "SessionShutdown": Moment("session_end", _reason, silence),
+    "SessionShutdown": Moment("session_end", _reason, silence, inside=_STOPS),
 }
 _TOLD_AS = {
     "agent_start": "TaskStart", "agent_resume": "TaskResume", "prompt_submit": "UserPromptSubmit",
@@ -105,9 +107,9 @@ HOST = Host(
     identify=_identify,
     prefix="HOOK_CONTROL\t",
     tools=(
-        ("*__*", "mcp", {}),
+        ("*__*", "mcp", {"server": "*"}),
         ("fetch_web_content", "fetch", {"url": ("requests", "url")}),
-        ("search_codebase", "search", {"paths": ("queries",)}),
+        ("{ask_question,skills,team_*}", "agent", {}),
     ),
     notes=(
         "What the user says is not seen in headless runs, and nothing can be refused or added there.",

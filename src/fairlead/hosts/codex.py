@@ -58,6 +58,6 @@ HOST = Host(
         "SubagentStart": Moment("subagent_start", said.subagent_start, said.say_context, ("context",)),
         "SubagentStop": Moment("subagent_stop", said.subagent_stop, said.say_turn_end, ("extend",)),
         "PreCompact": Moment("before_compact", said.compact, silence),
-        "PostCompact": Moment("after_compact", said.compact, silence),
+        "PostCompact": Moment("after_compact", said.compacted, silence),
     },
 )

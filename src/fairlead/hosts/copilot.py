@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from ..lifecycle import Agent
 from . import hook_json as said
 from .effect import Effect
-from .host import Host, Identity, Moment, Payload, a_dict, a_text, content, silence
+from .host import Host, Identity, Moment, Payload, a_dict, a_text, as_text, content, silence
 
 
 def _identify(payload: Payload) -> Identity:
@@ -46,7 +44,7 @@ def _tool_failed(payload: Payload) -> dict[str, Any]:
 
 
 def _permission(payload: Payload) -> dict[str, Any]:
-    return {**_tool(payload), "proposed": "ask"}
+    return {**(_tool(payload) if "toolName" in payload else said.tool(payload)), "proposed": "ask"}
 
 
 def _turn_end(payload: Payload) -> dict[str, Any]:
@@ -89,8 +87,7 @@ def _say_input(effect: Effect, event: str, payload: Payload) -> dict[str, Any]:
 def _say_after_tool(effect: Effect, event: str, payload: Payload) -> dict[str, Any]:
     told = said.blocking(effect.deny)
     if effect.output is not None and effect.deny is None:
-        text = effect.output if isinstance(effect.output, str) else msgspec.json.encode(effect.output).decode()
-        told = {"modifiedResult": {"resultType": "success", "textResultForLlm": text}}
+        told = {"modifiedResult": {"resultType": "success", "textResultForLlm": as_text(effect.output)}}
     return told | _context(effect)
 
 
@@ -117,7 +114,19 @@ _PASCAL = {
     "UserPromptSubmit": Moment("before_input", said.prompt, said.say_input, ("deny",), installed=False),
     "PreToolUse": Moment("before_tool", said.tool, said.say_before_tool, ("deny", "args", "context"), installed=False),
     "PostToolUse": Moment("after_tool", said.tool_done, silence, installed=False),
+    "PostToolUseFailure": Moment("after_tool", said.tool_failed, silence, installed=False),
+    "PermissionRequest": Moment(
+        "before_permission",
+        _permission,
+        _say_permission,
+        ("deny", "allow", "resolved", "stop", "abort"),
+        installed=False,
+    ),
     "Stop": Moment("before_turn_end", said.turn_end, said.say_turn_end, ("extend",), installed=False),
+    "SubagentStart": Moment("subagent_start", said.subagent_start, silence, installed=False),
+    "SubagentStop": Moment("subagent_stop", said.subagent_stop, silence, installed=False),
+    "PreCompact": Moment("before_compact", said.compact, silence, installed=False),
+    "Notification": Moment("notification", said.notification, silence, installed=False),
 }
 
 HOST = Host(
@@ -128,7 +137,7 @@ HOST = Host(
     proven="1.0.102",
     identify=_identify,
     project="COPILOT_PROJECT_DIR",
-    tools=(("*-*", "mcp", {}), ("*/*", "mcp", {})),
+    tools=(("*-*", "mcp", {"server": "*"}), ("*/*", "mcp", {"server": "*"})),
     notes=("It also reads a project's .claude/settings.json, so what is installed there asks a second time.",),
     moments={
         "sessionStart": Moment("session_start", said.session_start, _say_context, ("context",)),

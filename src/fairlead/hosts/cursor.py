@@ -31,6 +31,10 @@ def _subagent(payload: Payload) -> dict[str, Any]:
     return {"agent_name": a_text(payload.get("subagent_type")), "initial_message": a_text(payload.get("task"))}
 
 
+def _subagent_stop(payload: Payload) -> dict[str, Any]:
+    return {"agent_name": a_text(payload.get("subagent_type")), "reason": a_text(payload.get("status"))}
+
+
 def _say_before_tool(effect: Effect, event: str, payload: Payload) -> dict[str, Any]:
     refused = effect.deny or effect.ask
     if refused is not None:
@@ -68,7 +72,7 @@ HOST = Host(
         "postToolUse": Moment("after_tool", _tool_done, _say_context, ("context",)),
         "postToolUseFailure": Moment("after_tool", _tool_failed, silence),
         "subagentStart": Moment("subagent_start", _subagent, _say_before_tool, ("deny",)),
-        "subagentStop": Moment("subagent_stop", _subagent, _say_turn_end, ("extend",)),
+        "subagentStop": Moment("subagent_stop", _subagent_stop, _say_turn_end, ("extend",)),
         "preCompact": Moment("before_compact", said.compact, silence),
         "stop": Moment("before_turn_end", said.turn_end, _say_turn_end, ("extend",)),
     },

@@ -13,6 +13,7 @@ HOST = Host(
     proven="0.215.0",
     identify=said.identify,
     project="FACTORY_PROJECT_DIR",
+    tools=(("{TodoWrite,Skill,TaskOutput,TaskStop,ExitSpecMode}", "agent", {}),),
     notes=("`droid exec` fires no UserPromptSubmit: what a user says there is not seen.",),
     moments={
         "SessionStart": Moment("session_start", said.session_start, said.say_context, ("context",)),

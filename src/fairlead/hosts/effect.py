@@ -27,7 +27,8 @@ RULES: dict[str, str] = {
     "args": "The call is denied, and the model is told with which arguments to repeat it.",
     "result": "The call is denied, and the model is told the answer as the reason.",
     "output": "The output is withheld, and the model is told the new output as the reason. Where it cannot be "
-    "withheld, the turn is stopped.",
+    "withheld, the turn is stopped, and where that cannot be done, every tool call is denied until the user says "
+    "something.",
     "input": "What is put before or after the user's words becomes context. Any other change refuses the message, and "
     "says what to send.",
     "context": "It waits for the next event at which the host takes context.",
@@ -79,9 +80,9 @@ def effect_of(decision: Decision[Any], can: Collection[str]) -> Effect:
     effect.warnings = [
         f"[{opinion.hook.name}] {clean(text)}" for opinion in decision.opinions for text in opinion.verdict.warnings
     ]
-    texts = [f"[{text.hook}] {text}" for text in decision.context]
+    texts = [f"[{text.hook}] {text}" for text in decision.context]  # what keeps a turn alive is among them
     if effect.extend is not None:
-        effect.extend = "\n\n".join([effect.extend, *texts] if effect.extend else texts or ["Go on."])
+        effect.extend = "\n\n".join(texts or ["Go on."])
     elif "context" in can:
         effect.context += texts
     else:
@@ -106,11 +107,8 @@ def _control(decision: Decision[Any], can: Collection[str], effect: Effect) -> N
         setattr(effect, control, reason)
     elif control == "ask":
         effect.deny = reason  # which a host must be able to do, where a hook may ask
-    elif control == "extend":
-        if "extend" in can:
-            effect.extend = reason if decision.reason else ""
-        elif decision.reason:
-            effect.later.append(reason)
+    elif control == "extend" and "extend" in can:
+        effect.extend = ""
     elif control == "retry" and decision.reason:
         (effect.context if "context" in can else effect.later).append(reason)
 
@@ -145,8 +143,9 @@ def _output(decision: Decision[Any], can: Collection[str], effect: Effect) -> No
         effect.output = output
     elif "deny" in can:
         effect.deny = f"{_who(decision)} {_as_text(output)}"
-    elif "stop" in can:
-        effect.stop = f"{_who(decision)} the output must not be shown as it is, and cannot be changed here"
+    else:
+        why = f"{_who(decision)} the output must not be shown as it is, and cannot be changed here"
+        effect.stop, effect.halt = (why, None) if "stop" in can else (None, why)
 
 
 def _input(decision: Decision[Any], can: Collection[str], effect: Effect) -> None:
@@ -159,7 +158,7 @@ def _input(decision: Decision[Any], can: Collection[str], effect: Effect) -> Non
     if old and (new.startswith(old) or new.endswith(old)):
         added = new.removeprefix(old) if new.startswith(old) else new.removesuffix(old)
         (effect.context if "context" in can else effect.later).append(f"{_who(decision)} {added.strip()}")
-    else:
+    elif "deny" in can:
         effect.deny = f"{_who(decision)} The message cannot be changed here. Send this instead: {new}"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import hook_json as said
 from .effect import Effect
-from .host import Host, Moment, Payload, a_dict, a_text, content, silence, unheard
+from .host import Host, Moment, Payload, a_dict, a_text, as_text, content, silence, unheard
 
 
 def _model(payload: Payload) -> dict[str, Any]:
@@ -21,6 +21,14 @@ def _model_done(payload: Payload) -> dict[str, Any]:
     usage = response.get("usageMetadata")
     about = {"model": _model(payload)["model"], "output": content(response.get("text"))}
     return {**about, "usage": usage if isinstance(usage, dict) else None}
+
+
+def _tool_done(payload: Payload) -> dict[str, Any]:
+    """A tool that failed is told of as one that did not, but for the error in what it gave back."""
+    about, error = said.tool_done(payload), a_dict(a_dict(payload.get("tool_response")).get("error"))
+    if not error:
+        return about
+    return {**about, "outcome": "error", "is_error": True, "error": a_text(error.get("message")) or "the tool failed"}
 
 
 def _refusing(effect: Effect) -> dict[str, Any]:
@@ -43,8 +51,7 @@ def _say_turn_end(effect: Effect, event: str, payload: Payload) -> dict[str, Any
 
 def _say_before_model(effect: Effect, event: str, payload: Payload) -> dict[str, Any]:
     if effect.assistant is not None and effect.deny is None:
-        text = effect.assistant if isinstance(effect.assistant, str) else str(content(effect.assistant))
-        candidate = {"content": {"role": "model", "parts": [text]}, "finishReason": "STOP"}
+        candidate = {"content": {"role": "model", "parts": [as_text(effect.assistant)]}, "finishReason": "STOP"}
         # An answer is only taken together with a refusal of the call.
         return {"decision": "deny", "reason": "answered"} | said.specific(
             event, llm_response={"candidates": [candidate]}
@@ -71,12 +78,16 @@ HOST = Host(
             "before_model", _model, _say_before_model, ("deny", "stop", "abort", "model", "messages", "assistant")
         ),
         "BeforeTool": Moment("before_tool", said.tool, _say_before_tool, ("deny", "args", "stop", "abort")),
-        "AfterTool": Moment("after_tool", said.tool_done, _say, ("deny", "stop", "abort", "context")),
+        "AfterTool": Moment("after_tool", _tool_done, _say, ("deny", "stop", "abort", "context")),
         "AfterAgent": Moment("before_turn_end", said.turn_end, _say_turn_end, ("extend", "stop", "abort")),
         "AfterModel": Moment("after_model", _model_done, silence, installed=False),  # for each piece of an answer
         "BeforeToolSelection": Moment("before_model", unheard, silence, installed=False),
         "PreCompress": Moment("before_compact", said.compact, silence),
         "Notification": Moment("notification", said.notification, silence),
     },
+    tools=(
+        ("invoke_agent", "agent", {}),
+        ("{complete_task,update_topic,write_todos,enter_plan_mode,exit_plan_mode,activate_skill}", "agent", {}),
+    ),
     notes=("A turn that is kept alive begins a new one: `BeforeAgent` fires again, with the reason as the prompt.",),
 )

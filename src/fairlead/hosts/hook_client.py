@@ -34,8 +34,8 @@ SPARE = 2.0
 """Seconds that are left to say that there was no answer in time."""
 PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
 TOLD = (
-    "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "QWEN_PROJECT_DIR",
-    "FACTORY_PROJECT_DIR", "COPILOT_PROJECT_DIR", "COPILOT_CLI",
+    "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR",
+    "FACTORY_PROJECT_DIR", "COPILOT_PROJECT_DIR", "COPILOT_CLI", "CURSOR_PROJECT_DIR",
 )  # fmt: skip
 """Variables by which a CLI says where it works, and whether anybody sits before it."""
 
@@ -337,13 +337,20 @@ def in_process(python: str, body: Body) -> str:
     posix.close(to_child)
     posix.close(to_us)
     try:
-        return from_process(child, from_us, from_child, body)
+        answer = exchange(from_us, from_child, body)
+        ended = posix.waitpid(child, 0)[1]
     except BaseException:
-        posix.kill(child, 9)
+        posix.kill(child, 9)  # nobody has waited for it, so it is still this process
         raise
+    code = posix.waitstatus_to_exitcode(ended)
+    if code or not answer.endswith(":end"):
+        said = "its interpreter is gone" if code == 127 else f"it ended with {code}"
+        raise Failed(f"fairlead could not be run without a daemon ({said})")
+    return answer
 
 
-def from_process(child: int, out: int, back: int, body: Body) -> str:
+def exchange(out: int, back: int, body: Body) -> str:
+    """Give a process the request, and take what it says."""
     _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
     content = memoryview(body.encode())
     try:
@@ -355,12 +362,7 @@ def from_process(child: int, out: int, back: int, body: Body) -> str:
     parts = []
     while part := posix.read(back, 1 << 16):
         parts.append(part)
-    code = posix.waitstatus_to_exitcode(posix.waitpid(child, 0)[1])
-    answer = b"".join(parts).decode("utf-8", "replace")
-    if code or not answer.endswith(":end"):
-        said = "its interpreter is gone" if code == 127 else f"it ended with {code}"
-        raise Failed(f"fairlead could not be run without a daemon ({said})")
-    return answer
+    return b"".join(parts).decode("utf-8", "replace")
 
 
 def run() -> None:

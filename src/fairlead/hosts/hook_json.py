@@ -85,6 +85,11 @@ def compact(payload: Payload) -> dict[str, Any]:
     return {"token_estimate": tokens if isinstance(tokens, int) else None}
 
 
+def compacted(payload: Payload) -> dict[str, Any]:
+    tokens = payload.get("token_count", payload.get("input_tokens"))
+    return {"tokens_after": tokens if isinstance(tokens, int) else None}
+
+
 def subagent_start(payload: Payload) -> dict[str, Any]:
     return {"agent_name": a_text(payload.get("agent_type")), "initial_message": a_text(payload.get("prompt"))}
 

@@ -53,6 +53,8 @@ class Moment(msgspec.Struct, frozen=True):
     """The controls and fields that the CLI carries out here, and "context"."""
     wait: float | None = None
     """Seconds that the CLI gives a hook here, where that cannot be set."""
+    inside: Moment | None = None
+    """What it is instead where it happens to a subagent that shares its session with who started it."""
     installed: bool = True
     """Whether `fairlead install` asks for it. Not where it would cost more than it is worth, or is another's name."""
 
@@ -177,6 +179,13 @@ def content(value: Any) -> Any:
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         return value
     return msgspec.json.encode(value).decode()
+
+
+def as_text(value: Any) -> str:
+    """What a hook gives in place of an output, for a CLI that takes only text."""
+    if isinstance(value, list) and all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in value):
+        return "\n".join(part["text"] for part in value)
+    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
 
 
 def seconds(milliseconds: Any) -> float | None:

@@ -144,7 +144,7 @@ def plan_uninstall(wanted: Iterable[Host], scope: Scope, root: Path, *, dry_run:
     for host in wanted:
         targets = targets_of(host, scope, root, plan.launcher, _timeout(host, scope, records))
         for target in [*targets, *_others(host, scope, root, targets, records)]:
-            record = records.get(_key(host, target.path))
+            record = records.get(_key(host, scope, target.path))
             change = _cut(host, target, record)
             plan.changes.append(change)
             plan.gone += [] if record is None else [record]
@@ -157,7 +157,7 @@ def _put(host: Host, target: Target, plan: Plan, records: dict[str, Record], tim
     old = read_text(target.path)
     new, before = target.put(old)
     outdated = old is not None and False in target.look(old).events.values()
-    known = records.get(_key(host, target.path))
+    known = records.get(_key(host, plan.scope, target.path))
     if old is None:
         base = None
     elif known is not None and known.digest == _digest(old) and _restorable(known):
@@ -258,7 +258,7 @@ def carry_out(plan: Plan) -> None:
                 write_launcher(plan.launcher.parent)
             for change in plan.changes:
                 if change.record is not None and change.base is not None:
-                    change.record.backup = str(_keep(change))
+                    change.record.backup = str(_keep(change, plan.scope))
             _write_all(plan)
             _remember(plan)
             if not plan.installs and not _anybody(plan):
@@ -340,11 +340,11 @@ def _remember(plan: Plan) -> None:
         _replace(_records_file(), msgspec.json.format(msgspec.json.encode(list(records.values())), indent=2), 0o600)
 
 
-def _keep(change: Change) -> Path:
+def _keep(change: Change, scope: Scope) -> Path:
     """A copy of what a file would be without us."""
     folder = make_private(state_folder()) / "backups"
     folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / f"{change.host}-{_digest(str(change.path))[7:19]}-{change.path.name}"
+    path = folder / f"{change.host}-{scope}-{_digest(str(change.path))[7:19]}-{change.path.name}"
     content = (change.base or "").encode()
     if not path.exists() or path.read_bytes() != content:
         _replace(path, content, 0o600)
@@ -401,12 +401,12 @@ def _records_file() -> Path:
     return state_folder() / "installed.json"
 
 
-def _key(host: Host, path: Path) -> str:
-    return f"{host.name} {path}"
+def _key(host: Host, scope: Scope, path: Path) -> str:
+    return f"{host.name} {scope} {path}"
 
 
 def _key_of(record: Record) -> str:
-    return f"{record.host} {record.file}"
+    return f"{record.host} {record.scope} {record.file}"
 
 
 def _digest(text: str) -> str:

@@ -59,6 +59,7 @@ HOST = Host(
     package="opencode-ai",
     proven="1.18.33",
     identify=_identify,
+    tools=(("{todowrite,todoread,skill}", "agent", {}),),
     moments={
         "event:session.created": Moment("session_start", nothing, silence),
         "chat.message": Moment("before_input", _prompt, _say, ("deny", "stop", "abort", "context")),

@@ -1,0 +1,150 @@
+"""The thin client: one file that needs nothing, starts in no time, and agrees with everybody whom it talks to."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead import places
+from fairlead.hosts import hook_client, launcher
+from fairlead.hosts.answering import read_payload
+from fairlead.hosts.host import ALL, EXPERIMENTAL, Hooked, host_named
+from fairlead.runners import surroundings
+from fairlead.server import daemon, service
+
+FILE = Path(hook_client.__file__)
+
+
+def alone(code: str) -> str:
+    """Run code as the launcher runs the client: with no site and nothing of ours in sight."""
+    start = f"import sys; sys.path.insert(0, {str(FILE.parent)!r}); {code}"
+    ended = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", start], capture_output=True, text=True, check=True, timeout=20, env={}
+    )
+    return ended.stdout
+
+
+def test_it_passes_on_the_variables_that_hooks_may_see() -> None:
+    assert set(hook_client.PASSED) == set(surroundings.PASSED)
+
+
+def test_it_speaks_the_daemons_protocol() -> None:
+    assert hook_client.PROTOCOL == service.PROTOCOL
+
+
+def test_it_looks_for_the_machines_daemon_where_that_is() -> None:
+    assert str(places.MANAGED) == hook_client.MANAGED
+
+
+def test_it_knows_how_long_a_sockets_path_may_be() -> None:
+    assert hook_client.SOCKET_LIMIT == places.SOCKET_LIMIT
+
+
+def test_it_gives_a_daemon_as_long_to_start_as_others_do() -> None:
+    assert hook_client.START == daemon.START
+
+
+def test_it_takes_no_more_than_the_daemon_would() -> None:
+    from fairlead.server.app import BODY_LIMIT
+
+    assert hook_client.LIMIT <= BODY_LIMIT
+
+
+def test_it_looks_for_the_socket_where_the_daemon_puts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for state, runtime in ((None, "/run/user/7"), ("/a/state", "/run/user/7"), ("/a/state", None)):
+        for name, value in (("FAIRLEAD_STATE_DIR", state), ("XDG_RUNTIME_DIR", runtime)):
+            monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+        told = {"FAIRLEAD_STATE_DIR": state, "XDG_RUNTIME_DIR": runtime}
+        monkeypatch.setattr(hook_client, "variables", lambda told=told: {k: v for k, v in told.items() if v})
+        folder = hook_client.runtime(str(places.state_folder()))
+        assert hook_client.socket_path(folder) == str(daemon.socket_path())
+
+
+@pytest.mark.parametrize("name", [*ALL, *EXPERIMENTAL])
+def test_it_tells_what_a_host_reads_from_its_variables(name: str) -> None:
+    host = host_named(name)
+    read = {host.project, host.asks[0] if host.asks else None} - {None}
+    assert read <= set(hook_client.TOLD)
+
+
+def test_what_it_sends_is_what_the_daemon_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    import msgspec
+
+    said = '{"session_id": "a \\"quoted\\" \\ud83d\\ude00 one", "tool_name": "\u0000\u001f\u2028é"}'
+    monkeypatch.setattr(hook_client, "stdin", said.encode)
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", '/a b/"c"\n')
+    monkeypatch.setattr(hook_client, "variables", lambda: {"CLAUDE_PROJECT_DIR": '/a b/"c"\n', "LC_ALL": "C"})
+    asked = msgspec.json.decode(hook_client.Body("claude_code", "PreToolUse", 30.0).encode(), type=Hooked)
+    assert (asked.host, asked.event, asked.payload) == ("claude_code", "PreToolUse", said)
+    assert asked.told == {"CLAUDE_PROJECT_DIR": '/a b/"c"\n'}
+    assert asked.env == dict.fromkeys(hook_client.PASSED) | {"LC_ALL": "C"}
+
+
+def test_the_daemons_deadline_lies_within_its_own_and_that_within_the_hosts() -> None:
+    import msgspec
+
+    hook_client_stdin, hook_client.stdin = hook_client.stdin, lambda: b"{}"
+    try:
+        asked = msgspec.json.decode(hook_client.Body("codex", "Stop", 30.0).encode(), type=Hooked)
+    finally:
+        hook_client.stdin = hook_client_stdin
+    assert asked.deadline is not None
+    assert asked.deadline < 30.0 - hook_client.SPARE < 30.0
+
+
+# --- how little it is ---------------------------------------------------------------------------
+
+
+def test_it_needs_no_other_file_of_ours() -> None:
+    imported = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse(FILE.read_text()))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or "."])
+    }
+    assert imported <= sys.stdlib_module_names
+
+
+def test_it_imports_next_to_nothing_at_start() -> None:
+    before, after = (set(alone(f"{code}print(*sys.modules)").split()) for code in ("", "import hook_client; "))
+    assert after - before <= {"hook_client", "_signal", "_socket", "_json", "posix"}
+    assert not after & {"json", "socket", "re", "os", "typing", "ssl", "subprocess"}
+
+
+def test_it_is_compiled_once_and_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(tmp_path / "state"))
+    launcher.write_launcher()
+    assert list((tmp_path / "state/bin/__pycache__").glob("fairlead_hook.*.pyc"))
+
+
+def test_it_is_written_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(tmp_path / "state"))
+    written = launcher.write_launcher().with_name("fairlead_hook.py")
+    assert written.read_bytes() == FILE.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("told", "after", "found"),
+    [
+        ('{"variables":["A","B\\u00e9"]}', '"variables":[', ["A", "Bé"]),
+        ('{"variables":[]}', '"variables":[', []),
+        ('{"message":"no: \\"x\\""}', '"message":', ['no: "x"']),
+        ("{}", '"message":', []),
+        ('{"message":7}', '"message":', []),
+    ],
+)
+def test_it_reads_just_enough_json(told: str, after: str, found: list[str]) -> None:
+    assert hook_client.strings(told, after) == found
+
+
+@pytest.mark.parametrize("name", [*ALL, *EXPERIMENTAL])
+def test_the_launcher_guards_every_moment_that_would_let_something_through(name: str) -> None:
+    """What is about to happen is refused where nobody can be asked; and only a host that can refuse is told so."""
+    host = host_named(name)
+    can_deny = {moment.event for moment in host.moments.values() if "deny" in moment.can and moment.installed}
+    assert {event for event in can_deny if event.startswith("before_")} - {"before_model"} <= set(launcher.GUARDING)
+    assert read_payload(host, next(iter(host.moments)), "{}") == {}
