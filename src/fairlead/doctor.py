@@ -472,7 +472,8 @@ def _stop(state: Path) -> None:
         from .client import Client
 
         with Client(state / "run/v1.sock", start=False) as client:
-            pid = client.stop()["pid"]
+            pid = int(client.health()["pid"])
+            client.stop()
     until = time.monotonic() + END_WAIT
     while pid is not None and _lives(pid):
         if time.monotonic() > until:

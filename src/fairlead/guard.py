@@ -23,7 +23,7 @@ from .verdict import Verdict, deny
 # --- what is protected ------------------------------------------------------------------------------
 
 PROTECTED: dict[str, tuple[str, ...]] = {
-    "fairlead": ("fairlead.toml", ".config/fairlead/**", "/etc/fairlead/**"),
+    "fairlead": ("fairlead.toml", ".config/fairlead/**", "/etc/fairlead/**", "/usr/local/lib/fairlead/**"),
     "Claude Code": (
         ".claude/settings*.json", ".claude/hooks/**", ".claude/plugins/**", "/etc/claude-code/**",
         "/Library/Application Support/ClaudeCode/**",
@@ -39,9 +39,11 @@ PROTECTED: dict[str, tuple[str, ...]] = {
     ),
     "Copilot CLI": (
         ".github/hooks/**", ".github/copilot/settings*.json", ".copilot/hooks/**", ".copilot/config.json",
-        ".copilot/settings.json", ".copilot/installed-plugins/**",
+        ".copilot/settings.json", ".copilot/installed-plugins/**", "/etc/github-copilot/**",
     ),
-    "Factory Droid": (".factory/settings*.json", ".factory/hooks.json", ".factory/hooks/**", ".factory/plugins/**"),
+    "Factory Droid": (
+        ".factory/settings*.json", ".factory/hooks.json", ".factory/hooks/**", ".factory/plugins/**", "/etc/factory/**",
+    ),
     "Cline": (
         ".cline/hooks/**", ".clinerules/hooks/**", "~/Documents/Cline/Hooks/**", "~/Documents/Cline/Rules/Hooks/**",
     ),
@@ -65,7 +67,8 @@ PROTECTED: dict[str, tuple[str, ...]] = {
 MOVED = {
     "CLAUDE_CONFIG_DIR": ".claude", "CODEX_HOME": ".codex", "COPILOT_HOME": ".copilot", "XDG_CONFIG_HOME": ".config",
     "OPENCODE_CONFIG_DIR": ".opencode", "OPENCODE_CONFIG": "", "GEMINI_CLI_SYSTEM_SETTINGS_PATH": "",
-    "QWEN_CODE_SYSTEM_SETTINGS_PATH": "",
+    "QWEN_CODE_SYSTEM_SETTINGS_PATH": "", "CLINE_DIR": ".cline", "QWEN_HOME": ".qwen", "GEMINI_CLI_HOME": "",
+    "FACTORY_HOME_OVERRIDE": "",
 }  # fmt: skip
 """Variables that put one of these folders elsewhere, or name a file of settings."""
 

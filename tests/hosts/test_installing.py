@@ -326,6 +326,7 @@ def test_what_is_ours_goes_from_a_group_that_somebody_else_made(home):
     path.write_text(document.append(("hooks", "Stop", 0, "hooks"), {"type": "command", "command": "true"}).text)
     home.install("claude", timeout=60)
     assert [hook.get("timeout") for hook in Document(path.read_text()).value["hooks"]["Stop"][0]["hooks"]] == [60, None]
+    assert home.status("claude_code").current
     home.uninstall("claude")
     assert Document(path.read_text()).value["hooks"] == {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}
 
@@ -659,6 +660,15 @@ def test_folders_that_somebody_else_uses_stay(home):
     assert set(home.all()) == {"home/.claude", "home/.claude/mine"}
 
 
+@pytest.mark.parametrize("name", JSON)
+def test_a_file_of_ours_goes_even_if_its_entries_were_touched(home, name):
+    home.install(name)
+    path = home.file(name)
+    path.write_text(path.read_text().replace(" 110 ", " 109 "))
+    home.uninstall(name)
+    assert home.all() == {}
+
+
 def test_the_launcher_stays_as_long_as_anything_starts_it(home):
     home.install("claude", "codex")
     home.install("gemini", scope="project")
@@ -726,6 +736,17 @@ def test_a_cli_without_settings_for_a_machine_says_so(home, name):
     with pytest.raises(FairleadError, match="has no settings that hold for a whole machine; use --scope user"):
         home.install(name, scope="managed")
     assert home.status(name, "managed") is None
+
+
+def test_for_a_machine_an_interpreter_that_not_everybody_can_run_is_spoken_of(home, monkeypatch):
+    program = home.folder / "python"
+    program.write_text("")
+    program.chmod(0o700)
+    monkeypatch.setattr(installing, "base_interpreter", lambda: str(program))
+    assert f"{program} is not for everybody to run, and for root alone to change, because of {program}" in (
+        home.install("claude", scope="managed").warnings
+    )
+    assert home.install("claude", scope="user").warnings == []
 
 
 def test_only_root_installs_for_a_machine(home, monkeypatch):

@@ -47,7 +47,7 @@ HOST = Host(
     warns=True,
     moments={
         "SessionStart": Moment("session_start", said.session_start, _say_session_start, ("abort", "context")),
-        "SessionEnd": Moment("session_end", said.session_end, silence, wait=1.0),
+        "SessionEnd": Moment("session_end", said.session_end, silence, wait=3.0),
         "UserPromptSubmit": Moment("before_input", said.prompt, said.say_input, ("deny", "stop", "abort", "context")),
         "PreToolUse": Moment("before_tool", said.tool, _say_before_tool, ("deny", "args", "context")),
         "PermissionRequest": Moment(

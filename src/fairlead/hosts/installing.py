@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import unified_diff
@@ -23,7 +25,7 @@ from ..logs import logger
 from ..places import make_private, state_folder
 from . import settings as where
 from .host import Host, hosts
-from .launcher import NAME, launcher_folder, write_launcher
+from .launcher import NAME, base_interpreter, launcher_folder, write_launcher
 from .settings import TIMEOUT, Scope, has_scope, settings_file
 from .targets import Before, JsonFile, Target, read_text, targets_of
 
@@ -134,6 +136,8 @@ def plan_install(
             if not dry_run:
                 _check_writable(change, scope)
             plan.warnings += target.look(change.new).problems
+    if scope == "managed":
+        plan.warnings += _interpreters()
     return plan
 
 
@@ -212,6 +216,16 @@ def launcher_for(scope: Scope) -> Path:
 
 def library() -> Path:
     return where.ROOT / "usr/local/lib/fairlead"
+
+
+def _interpreters() -> Iterator[str]:
+    """What the launcher runs, where not everybody can run it, or somebody else than root can change it."""
+    for program in dict.fromkeys((base_interpreter(), sys.executable)):
+        for path in (Path(program), *Path(program).parents):
+            status = path.stat()
+            if not status.st_mode & stat.S_IXOTH or status.st_uid != 0 or status.st_mode & stat.S_IWOTH:
+                yield f"{program} is not for everybody to run, and for root alone to change, because of {path}"
+                break
 
 
 def _mode(scope: Scope, runs: bool) -> int:

@@ -89,9 +89,11 @@ exit 0
 
 def launcher_text(folder: Path, interpreter: str, python: str) -> str:
     """The script, for a client in `folder` that is run by one interpreter, and fairlead by another."""
-    custom = os.environ.get("FAIRLEAD_STATE_DIR")
+    own = folder == launcher_folder()  # and not one for all users of this machine, each with a state of their own
+    state = shlex.quote(str(state_folder())) if own else "${XDG_STATE_HOME:-$HOME/.local/state}/fairlead"
+    custom = own and os.environ.get("FAIRLEAD_STATE_DIR")
     return _TEXT.format(
-        name=NAME, state=shlex.quote(str(state_folder())), start=shlex.quote(_START), folder=shlex.quote(str(folder)),
+        name=NAME, state=state, start=shlex.quote(_START), folder=shlex.quote(str(folder)),
         interpreter=shlex.quote(interpreter), python=shlex.quote(python), guarding=" | ".join(GUARDING),
         export="export FAIRLEAD_STATE_DIR=\"$state\"\n" if custom else "",
     )  # fmt: skip

@@ -81,7 +81,10 @@ SETTINGS: dict[str, Settings] = {
     "codex": Settings(
         user="~/.codex/hooks.json", moved=("CODEX_HOME", "~/.codex"), project=".codex/hooks.json",
         managed="/etc/codex/requirements.toml", takes=(),
-        says={"project": "Codex runs them in a project that it trusts. Others who work on it trust them by /hooks."},
+        says={
+            "user": "Codex has been told to trust these hooks, and no others: see hooks.state in its config.toml.",
+            "project": "Codex runs them in a project that it trusts. Others who work on it trust them by /hooks.",
+        },
     ),
     "gemini": Settings(
         user="~/.gemini/settings.json", moved=("GEMINI_CLI_HOME", "~"), project=".gemini/settings.json",
@@ -105,7 +108,7 @@ SETTINGS: dict[str, Settings] = {
     ),
     "droid": Settings(
         user="~/.factory/settings.json", moved=("FACTORY_HOME_OVERRIDE", "~"), project=".factory/settings.json",
-        beaten_by=("hooks.json", "hooks/hooks.json"),
+        managed="/etc/factory/settings.json", beaten_by=("hooks.json", "hooks/hooks.json"),
         takes=("comments",), off=((("hooks", "hooksDisabled"), True), (("hooksDisabled",), True)),
     ),
     "cline": Settings(

@@ -170,14 +170,16 @@ def _json_files(host: Host, scope: Scope, path: Path, entries: dict[str, Any]) -
 
 def document_of(path: Path, text: str | None) -> Document:
     """A file of settings. Where there is none, or nothing in it, it is an empty one."""
-    if text is None or not text.strip("\ufeff \t\r\n"):
-        return Document("{}")
     try:
-        return Document(text)
+        return Document("{}" if text is None or _is_blank(text) else text)
     except BadJson as error:
         raise FairleadError(
             f"{path}:{error.line}:{error.column}: {error.problem}; it is left as it is: mend it, and try again"
         ) from None
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip("\ufeff \t\r\n")
 
 
 class JsonFile:
@@ -199,7 +201,8 @@ class JsonFile:
     def put(self, text: str | None) -> tuple[str, Before]:
         document = self._read(text)
         made: list[tuple[str, ...]] = []
-        if text is None:
+        fresh = text is None or _is_blank(text)
+        if fresh:
             document = Document(msgspec.json.format(msgspec.json.encode(self._settings.fresh), indent=2).decode())
         for path, value in self._pins.items():
             document = self._ensure(document, path, value, made)
@@ -209,8 +212,7 @@ class JsonFile:
             document = self._put_one(document, event)
         for event, entry in self.entries.items():
             document = self._ensure(document, (*self.at, event), [entry], made)
-        new = document.text if text is not None and text.strip() else document.text + "\n"
-        return new, Before(text is not None, tuple(made))
+        return document.text + ("\n" if fresh else ""), Before(text is not None, tuple(made))
 
     def _put_one(self, document: Document, event: str) -> Document:
         """With one entry of ours at an event that is there, in place of what was ours; or none, if it is not wanted."""
@@ -224,9 +226,17 @@ class JsonFile:
             return self._without_empty(document, path) if ours else document
         if not ours:
             return document.append(path, entry)
-        new = entry if len(ours[0]) == len(path) + 1 else entry["hooks"][0]
-        found = document.find(ours[0])
-        return document if found is not None and found.value == new else document.put(ours[0], new)
+        return (
+            document if self._is_current(document, ours[0], entry) else document.put(ours[0], self._for(ours[0], entry))
+        )
+
+    def _for(self, path: tuple[Key, ...], entry: dict[str, Any]) -> Any:
+        """What is to be at a path: all of an entry, or its hook only, if it is in a group of somebody else's."""
+        return entry if len(path) == len(self.at) + 2 else entry["hooks"][0]
+
+    def _is_current(self, document: Document, path: tuple[Key, ...], entry: dict[str, Any]) -> bool:
+        found = document.find(path)
+        return found is not None and found.value == self._for(path, entry)
 
     def _ensure(self, document: Document, path: tuple[str, ...], value: Any, made: list[tuple[str, ...]]) -> Document:
         """With something at a path: what is there, or else the value, and whatever it takes to hold it."""
@@ -261,11 +271,8 @@ class JsonFile:
                     if _was_made(path[:depth], made):
                         document = self._without_empty(document, path[:depth])
         left = document.root.value if document.comment is None else None
-        if left == {} and not before.existed:
-            return None
-        if self._settings.own and self.path.stem in ("fairlead", "hooks") and left in ({}, self._settings.fresh):
-            return None
-        return document.text
+        own = self._settings.own and self.path.stem in ("fairlead", "hooks")
+        return None if left in ({}, self._settings.fresh) and (own or not before.existed) else document.text
 
     @staticmethod
     def _without_empty(document: Document, path: tuple[str, ...]) -> Document:
@@ -290,9 +297,8 @@ class JsonFile:
             found.problems.append(str(error))
             return found
         for event, entry in self.entries.items():
-            ours = [node.value for path in self._ours(document, event) if (node := document.find(path)) is not None]
-            if ours:
-                found.events[event] = ours == [entry]
+            if ours := self._ours(document, event):
+                found.events[event] = len(ours) == 1 and self._is_current(document, ours[0], entry)
             if others := self._others(document, event):
                 found.foreign[event] = others
         found.problems += self._problems(document)
