@@ -42,6 +42,8 @@ WAIT = 60.0
 """Seconds that a CLI has to show what it does."""
 VERSION_WAIT = 30.0
 """Seconds that it has to say its version."""
+ANSWER_WAIT = 30.0
+"""Seconds that fairlead has to answer."""
 END_WAIT = 5.0
 """Seconds that a daemon of our own has to end."""
 LOOK_BACK = 5000
@@ -106,8 +108,9 @@ def examine(host: Host, root: Path, *, run: bool = True) -> Report:
     report = Report(host=host.name, title=host.title, proven=host.proven, experimental=host.experimental)
     report.controls = {event: sorted(can) for event, can in host.capabilities().items() if can}
     with tempfile.TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as name:
-        home = Path(name) / "home"
-        home.mkdir(mode=0o700)
+        home, state = Path(name) / "home", Path(name) / "state"
+        for place in (home, state):
+            place.mkdir(mode=0o700)
         _program(host, report, home)
         found = _found(host, report, root)
         _settings(host, found, report)
@@ -118,11 +121,16 @@ def examine(host: Host, root: Path, *, run: bool = True) -> Report:
                 _launcher(launcher_for(installed.scope), report, _again(host, installed))
             _policy(config, report)
         _journal(host, config, report)
-        if run and report.path is not None and found:
-            _fires(host, found, report, root, Path(name))
-        elif found:
-            why = f"`{host.program}` is not on PATH" if report.path is None else "--no-run"
-            report.add("warning", f"whether its hooks fire was not tried ({why})", f"fairlead doctor {host.name}")
+        try:
+            if run and found:
+                _answers(host, found, report, home, state)
+            if run and found and report.path is not None:
+                _fires(host, found, report, root, Path(name))
+            elif found:
+                why = "--no-run" if not run else f"`{host.program}` is not on PATH"
+                report.add("warning", f"whether its hooks fire was not tried ({why})", f"fairlead doctor {host.name}")
+        finally:
+            _stop(state)
     return report
 
 
@@ -148,28 +156,41 @@ def _program(host: Host, report: Report, home: Path) -> None:
 
 def version_of(program: str, home: Path) -> tuple[str | None, str]:
     """What a program says of its version, or else what it did. Some write to their home even for that."""
-    environ = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), "LANG": "C.UTF-8", "NO_COLOR": "1"}
+    try:
+        code, *texts = _ran([program, "--version"], home, VERSION_WAIT)
+    except OSError as error:
+        return None, _why(error)
+    if code is None:
+        return None, f"it did not end within {VERSION_WAIT:g} s"
+    version = next((found for text in texts if (found := _version_in(text))), None) if code == 0 else None
+    return version, _tail(f"it ended with {code}", "\n".join(texts))
+
+
+def _ran(argv: list[str], home: Path, wait: float, **more: str) -> tuple[int | None, str, str]:
+    """A short run of a program, in a home of its own: its exit code (None: it did not end), and what it said.
+
+    Whatever it started is gone afterwards, and nothing that lives on can hold this up.
+    """
+    environ = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "NO_COLOR": "1",
+        **more,
+    }
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(  # noqa: S603 (argv, no shell)
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=home, env=environ, start_new_session=True
+        )
         try:
-            process = subprocess.Popen(  # noqa: S603 (argv, no shell)
-                [program, "--version"], stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=home, env=environ,
-                start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            return None, error.strerror or str(error)
-        try:
-            code: int | None = process.wait(VERSION_WAIT)
+            code: int | None = process.wait(wait)
         except subprocess.TimeoutExpired:
             code = None
         finally:
             with suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        texts = [_beginning(file) for file in (out, err)]
-    if code is None:
-        return None, f"it did not end within {VERSION_WAIT:g} s"
-    version = next((found for text in texts if (found := _version_in(text))), None) if code == 0 else None
-    return version, _tail(f"it ended with {code}", "\n".join(texts))
+        return code, _beginning(out), _beginning(err)
 
 
 def _beginning(file: Any) -> str:
@@ -389,6 +410,21 @@ def _still_unknown(host: Host, config: Config, unknown: Counter[str]) -> dict[st
 # --- what it really does --------------------------------------------------------------------------
 
 
+def _answers(host: Host, found: list[Installed], report: Report, home: Path, state: Path) -> None:
+    """Whether fairlead answers the launcher. It is asked of an event that no CLI has, and only it knows that."""
+    for installed in found:
+        launcher = launcher_for(installed.scope)
+        argv = [str(launcher), f"{ANSWER_WAIT - 5:g}", "before_tool", host.name, "doctor"]
+        try:
+            code, _, said = _ran(argv, home, ANSWER_WAIT, FAIRLEAD_STATE_DIR=str(state))
+        except OSError:
+            continue  # which was told already
+        if "has no event 'doctor'" not in said:
+            told = re.search(r"because (.+)\. Run .fairlead doctor", said)
+            why = told[1] if told else "it says nothing" if code == 0 else _tail(f"it ended with {code}", said)
+            report.add("problem", f"{launcher} gets no answer from fairlead: {why}", _again(host, installed))
+
+
 class Seen(NamedTuple):
     """What came of having a model ask for a command that is denied."""
 
@@ -397,8 +433,6 @@ class Seen(NamedTuple):
     ran: bool
     told: bool
     """Whether the model was told why not."""
-    refused: str | None
-    """Why it was the launcher that refused."""
     said: str
     """What became of the run."""
 
@@ -424,9 +458,6 @@ def _fires(host: Host, found: list[Installed], report: Report, root: Path, folde
     elif seen.told:
         report.fires = True
         report.add("ok", "its hooks fire: a command was denied, and the model was told why")
-    elif seen.refused:
-        report.fires = True
-        report.add("problem", f"its hooks fire, and refuse everything: {seen.refused}", _install(host))
     elif seen.asked:
         what = "a command did not run, but not because a hook denies it, so nothing is proven"
         report.add("warning", f"{what}: {seen.said}", _try(host))
@@ -444,8 +475,7 @@ def _probe(host: Host, binary: Path, found: list[Installed], folder: Path, root:
     from .probe.programs import PROGRAMS
 
     home, project, state = folder / "home", folder / "project", folder / "state"
-    for place in (project, state):
-        place.mkdir(mode=0o700)
+    project.mkdir(mode=0o700)
     _copy_settings(host, found, root, home, project)
     config = home / ".config/fairlead/fairlead.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
@@ -454,15 +484,10 @@ def _probe(host: Host, binary: Path, found: list[Installed], folder: Path, root:
     with Model(program.shell(f"touch {PROBE}"), Say("done")) as model:
         try:
             ran = program.run(f"run touch {PROBE}", model, timeout=WAIT)
-            said, text = _tail(f"it ended with {ran.code}", ran.text), ran.text
-        except AssertionError as error:  # it did not end: but it may have shown what it does by then
-            said, text = f"it did not end within {WAIT:g} s", str(error)
-        finally:
-            _stop(state)
-    heard = "\n".join([text, *(asked.text for asked in model.asked)])
-    refused = re.search(r"\[fairlead\] refused, because (.{1,300}?)\. Run .fairlead doctor", heard)
-    ran_it = (project / PROBE).exists()
-    return Seen(bool(model.asked), ran_it, model.told(REASON), refused[1] if refused else None, said)
+            said = _tail(f"it ended with {ran.code}", ran.text)
+        except AssertionError:  # it did not end: but it may have shown what it does by then
+            said = f"it did not end within {WAIT:g} s"
+    return Seen(bool(model.asked), (project / PROBE).exists(), model.told(REASON), said)
 
 
 def _stop(state: Path) -> None:

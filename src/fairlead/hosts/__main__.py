@@ -71,7 +71,7 @@ def main() -> None:
         said = asyncio.run(decide(asked))
     except FairleadError as error:
         said = f"fail:{error}:end"
-    sys.stdout.write(said)
+    sys.stdout.buffer.write(said.encode("utf-8", "replace"))  # whatever the locale is
 
 
 if __name__ == "__main__":

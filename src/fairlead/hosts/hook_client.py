@@ -48,6 +48,10 @@ class NoDaemon(Exception):
     """Nobody listens. Nothing was said, so it can be said again."""
 
 
+class Ending(NoDaemon):
+    """Somebody listens, and takes nothing new: soon there is nobody, or somebody else."""
+
+
 def main(argv: list[str]) -> str:
     state, python, seconds, host, event = argv[1:6]
     _signal.signal(_signal.SIGALRM, late)
@@ -58,14 +62,14 @@ def main(argv: list[str]) -> str:
     if folder is None or environ.get("FAIRLEAD_DAEMON", "").lower() in ("off", "0", "no", "false"):
         return in_process(python, body)
     try:
-        return ask(folder, body)
+        return until_taken(folder, body)
     except NoDaemon as none:
         if folder == MANAGED:
             raise Failed(f"the machine's daemon does not answer ({none})") from None
     if not start(state, folder, python):
         return in_process(python, body)
     try:
-        return ask(folder, body)
+        return until_taken(folder, body)
     except NoDaemon as none:
         raise Failed(f"the daemon was started, and is gone ({none})") from None
 
@@ -175,6 +179,17 @@ def make(folder: str) -> None:
 # --- asking -------------------------------------------------------------------------------------
 
 
+def until_taken(folder: str, body: Body) -> str:
+    """The answer of a daemon that is not about to end, or `NoDaemon`."""
+    while True:
+        try:
+            return ask(folder, body)
+        except Ending:
+            import time
+
+            time.sleep(0.05)
+
+
 def ask(folder: str, body: Body) -> str:
     """The daemon's answer. Once anything was said, it is not said again: hooks may have run."""
     for _ in range(3):
@@ -185,7 +200,7 @@ def ask(folder: str, body: Body) -> str:
             body.names.update(strings(told, '"variables":['))
             continue
         if status == 503 and '"draining"' in told:
-            raise NoDaemon("it is about to end")
+            raise Ending("it is about to end")
         message = strings(told, '"message":')
         raise Failed(f"the daemon refused ({status}): {message[0] if message else told[:200]}")
     raise Failed("the daemon keeps asking for other variables")
@@ -331,7 +346,9 @@ def in_process(python: str, body: Body) -> str:
             posix.dup2(to_us, 1)
             posix.dup2(posix.open("/dev/null", posix.O_WRONLY), 2)
             posix.closerange(3, 256)
-            posix.execv(python, [python, "-P", "-m", "fairlead.hosts"])
+            # What a project wants of its own Python is not what fairlead is run with.
+            environ = {name: value for name, value in posix.environ.items() if not name.startswith(b"PYTHON")}
+            posix.execve(python, [python, "-P", "-m", "fairlead.hosts"], environ)
         finally:
             posix._exit(127)
     posix.close(to_child)

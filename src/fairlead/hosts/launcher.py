@@ -51,8 +51,20 @@ esac
 
 # Whether all hooks of this folder fail open at this event. What cannot be read does not say so.
 opens() {{
-  folder=${{CLAUDE_PROJECT_DIR:-${{GEMINI_PROJECT_DIR:-${{COPILOT_PROJECT_DIR:-${{FACTORY_PROJECT_DIR:-.}}}}}}}}
-  folder=$(cd "$folder" 2>/dev/null && pwd -P) || return 1
+  case $host in
+    claude_code) folder=${{COPILOT_CLI:+$COPILOT_PROJECT_DIR}} folder=${{folder:-$CLAUDE_PROJECT_DIR}} ;;
+    gemini) folder=$GEMINI_PROJECT_DIR ;;
+    qwen) folder=$QWEN_PROJECT_DIR ;;
+    copilot) folder=$COPILOT_PROJECT_DIR ;;
+    droid) folder=$FACTORY_PROJECT_DIR ;;
+    cursor) folder=$CURSOR_PROJECT_DIR ;;
+    *) folder= ;;
+  esac
+  folder=$(cd "${{folder:-.}}" 2>/dev/null && pwd -P && echo .) || return 1
+  folder=${{folder%??}}  # with the newlines that its name may end in
+  case $folder in
+    *[\"\\[:cntrl:]]*) return 1 ;;  # which is written in another way
+  esac
   while :; do
     while IFS= read -r line; do
       case $line in
@@ -60,7 +72,8 @@ opens() {{
         "\"$folder\": {{"*) return 1 ;;
       esac
     done 2>/dev/null <"$state/fallback.json" || return 1
-    [ -n "${{folder#/}}" ] || return 1
+    # A project of its own that nobody has seen yet is not what is around it.
+    [ -n "${{folder#/}}" ] && [ ! -e "$folder/fairlead.toml" ] || return 1
     folder=${{folder%/*}}
     folder=${{folder:-/}}
   done
@@ -71,7 +84,7 @@ case $ours in
     if ! opens; then
       why="[fairlead] refused, because fairlead gave no answer: $why. Run \`fairlead doctor\`."
       printf '%s\n' "$why" >&2
-      why=$(printf %s "$why" | tr -d '\\"' | tr '\n\t' '  ')
+      why=$(printf %s "$why" | LC_ALL=C tr -d '\\"' | LC_ALL=C tr '\000-\037\177' '[ *]')
       case $host in
         # These two do not take their refusals from an exit code, or lose the reason.
         cline) printf 'HOOK_CONTROL\t{{"cancel": true, "errorMessage": "%s"}}\n' "$why" ;;

@@ -75,9 +75,8 @@ def serve(settings: Settings, on_ready: Any = None) -> None:
     with _lock(folder, path):
         _settle_in()
         _drain_older(path)
-        listening = _listen(path, settings.managed)
         try:
-            asyncio.run(_run(settings, [listening, *_tcp(settings.tcp)], on_ready))
+            asyncio.run(_run(settings, path, on_ready))
         finally:
             with contextlib.suppress(OSError):
                 path.unlink()  # while nobody else can have put another there
@@ -196,10 +195,12 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _run(settings: Settings, sockets: list[socket.socket], on_ready: Any) -> None:
+async def _run(settings: Settings, path: Path, on_ready: Any) -> None:
     folder = make_private(state_folder())
     users = frozenset({os.geteuid(), *([0] if settings.managed else [])})
     service = Service(folder, _journal())
+    # Nobody is to knock at the door of a daemon that may not come up.
+    sockets = [_listen(path, settings.managed), *_tcp(settings.tcp)]
     ending = asyncio.Event()
     app = make_app(service, Tokens(folder), ending.set, users)
     server = _Server(

@@ -15,6 +15,7 @@ import msgspec
 from ..lifecycle import EVENTS
 from ..logs import logger
 from ..registry import Hooks
+from ..switches import read_setting
 
 LIMIT = 1000
 """Folders that are remembered."""
@@ -36,7 +37,7 @@ class Fallback:
         if self._told.get(folder) == now:
             return
         self._told[folder] = now
-        policies = policies_of(hooks)
+        policies = policies_of(hooks, self._pausing)
         if self._folders.get(folder) == policies:
             return
         self._folders[folder] = policies
@@ -55,9 +56,15 @@ class Fallback:
         except OSError as error:
             logger.error("%s cannot be written (%s): without a daemon, steps that guard are refused", self._path, error)
             self._told.clear()
+            self._folders = OrderedDict(_read(self._path))
+
+    @property
+    def _pausing(self) -> bool:
+        """Whether hooks are only watched for a while. When that is over, nobody may be there to write it down."""
+        return read_setting(self._path.parent).until is not None
 
 
-def policies_of(hooks: Hooks) -> Policies:
+def policies_of(hooks: Hooks, pausing: bool = False) -> Policies:
     """Per event, whether a step passes that nobody could be asked about: only if every hook there fails open.
 
     The guard of fairlead's own files is not asked: it would keep every agent from doing anything.
@@ -66,7 +73,7 @@ def policies_of(hooks: Hooks) -> Policies:
         hook
         for hook in hooks
         if hook.enforce and hook.phase != "observe" and hook.on_failure != "open" and hook.layer != "builtin"
-        and (hooks.enforcing or hook.locked)
+        and (hooks.enforcing or pausing or hook.locked)
     ]  # fmt: skip
     return {event: "closed" if any(event in hook.events for hook in held) else "open" for event in EVENTS}
 
