@@ -44,6 +44,8 @@ bench: $(BENCH)/ready
 docs: $(VENV)/core
 	$(BIN)/python -m fairlead.reference build/docs
 	cp docs/*.md build/docs/
+	mkdir -p build/docs/clis
+	cp docs/clis/*.md build/docs/clis/
 
 clean:
 	rm -rf $(VENV) $(BENCH) .clis build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

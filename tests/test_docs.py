@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.hosts.host import ALL, host_named
+
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
@@ -139,3 +141,20 @@ def test_every_event_is_in_the_drawing_of_a_run():
     from fairlead.reference import RUN
 
     assert set(RUN.split()) - {"{", "}"} == EVENTS.keys() - {"subagent_start", "subagent_stop", "notification", "error"}
+
+
+# --- the agent CLIs -----------------------------------------------------------------------------------
+
+
+def test_the_page_of_the_clis_has_the_tables_as_they_are():
+    from fairlead.reference import hosts_matrix, rules_table
+
+    page = (ROOT / "docs" / "clis.md").read_text()
+    assert hosts_matrix() in page
+    assert rules_table() in page
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_cli_has_a_page_that_names_the_version_it_was_tried_with(name: str):
+    page = (ROOT / "docs" / "clis" / f"{name}.md").read_text()
+    assert f"version {host_named(name).proven}" in page

@@ -492,11 +492,13 @@ def _probe(host: Host, binary: Path, found: list[Installed], folder: Path, root:
 
 def _stop(state: Path) -> None:
     """The daemon that the run has started, if it has."""
-    pid = None
+    pid, socket = None, state / "run/v1.sock"
+    if not socket.exists():
+        return
     with suppress(Exception):
         from .client import Client
 
-        with Client(state / "run/v1.sock", start=False) as client:
+        with Client(socket, start=False) as client:
             pid = int(client.health()["pid"])
             client.stop()
     until = time.monotonic() + END_WAIT
