@@ -45,7 +45,7 @@ STEP = {
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         environ = prepared(folder)
         launcher = folder / "state/bin/fairlead-hook"

@@ -280,7 +280,8 @@ def test_without_a_record_what_is_ours_is_known_by_the_launcher(home, name, scop
     home.uninstall(name, scope=scope)
     assert home.status(name, scope) is None
     left = [found for file, found in home.all().items() if found and file not in before]
-    said = ({}, SETTINGS[name].fresh, {"hooksConfig": {"enabled": True}})
+    pinned = ({"hooksConfig": {"enabled": True}}, {"disableAllHooks": False}, {"hooks": {"hooksDisabled": False}})
+    said = ({}, SETTINGS[name].fresh, *pinned)
     assert all(Document(found.decode()).value in said for found in left)
 
 

@@ -96,6 +96,7 @@ SETTINGS: dict[str, Settings] = {
     "qwen": Settings(
         user="~/.qwen/settings.json", moved=("QWEN_HOME", "~/.qwen"), project=".qwen/settings.json",
         managed="/etc/qwen-code/settings.json", on_mac="/Library/Application Support/QwenCode/settings.json",
+        pins={("disableAllHooks",): False},
         unit=1000, takes=("comments",), off=((("disableAllHooks",), True),), expands=True,
         says={"project": "Qwen Code runs them in a folder that it trusts."},
     ),
@@ -109,6 +110,7 @@ SETTINGS: dict[str, Settings] = {
     "droid": Settings(
         user="~/.factory/settings.json", moved=("FACTORY_HOME_OVERRIDE", "~"), project=".factory/settings.json",
         managed="/etc/factory/settings.json", beaten_by=("hooks.json", "hooks/hooks.json"),
+        pins={("hooks", "hooksDisabled"): False},
         takes=("comments",), off=((("hooks", "hooksDisabled"), True), (("hooksDisabled",), True)),
     ),
     "cline": Settings(

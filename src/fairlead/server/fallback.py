@@ -67,8 +67,11 @@ class Fallback:
 def policies_of(hooks: Hooks, pausing: bool = False) -> Policies:
     """Per event, whether a step passes that nobody could be asked about: only if every hook there fails open.
 
-    The guard of fairlead's own files is not asked: it would keep every agent from doing anything.
+    The guard of fairlead's own files is not asked: it would keep every agent from doing anything. With a journal that
+    fails closed, nothing passes: it would not be written down.
     """
+    if (hooks.enforcing or pausing) and getattr(hooks.journal, "on_failure", None) == "closed":
+        return dict.fromkeys(EVENTS, "closed")
     held = [
         hook
         for hook in hooks
