@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from launched import (
     FAILS_OPEN,
     HANDS_OFF,
@@ -1029,6 +1031,27 @@ def test_a_folder_whose_name_is_another_json_key_opens_nothing(mute: Launched) -
     odd.mkdir()
     say_of(mute, {str(odd): OPEN})
     assert mute.call().refuses
+
+
+_name = st.text(st.sampled_from("ab\"\\'*?[]$` \n\t-é{}:,"), min_size=1, max_size=6)
+_policies = st.lists(st.sampled_from([None, OPEN, CLOSED]), min_size=3, max_size=3)
+
+
+def test_no_folder_passes_unless_the_nearest_that_is_known_is_open(mute: Launched) -> None:
+    numbers = iter(range(1000))
+
+    @settings(deadline=None, max_examples=60, derandomize=True, database=None)
+    @given(st.lists(_name, min_size=1, max_size=3), _policies)
+    def holds(names: list[str], told: list[dict[str, str] | None]) -> None:
+        around = mute.machine.folder / f"example {next(numbers)}"
+        folders = [around.joinpath(*names[: depth + 1]) for depth in range(len(names))]
+        folders[-1].mkdir(parents=True)
+        known = [(folder, policies) for folder, policies in zip(folders, told, strict=False) if policies]
+        say_of(mute, {str(folder): policies for folder, policies in known})
+        if mute.call(cwd=folders[-1]).passes:
+            assert known[-1][1] == OPEN
+
+    holds()
 
 
 def test_the_root_folder_can_be_a_project(mute: Launched) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -143,8 +142,10 @@ def test_a_host_that_takes_exit_codes_is_told_by_one(daemon: Daemon, strict: Pat
     ],
     ids=str,
 )
-def test_what_is_no_moment_is_refused_with_what_is_wrong(daemon: Daemon, about: dict[str, Any], says: str) -> None:
-    answer = daemon.ask("POST", "/v1/hook", body("claude_code", "PreToolUse", shell("ls"), "/") | about)
+def test_what_is_no_moment_is_refused_with_what_is_wrong(
+    daemon: Daemon, session: str, about: dict[str, Any], says: str
+) -> None:
+    answer = daemon.ask("POST", "/v1/hook", body("claude_code", "PreToolUse", shell("ls", session), "/") | about)
     assert (answer.status, answer.body["error"]) == (400, "bad_request")
     assert says in answer.body["message"]
 
@@ -154,7 +155,10 @@ def test_other_methods_are_not_taken(daemon: Daemon) -> None:
 
 
 def test_a_step_of_more_than_sixteen_mebibytes_is_refused(daemon: Daemon) -> None:
-    assert daemon.ask("POST", "/v1/hook", b" " * ((16 << 20) + 1)).status == 413
+    head = f"POST /v1/hook HTTP/1.1\r\nhost: fairlead\r\ncontent-length: {(16 << 20) + 1}\r\n\r\n"
+    with daemon.connect() as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
 
 
 def test_a_large_step_is_answered(daemon: Daemon, strict: Path) -> None:
@@ -242,6 +246,12 @@ def test_a_session_whose_folder_is_gone_is_refused_and_not_let_loose(machine: Ma
     wait_until(lambda: hook(daemon, "codex", "PreToolUse", shell("touch forbidden"), lax).status != 200)
 
 
+def test_a_session_is_not_bound_to_what_is_no_folder(daemon: Daemon, strict: Path, session: str) -> None:
+    for nowhere in ("relative", "/nowhere/at/all"):
+        assert hook(daemon, "codex", "PreToolUse", shell("ls", session), nowhere).status == 400
+    assert why(told(daemon, "codex", "PreToolUse", shell("touch forbidden", session), strict))
+
+
 def test_the_session_of_one_user_says_nothing_of_anothers(tmp_path: Path) -> None:
     sessions = Sessions(tmp_path / "sessions.json")
     sessions.of_cli("user 7: ", "s", "/theirs")
@@ -261,7 +271,7 @@ def test_a_clis_session_is_listed_once_whichever_folder_of_its_project_it_is_in(
 
 
 @pytest.fixture(params=["the same daemon", "another daemon"])
-def then(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Any]:
+def then(request: pytest.FixtureRequest, machine: Machine) -> Any:
     """The daemon, now and later: it may have been idle and ended in between."""
     running = [machine.start()]
 
@@ -271,7 +281,7 @@ def then(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Any]:
             running.append(machine.start())
         return running[-1]
 
-    yield lambda first=False: running[0] if first else later()
+    return lambda first=False: running[0] if first else later()
 
 
 def test_a_call_without_an_id_is_the_same_before_and_after(then: Any) -> None:
