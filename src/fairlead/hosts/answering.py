@@ -84,6 +84,8 @@ class _Moment:
 
     async def answer(self) -> dict[str, Any]:
         fields = self.moment.read(self.payload)
+        if fields is not None and not isinstance(fields.get("tool", ""), str):
+            raise FairleadError(f"{self.host.title} sent something else than a {self.event}: it names no tool")
         if fields is None or (self.moment.event == "after_tool" and fields.get("call_id") in self.memory.denied):
             return {}
         try:

@@ -111,8 +111,13 @@ class Service:
             who = host.identify(payload)
             root, memory = asked.root(host), Memory()
             if who.session_id is not None:
+                root = self.sessions.began(whose, who.session_id) or root
+            # Before anything is remembered: the same may be said again, with more variables.
+            await self.projects.find(root, asked.env)
+            if who.session_id is not None:
                 root, memory = self.sessions.of_cli(whose, who.session_id, root)
-            place = _Place(root, asked.env, whose, _limited(asked.deadline), asked.attended(host))
+            by_host = asked.attended(host) and "ask" in host.moments[asked.event].can
+            place = _Place(root, asked.env, whose, _limited(asked.deadline), by_host)
 
             async def decide(step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
                 return (await self._decide(step, place, capabilities, lenient=True))[0]

@@ -80,6 +80,11 @@ class Sessions:
         kept.began = kept.began or root
         return kept.began, kept.memory
 
+    def began(self, whose: str, session_id: str) -> str | None:
+        """Where an agent CLI's session began, if it has."""
+        kept = self._kept.get((CLI + whose, session_id))
+        return None if kept is None or time() - kept.used > LIFE else kept.began
+
     def _find(self, root: str, session_id: str) -> Kept:
         key, now = (root, session_id), time()
         kept = self._kept.get(key)
