@@ -92,7 +92,7 @@ def test_the_events_page_has_every_event_field_and_change():
 
 def test_the_reference_is_written_to_a_folder(tmp_path):
     written = write(tmp_path)
-    assert len(written) == 2 + 2 * len(EVENTS)
+    assert len(written) == 3 + 2 * len(EVENTS)
     assert (
         json.loads((tmp_path / "schemas" / "before_tool.verdict.json").read_text())["title"] == "Verdict on before_tool"
     )
