@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
+# Which agent CLIs `make e2e-clis` runs: all of them, or those that are named.
+CLIS ?=
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test e2e e2e-clis soak check bench docs format clean
@@ -17,8 +19,8 @@ e2e: $(VENV)/dev
 	$(BIN)/python -m pytest -m "e2e and not soak" -n auto
 
 e2e-clis: $(VENV)/dev
-	$(BIN)/python tests/clis/fetch.py .clis claude_code codex
-	$(BIN)/python tests/clis/offline.py $(BIN)/python -m pytest -m clis -n auto tests/clis
+	$(BIN)/python tests/clis/fetch.py .clis $(CLIS)
+	FAIRLEAD_CLIS_WANTED="$(CLIS)" $(BIN)/python tests/clis/offline.py $(BIN)/python -m pytest -m clis -n auto tests/clis
 
 soak: $(VENV)/dev
 	$(BIN)/python -m pytest -m soak -n auto

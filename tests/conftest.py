@@ -11,7 +11,8 @@ END_TO_END = (
     "server", "journal", "test_redaction_corpus.py", "test_redaction_everywhere.py", "test_switches.py",
     "test_telemetry.py", "cli/test_cli_run.py", "cli/test_cli_terminal.py", "cli/test_cli_fuzz.py",
     "runners/test_worker_fuzz.py", "hosts/test_launcher.py", "hosts/test_racing.py", "test_doctor.py",
-    "cli/test_cli_install.py", "cli/test_cli_coverage.py", "cli/test_cli_import.py",
+    "cli/test_cli_install.py", "cli/test_cli_coverage.py", "cli/test_cli_import.py", "hosts/test_installing.py",
+    "hosts/test_answers.py",
 )  # fmt: skip
 LARGE = ("test_a_megabyte_of_something_like_a_secret_takes_no_minutes", "test_twice_the_text_takes_no_more_than")
 

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from seats import PROGRAMS, REQUIRED, Seat, a_seat, binary
+from fetch import REQUIRED
+from seats import WANTED, Seat, a_seat, binary
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "cli" in metafunc.fixturenames:
-        metafunc.parametrize("cli", PROGRAMS)
+        metafunc.parametrize("cli", WANTED)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Fetches the agent CLIs from npm, in the versions that were proven: `python fetch.py FOLDER [NAME...]`.
 
-Names that follow must install; the others are left out where they do not.
+Claude Code and Codex must install; the others are left out where they do not.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fairlead.hosts.host import hosts
 
+REQUIRED = ("claude_code", "codex")
 BESIDE = {"qwen": ("node@22",)}
 """What a CLI needs beside itself, where the machine's own is too old."""
 VERSIONS = {host.name: (f"{host.package}@{host.proven}", *BESIDE.get(host.name, ())) for host in hosts(False)}
@@ -37,7 +38,6 @@ def fetch(folder: Path, name: str) -> bool:
 
 
 if __name__ == "__main__":
-    needed = sys.argv[2:]
-    found = {name: fetch(Path(sys.argv[1]), name) for name in VERSIONS}
+    found = {name: fetch(Path(sys.argv[1]), name) for name in sys.argv[2:] or VERSIONS}
     print("\n".join(f"{'have' if there else 'NO  '} {' '.join(VERSIONS[name])}" for name, there in found.items()))
-    sys.exit(any(not found[name] for name in needed))
+    sys.exit(any(not found.get(name, True) for name in REQUIRED))

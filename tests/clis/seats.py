@@ -19,8 +19,8 @@ from fairlead.probe.program import Finished
 from fairlead.probe.programs import PROGRAMS
 
 CLIS = Path(os.environ.get("FAIRLEAD_CLIS") or Path(__file__).parents[2] / ".clis")
-REQUIRED = ("claude_code", "codex")
-"""Those that are in CI. The others are run where they install."""
+WANTED = os.environ.get("FAIRLEAD_CLIS_WANTED", "").split() or list(PROGRAMS)
+"""Those that are run."""
 REASON = "That file is not yours to touch."
 
 POLICY = f"""

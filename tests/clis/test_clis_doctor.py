@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from seats import PROGRAMS, REQUIRED, Seat, a_seat, binary
+from fetch import REQUIRED
+from seats import WANTED, Seat, a_seat, binary
 
 from fairlead.hosts.settings import SETTINGS, settings_file
 
@@ -90,7 +91,7 @@ def processes_in(folder: Path) -> Iterator[str]:
 # --- hooks that hold --------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=PROGRAMS)
+@pytest.fixture(scope="module", params=WANTED)
 def installed(request: pytest.FixtureRequest) -> Iterator[tuple[Seat, Examined]]:
     """A CLI with hooks, as the doctor sees it."""
     if not binary(request.param).exists():

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from seats import PROGRAMS, REQUIRED, Seat, a_seat, binary
+from fetch import REQUIRED
+from seats import WANTED, Seat, a_seat, binary
 
 from fairlead.probe.model import Model, Say
 from fairlead.probe.program import Finished
@@ -82,13 +83,13 @@ def small_disk(folder: Path) -> Iterator[None]:
             subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-@pytest.fixture(scope="module", params=PROGRAMS)
+@pytest.fixture(scope="module", params=WANTED)
 def closed(request: pytest.FixtureRequest) -> Iterator[Seat]:
     with placed(request.param, "closed") as seat:
         yield seat
 
 
-@pytest.fixture(scope="module", params=PROGRAMS)
+@pytest.fixture(scope="module", params=WANTED)
 def opened(request: pytest.FixtureRequest) -> Iterator[Seat]:
     with placed(request.param, "open") as seat:
         yield seat
@@ -379,7 +380,7 @@ def test_a_hook_that_fails_open_lets_the_tool_run(opened: Seat, case: str) -> No
     assert exists(opened, case), ran.text
 
 
-@pytest.mark.parametrize("opened", REQUIRED, indirect=True)
+@pytest.mark.parametrize("opened", [name for name in REQUIRED if name in WANTED], indirect=True)
 def test_a_journal_that_fails_closed_denies_though_the_hook_fails_open(opened: Seat) -> None:
     with journaling(opened, "closed", "open"):
         touch(opened, "written_down")
