@@ -26,12 +26,13 @@ import msgspec
 
 from .config.layers import Config, Sources, find, read
 from .errors import FairleadError
+from .hosts.codex_files import inside
 from .hosts.effect import RULES
 from .hosts.host import Host, host_tools
 from .hosts.installing import Installed, launcher_for, status
 from .hosts.launcher import launcher_text
 from .hosts.settings import SCOPES, SETTINGS, Scope, has_scope, settings_file
-from .hosts.targets import is_ours, read_text
+from .hosts.targets import is_ours, read_text, switched_off
 from .jsonc import BadJson, Document
 from .places import BadPlace, check_private, journal_file, managed_folder, state_folder
 from .redaction import redact_text
@@ -288,12 +289,8 @@ def _switches(host: Host, found: list[Installed], report: Report, root: Path) ->
             continue
         with suppress(FairleadError):
             document = Document(read_text(file) or "{}")
-            for keys, value in SETTINGS[host.name].off:
-                node = document.find(keys)
-                if node is not None and node.value is value:
-                    line, column = document.where(node.start)
-                    what, name = f"{file}:{line}:{column}", ".".join(keys)
-                    report.add("problem", f"{what}: {name} turns all hooks of {host.title} off", f"take {name} out")
+            for name, what in switched_off(host, file, document):
+                report.add("problem", what, f"take {name} out")
     for name in _VARIABLES.get(host.name, ()) if found else ():
         if os.environ.get(name, "").lower() not in ("", "0", "false"):
             report.add("problem", f"{name} is set, which turns all hooks of {host.title} off", f"unset {name}")
@@ -586,10 +583,10 @@ def _copy_trust(places: dict[Path, Path], config: Path, root: Path, home: Path, 
         data = tomllib.loads(read_text(config) or "")
     except (FairleadError, tomllib.TOMLDecodeError):
         return
-    tables: dict[str, dict[str, Any]] = {"features": {"hooks": _table(data, "features").get("hooks")}}
-    trust = _table(data, "projects", str(root)).get("trust_level")
+    tables: dict[str, dict[str, Any]] = {"features": {"hooks": inside(data, "features").get("hooks")}}
+    trust = inside(data, "projects", str(root)).get("trust_level")
     tables[f"projects.{quoted(str(project))}"] = {"trust_level": trust}
-    for key, said in _table(data, "hooks", "state").items():
+    for key, said in inside(data, "hooks", "state").items():
         for file, copy in places.items():
             for old in (str(file), os.path.join(os.path.realpath(file.parent), file.name)):
                 if key.startswith(f"{old}:") and isinstance(said, dict):
@@ -601,9 +598,3 @@ def _copy_trust(places: dict[Path, Path], config: Path, root: Path, home: Path, 
     copied = home / ".codex/config.toml"
     copied.parent.mkdir(parents=True, exist_ok=True)
     copied.write_text("\n".join(lines), "utf-8")
-
-
-def _table(data: Any, *path: str) -> dict[str, Any]:
-    for key in path:
-        data = data.get(key) if isinstance(data, dict) else None
-    return data if isinstance(data, dict) else {}

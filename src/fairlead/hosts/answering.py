@@ -77,6 +77,7 @@ class _Moment:
 
     def __init__(self, host: Host, event: str, payload: dict[str, Any], memory: Memory, dispatch: Dispatch) -> None:
         self.host, self.event, self.payload = host, event, payload
+        self.who: Identity = host.identify(payload)
         self.moment = host.moments[event]
         self.memory, self.dispatch = memory, dispatch
         if self.moment.inside is not None and self._shares:
@@ -100,8 +101,7 @@ class _Moment:
     # --- before -----------------------------------------------------------------------------
 
     def _step(self, kind: type[Step], fields: dict[str, Any]) -> Any:
-        who: Identity = self.host.identify(self.payload)
-        agent = self._agent()
+        who, agent = self.who, self._agent()
         self.memory.sequence += 1
         header = {
             "session_id": who.session_id, "turn_id": who.turn_id or self.memory.turn, "cwd": who.cwd,
@@ -111,7 +111,7 @@ class _Moment:
 
     def _agent(self, **about: Any) -> Agent | None:
         """Whose moment it is. Some CLIs say only when a session starts by whom that was."""
-        who = self.host.identify(self.payload)
+        who = self.who
         if who.agent is None or who.agent.id != who.session_id:
             return who.agent
         self.memory.parent = who.agent.parent or self.memory.parent
@@ -123,7 +123,7 @@ class _Moment:
         if event == "before_input" and fields.get("input") == memory.extending:
             fields["source"] = "continuation"  # some CLIs put what keeps a turn alive as if the user had said it
         elif event == "before_input" and not self._shares:
-            memory.turn = self.host.identify(self.payload).turn_id or new_id("turn")
+            memory.turn = self.who.turn_id or new_id("turn")
             memory.extended.pop("", None)
             memory.extending = None
             if fields.get("source", "user") == "user" and self._agent() == self._agent(parent=None):
@@ -143,13 +143,13 @@ class _Moment:
     @property
     def _shares(self) -> bool:
         """Whether it is a subagent's, in the session of whoever started it."""
-        who = self.host.identify(self.payload)
+        who = self.who
         return who.agent is not None and who.agent.parent is not None and who.agent.id != who.session_id
 
     @property
     def _whose(self) -> str:
         """Whose turn it is."""
-        agent = self.host.identify(self.payload).agent
+        agent = self.who.agent
         return agent.id or "" if agent is not None and agent.parent is not None else ""
 
     def _call(self, fields: dict[str, Any]) -> dict[str, Any]:

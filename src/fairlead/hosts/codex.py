@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from . import hook_json as said
-from .effect import Effect
+from .effect import Effect, to_repeat
 from .host import Host, Moment, Payload, silence
 
 
 def _say_before_tool(effect: Effect, event: str, payload: Payload) -> dict[str, Any]:
     args, tool = effect.args, str(payload.get("tool_name"))
     if args is not None and effect.deny is None and not _taken_over(tool, args, said.tool(payload)["args"]):
-        told = msgspec.json.encode(args, enc_hook=str).decode()
-        effect.deny = f"Not run as it is. Call {tool} again with exactly this: {told}"
+        effect.deny = to_repeat(tool, args)
     if effect.deny is not None:
         keys: dict[str, Any] = {"permissionDecision": "deny", "permissionDecisionReason": effect.deny}
     else:

@@ -136,14 +136,14 @@ class Trusted(_TomlFile):
             wanted = self._wanted(read_text(self._hooks.path))
         except FairleadError as error:
             return Look(problems=[str(error)])
-        state, found = _inside(data, "hooks", "state"), Look()
+        state, found = inside(data, "hooks", "state"), Look()
         for event, keys in wanted.items():
-            told = [(_inside(state, key), digest) for key, digest in keys.items()]
+            told = [(inside(state, key), digest) for key, digest in keys.items()]
             if not any(
                 said.get("trusted_hash") == digest and said.get("enabled") is not False for said, digest in told
             ):
                 found.untrusted.append(event)
-        if _inside(data, "features").get("hooks") is False:
+        if inside(data, "features").get("hooks") is False:
             found.problems.append(f"{self.path}: hooks = false in [features] turns all hooks of Codex off")
         return found
 
@@ -156,7 +156,8 @@ class Trusted(_TomlFile):
         return wanted
 
 
-def _inside(data: Any, *path: str) -> dict[str, Any]:
+def inside(data: Any, *path: str) -> dict[str, Any]:
+    """The table at a path; an empty one where there is none."""
     for key in path:
         data = data.get(key) if isinstance(data, dict) else None
     return data if isinstance(data, dict) else {}
@@ -164,7 +165,7 @@ def _inside(data: Any, *path: str) -> dict[str, Any]:
 
 def _hashes(data: Any) -> Iterator[tuple[str, str, str]]:
     """Of each hook of ours: its event, its place, and its digest."""
-    for event, groups in _inside(data, "hooks").items():
+    for event, groups in inside(data, "hooks").items():
         for n, group in enumerate(groups if isinstance(groups, list) else ()):
             hooks = group.get("hooks") if isinstance(group, dict) else None
             for m, hook in enumerate(hooks if isinstance(hooks, list) else ()):
@@ -205,7 +206,7 @@ class Requirements(_TomlFile):
         features = self.read(text).get("features")
         if features is None:
             return toml_text.added(text, f"[features]\n{self.PIN}".rstrip("\n"))
-        if _inside({"features": features}, "features").get("hooks") is True:
+        if inside({"features": features}, "features").get("hooks") is True:
             return text
         table = next((table for table in toml_text.tables(text) if table.name == ("features",)), None)
         if table is None or "hooks" in table.value:
@@ -221,7 +222,7 @@ class Requirements(_TomlFile):
         except FairleadError as error:
             return Look(problems=[str(error)])
         found = self._hooks.look(json.dumps(data, default=str))
-        if _inside(data, "features").get("hooks") is not True:
+        if inside(data, "features").get("hooks") is not True:
             found.problems.append(f"{self.path}: without hooks = true in [features], a user can turn these hooks off")
         return found
 

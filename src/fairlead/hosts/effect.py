@@ -129,8 +129,12 @@ def _args(decision: Decision[Any], can: Collection[str], effect: Effect) -> None
     if "args" in can:
         effect.args = args
     else:
-        told = _as_text(args)
-        effect.deny = f"{_who(decision)} Not run as it is. Call {decision.step.tool} again with exactly this: {told}"
+        effect.deny = f"{_who(decision)} {to_repeat(decision.step.tool, args)}"
+
+
+def to_repeat(tool: str, args: dict[str, Any]) -> str:
+    """What the model is told of a call that would have to run with other arguments."""
+    return f"Not run as it is. Call {tool} again with exactly this: {_as_text(args)}"
 
 
 def _result(decision: Decision[Any], can: Collection[str], effect: Effect) -> None:

@@ -182,6 +182,16 @@ def _is_blank(text: str) -> bool:
     return not text.strip("\ufeff \t\r\n")
 
 
+def switched_off(host: Host, path: Path, document: Document) -> Iterator[tuple[str, str]]:
+    """What in a file turns all hooks of a CLI off: the key, and what there is to say of it."""
+    for keys, value in SETTINGS[host.name].off:
+        found = document.find(keys)
+        if found is not None and found.value is value:
+            line, column = document.where(found.start)
+            name = ".".join(keys)
+            yield name, f"{path}:{line}:{column}: {name} turns all hooks of {host.title} off"
+
+
 class JsonFile:
     """A file in JSON that holds, somewhere, a list for each event."""
 
@@ -316,11 +326,7 @@ class JsonFile:
                     f"{self.path}:{line}:{column}: {title} reads nothing of a file with {what} in it, "
                     "so none of its hooks run: take it out"
                 )
-        for path, value in self._settings.off:
-            found = document.find(path)
-            if found is not None and found.value is value:
-                line, column = document.where(found.start)
-                yield f"{self.path}:{line}:{column}: {'.'.join(path)} turns all hooks of {title} off"
+        yield from (what for _, what in switched_off(self._host, self.path, document))
 
     def _read(self, text: str | None) -> Document:
         document = document_of(self.path, text)
