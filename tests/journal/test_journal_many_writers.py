@@ -27,13 +27,17 @@ say(number)
 def write_at_once(start: Any, seconds: float) -> list[str]:
     """Four writers, two of them durable. Gives what they have dispatched."""
     writers = [start(WRITER, who, seconds, "full" if who % 2 else "normal") for who in range(4)]
-    counts = [int(writer.communicate()[0]) for writer in writers]
+    ended = [writer.communicate() for writer in writers]
+    assert [said for _, said in ended] == [b""] * 4
+    counts = [int(counted) for counted, _ in ended]
     return [f"{who}.{number}" for who, count in enumerate(counts) for number in range(count)]
 
 
 def check_all_kept(dispatched: list[str], path: Path, kept: Any) -> None:
     assert verify(path).problem is None
-    assert Counter(kept()) == Counter(dispatched)
+    wanted, found = Counter(dispatched), Counter(kept())
+    assert not wanted - found, "lost"
+    assert not found - wanted, "there twice"
 
 
 def test_four_processes_may_write_at_once(start: Any, path: Path, kept: Any) -> None:

@@ -41,8 +41,10 @@ CREATE TABLE uses (digest BLOB PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 _INSERT = f"INSERT INTO records VALUES (?, {', '.join('?' * len(COLUMNS))}, ?, ?)"  # noqa: S608
-BUSY = 10.0
-"""Seconds to wait for another process's batch."""
+BUSY = 30.0
+"""Seconds to wait for other processes' batches: a disk may take its time, and what waits is not lost by waiting."""
+PATIENT, EAGER = 0.001, 0.0001
+"""Seconds between looks whether they are done, at first and after a while."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -104,16 +106,21 @@ class Store:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One process at a time: the head beside the file must follow the file."""
-        until = time.monotonic() + BUSY
+        """One process at a time: the head beside the file must follow the file.
+
+        Whoever has waited for a while looks more often, or it would seldom find the short moment between two
+        batches of a process that commits one after the other.
+        """
+        began = time.monotonic()
         while True:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if time.monotonic() > until:
+                waited = time.monotonic() - began
+                if waited > BUSY:
                     raise JournalError(f"the journal {self.path} is busy: another process holds its lock") from None
-                time.sleep(0.001)
+                time.sleep(PATIENT if waited < 100 * PATIENT else EAGER)
         try:
             yield
         finally:
