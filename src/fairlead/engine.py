@@ -26,6 +26,7 @@ from .errors import HookTimeout
 from .hook import Hook
 from .lifecycle import Step
 from .run import Chain, Run, begin, watching
+from .session import current_session
 from .threads import portal
 from .verdict import clean, fold
 
@@ -249,7 +250,9 @@ async def _ask(run: Run) -> None:
         return
     question = asked.verdict.reason
     request = ApprovalRequest(run.step, asked.hook.name, None if question is None else clean(question))
-    run.said.append((asked.hook, await seek_approval(hooks.approver, request, hooks.approval_timeout)))
+    session = current_session()
+    approver = (session and session.approver) or hooks.approver
+    run.said.append((asked.hook, await seek_approval(approver, request, hooks.approval_timeout)))
 
 
 def _elsewhere(awaitable: Any, run: Run) -> Any:

@@ -24,6 +24,7 @@ from .threads import portal
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from .approvals import ApproveFn, Approver
     from .registry import Hooks
 
     Capabilities = Mapping[str, Collection[str]]
@@ -170,6 +171,7 @@ class Session:
             event_named(event)
         self.capabilities = capabilities
         self.lenient = False  # a deny that the host cannot carry out is listed, and not an error
+        self.approver: Approver | ApproveFn | None = None  # in place of the hooks', where the host asks by itself
         self.store: Store = Store() if parent is None else parent.store
         self.errors: list[BaseException] = []
         self._sequence = count(1)

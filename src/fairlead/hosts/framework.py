@@ -1,0 +1,51 @@
+"""An agent framework, as a table: what it can carry out at each event, and with which versions that was tried.
+
+Each framework has a module of its own, with one `FRAMEWORK` and one class `Fairlead` in it: its native registration.
+What they share is in `turn`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ..errors import UnknownName
+from ..lifecycle import EVENTS
+
+
+class Framework(msgspec.Struct, frozen=True, kw_only=True):
+    """One framework."""
+
+    name: str
+    title: str
+    package: str
+    """On PyPI."""
+    versions: str
+    """The range that was tried, its oldest and its newest."""
+    can: Mapping[str, str]
+    """Per event that fires: the controls and fields that it carries out there, and "context"."""
+    streaming: Mapping[str, str] = {}
+    """The same where it differs while the answer is streamed."""
+    notes: tuple[str, ...] = ()
+    """What a user should know that no table says."""
+
+    def capabilities(self, streaming: bool = False) -> dict[str, frozenset[str]]:
+        told = {**self.can, **(self.streaming if streaming else {})}
+        return {event: frozenset(told[event].split()) for event in EVENTS if event in told}
+
+
+ALL = (
+    "openai_agents", "langchain", "pydantic_ai", "claude_agent_sdk",
+    "google_adk", "strands", "agent_framework", "crewai",
+)  # fmt: skip
+
+
+def framework_named(name: str) -> Framework:
+    """The framework of this name. It must be installed: its table stands beside its adapter."""
+    from importlib import import_module
+
+    if name not in ALL:
+        raise UnknownName("framework", name, ALL)
+    found: Framework = import_module(f"fairlead.hosts.{name}").FRAMEWORK
+    return found
