@@ -1,43 +1,36 @@
 """One request that a framework's agent works on: what is dispatched when, and what the framework is to do about it.
 
-Frameworks differ in how they are told, and in whether they wait. So what happens is written down once, as generators
-that yield what is to be dispatched or done, and are given what came of it: `drive` goes through one where things can
-be awaited, `drive_sync` where they cannot. The order of the events is that of the reference loop (`loop`).
+The order of the events is that of the reference loop (`loop`). What a framework's adapter calls gives `Work`, to be
+gone through with `drive` where things can be awaited, and with `drive_sync` where they cannot.
 """
 
 from __future__ import annotations
 
-import inspect
 from asyncio import CancelledError
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from copy import copy, deepcopy
-from time import monotonic
-from typing import Any, Literal, TypeAlias, TypeVar
+from copy import copy
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from ..approvals import Approval, ApprovalRequest
 from ..decision import Context, Decision
-from ..errors import FairleadError, HookAborted, describe
+from ..errors import FairleadError, describe
 from ..frozen import thaw
 from ..lifecycle import (
     AfterInput,
     AfterModel,
-    AfterPermission,
     AfterRequest,
-    AfterTool,
     AfterToolBatch,
     Agent,
     BeforeInput,
     BeforeModel,
     BeforeOutput,
-    BeforePermission,
     BeforePrompt,
     BeforeRequest,
     BeforeResponse,
-    BeforeTool,
     BeforeTurnEnd,
     Error,
     SessionEnd,
@@ -45,71 +38,23 @@ from ..lifecycle import (
     Step,
     SubagentStart,
     SubagentStop,
-    ToolRequested,
     TurnEnd,
     TurnStart,
 )
 from ..registry import Hooks
 from ..session import Session, new_id
-from ..threads import portal
 from .framework import Framework
 from .model import Message, as_text
+from .tool_call import Ask, Called, ToolCall
+from .work import Work, drive, drive_sync
 
 T = TypeVar("T")
-Work: TypeAlias = Generator[Any, Any, T]
-"""Yields a (session, step) to be dispatched, or something to be called, and gets what came of it."""
 
-EXTENDS, RETRIES, REFUSALS = 3, 2, 3
+EXTENDS, REFUSALS = 3, 3
 FEEDBACK = "The work is not finished yet. Go on."
 """What the model is told when a hook extends the turn without saying why."""
 SESSIONS = 1000
 """Sessions that an adapter remembers. Beyond that, the one that was used least recently ends."""
-
-
-# --- going through it -----------------------------------------------------------------------------
-
-
-async def drive(work: Work[T]) -> T:
-    """Go through some work, awaiting what is to be awaited."""
-    value: Any = None
-    error: BaseException | None = None
-    while True:
-        try:
-            wanted = work.send(value) if error is None else work.throw(error)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        value = error = None
-        try:
-            if isinstance(wanted, tuple):
-                value = await wanted[0].dispatch(wanted[1])
-            else:
-                value = wanted()
-                if inspect.isawaitable(value):
-                    value = await value
-        except BaseException as raised:  # the work decides what becomes of it
-            error = raised
-
-
-def drive_sync(work: Work[T]) -> T:
-    """Go through some work on this thread."""
-    value: Any = None
-    error: BaseException | None = None
-    while True:
-        try:
-            wanted = work.send(value) if error is None else work.throw(error)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        value = error = None
-        try:
-            value = wanted[0].dispatch_sync(wanted[1]) if isinstance(wanted, tuple) else wanted()
-            if inspect.iscoroutine(value):
-                value = _wait_for(value)
-        except BaseException as raised:
-            error = raised
-
-
-def _wait_for(work: Coroutine[Any, Any, Any]) -> Any:
-    return portal.run(lambda: work)
 
 
 # --- what the framework is to do ------------------------------------------------------------------
@@ -154,37 +99,11 @@ class Asked(msgspec.Struct):
     """The text that the reply has instead of its own."""
 
 
-class Called(msgspec.Struct):
-    """What came of a tool call."""
-
-    outcome: Literal["ok", "error", "denied", "aborted", "answered"] = "ok"
-    output: Any = None
-    """What the tool gave, as it is; or what the model is given instead, if `replaced`."""
-    replaced: bool = False
-    is_error: bool = False
-    error: Exception | None = None
-    """What the tool raised, where hooks have nothing to say about it: the framework has its own ways."""
-
-    @property
-    def text(self) -> str:
-        return as_text(self.output)
-
-    def result(self) -> Any:
-        """What the tool gave, or is said to have given. Raises what it raised."""
-        if self.error is not None and not self.replaced:
-            raise self.error
-        return self.output
-
-
 class Ended(msgspec.Struct):
     """What the user gets to see. None is nothing."""
 
     text: str | None
     changed: bool = False
-
-
-Ask: TypeAlias = Callable[[Decision[Any]], Any]
-"""Puts the question to a human by the framework's own means, and gives an `Approval`; or leaves by an exception."""
 
 
 # --- sessions -------------------------------------------------------------------------------------
@@ -296,8 +215,13 @@ class Turn:
 
     # --- dispatching ------------------------------------------------------------------------
 
-    def _fire(self, kind: type[Step], /, **fields: Any) -> Work[Decision[Any]]:
-        """Dispatch a step. Raises `HookAborted`; a stop ends the turn, context waits for the model to be asked."""
+    def fire(self, kind: type[Step], /, **fields: Any) -> Work[Decision[Any] | None]:
+        """Dispatch a step. Raises `HookAborted`; a stop ends the turn, context waits for the model to be asked.
+
+        None if nobody listens: most events of most agents are nobody's, and a step costs more than a look.
+        """
+        if not self.hears(kind):
+            return None
         decision: Decision[Any] = yield self.session, self.session.step(kind, **fields)
         if decision.said:
             decision.raise_for_abort()
@@ -306,6 +230,9 @@ class Turn:
             if decision.control == "stop":
                 self.stop(decision.reason, decision.stop_reason or "end_turn")
         return decision
+
+    def hears(self, kind: type[Step]) -> bool:
+        return self.runs.hooks.hears(kind)
 
     def stop(self, reason: str | None, stop_reason: str = "end_turn") -> None:
         """The turn ends as soon as the framework can be made to."""
@@ -325,31 +252,34 @@ class Turn:
         session.request_id = new_id("request")
         if self.parent is None and not kept.started:
             kept.started = True
-            yield from self._fire(SessionStart, source="new")
-        before = yield from self._fire(BeforeRequest, state=session.state)
-        self._take_ids(before.step)
-        decision = yield from self._fire(BeforeInput, source=source, input=given)
-        begun = Begun(thaw(decision.step.input), system_prompt)
-        if decision.denied:  # and what hooks wanted to be read is read by the next one
-            self.over, self.stop_reason = True, "refusal"
-            self.said = f"[Message rejected: {decision.reason or 'refused'}]"
+            yield from self.fire(SessionStart, source="new")
+        self._take_ids((yield from self.fire(BeforeRequest, state=session.state)))
+        decision = yield from self.fire(BeforeInput, source=source, input=given)
+        begun = Begun(given, system_prompt)
+        if decision is not None:
+            begun.input = thaw(decision.step.input)
+            if decision.denied:  # and what hooks wanted to be read is read by the next one
+                self.over, self.stop_reason = True, "refusal"
+                self.said = f"[Message rejected: {decision.reason or 'refused'}]"
         if self.over:
             return begun
         session.turn_id = new_id("turn")
         self.waiting[:0], kept.waiting = kept.waiting, []
         self._started = True
-        yield from self._fire(AfterInput, committed_len=committed_len)
+        yield from self.fire(AfterInput, committed_len=committed_len)
         is_helper = self.parent is not None
         agent_type = session.agent.name if is_helper and session.agent else None
         if not self.over:
-            yield from self._fire(TurnStart, is_subagent=is_helper, agent_type=agent_type)
+            yield from self.fire(TurnStart, is_subagent=is_helper, agent_type=agent_type)
         if not self.over:
-            prompt = yield from self._fire(BeforePrompt, system_prompt=system_prompt, user_message=as_text(begun.input))
-            begun.system_prompt = prompt.step.system_prompt
+            prompt = yield from self.fire(BeforePrompt, system_prompt=system_prompt, user_message=as_text(begun.input))
+            begun.system_prompt = system_prompt if prompt is None else prompt.step.system_prompt
         return begun
 
-    def _take_ids(self, step: BeforeRequest | AfterRequest) -> None:
-        session, kept = self.session, self._kept
+    def _take_ids(self, decision: Decision[Any] | None) -> None:
+        if decision is None:
+            return
+        session, kept, step = self.session, self._kept, decision.step
         session.state = step.state
         session.checkpoint_id = step.checkpoint_id
         if step.session_id is not None:
@@ -368,17 +298,19 @@ class Turn:
         self.requests += 1
         fresh, self.waiting = self.waiting, []
         shown = [*messages, *as_messages(fresh)]
-        decision = yield from self._fire(
+        decision = yield from self.fire(
             BeforeModel, model=model, messages=shown, message_count=len(shown), attempt=attempt
         )
         fresh += self.waiting
         self.waiting = []
-        step = decision.step
-        if decision.denied or self.over:
+        if decision is not None and (decision.denied or self.over):
             self.waiting = fresh
             self._refuse(decision)
             return Asking(answer=self.said or "") if self.over else Asking(refused=True)
         asking = Asking(context=[f"[{text.hook}] {text}" for text in fresh])
+        if decision is None:
+            return asking
+        step = decision.step
         if step.model is not None and step.model != model:
             asking.model = step.model
         if "messages" in decision.changed:
@@ -389,9 +321,11 @@ class Turn:
 
     def after_model(self, model: str | None, reply: Reply) -> Work[Asked | None]:
         """The model has answered. None if the answer is not to be used: `waiting` then has the reason for the model."""
-        decision = yield from self._fire(
+        decision = yield from self.fire(
             AfterModel, model=model, output=reply.text, usage=reply.usage, stop_reason=reply.stop_reason
         )
+        if decision is None:
+            return Asked()
         if self.over:
             return Asked(None, self.said or "")
         if decision.denied:
@@ -400,7 +334,7 @@ class Turn:
         return Asked(text=as_text(thaw(decision.step.output)) if "output" in decision.changed else None)
 
     def model_failed(self, model: str | None, error: BaseException) -> Work[None]:
-        yield from self._fire(AfterModel, model=model, error=describe(error))
+        yield from self.fire(AfterModel, model=model, error=describe(error))
 
     def ask(
         self,
@@ -483,107 +417,21 @@ class Turn:
     ) -> Work[Called]:
         """One call: judged, run, and told of. `run` is given the arguments and gives the tool's output.
 
-        `ask` puts a question to a human by the framework's own means. Exceptions in `through` are the framework's own:
-        they pass as they are, and the call is not over. `read` makes of an output what hooks can read.
+        `proposed` is what the framework itself would do; `ask` puts a question to a human by the framework's own means.
+        Exceptions in `through` are the framework's own: they pass as they are, and the call is not over. `read` makes
+        of an output what hooks can read.
         """
         about = {"tool": name, "call_id": call_id or new_id("call"), **about}
-        called = Called()
-        args = yield from self._judge(called, dict(args), about, proposed, ask)
-        for attempt in range(1, RETRIES + 2):
-            began, executed = monotonic(), called.outcome == "ok"
-            if executed:
-                yield from self._execute(called, args, about, run, through)
-            told = called.output if called.replaced else _readable(read(called.output))
-            error = called.text if called.is_error and called.replaced else called.error and describe(called.error)
-            decision = yield from self._fire(
-                AfterTool, args=args, outcome=called.outcome, executed=executed, error=error, attempt=attempt,
-                output=None if called.is_error else told, is_error=called.is_error,
-                duration=monotonic() - began if executed else None, **about,
-            )  # fmt: skip
-            if decision.control != "retry" or attempt > RETRIES:
-                break
-            called = Called()
-        if decision.denied:
-            withheld = f"[withheld by {decision.hook}] {decision.reason or ''}".rstrip()
-            called.output, called.replaced, called.is_error = withheld, True, True
-        elif "output" in decision.changed:
-            called.output, called.replaced = thaw(decision.step.output), True
-        self._results.append({
-            "tool": name, "call_id": about["call_id"], "outcome": called.outcome, "is_error": called.is_error
-        })  # fmt: skip
+        called = yield from ToolCall(self, dict(args), about, run, proposed, ask, through, read).work()
+        told = {"tool": name, "call_id": about["call_id"], "outcome": called.outcome, "is_error": called.is_error}
+        self._results.append(told)
         return called
-
-    def _judge(
-        self, called: Called, args: dict[str, Any], about: dict[str, Any], proposed: str, ask: Ask | None
-    ) -> Work[dict[str, Any]]:
-        """Whether a call may run, and with which arguments."""
-        if not self.over:
-            yield from self._fire(ToolRequested, args=args, **about)
-        if self.over:
-            _refused(called, "not run: the turn was stopped", "aborted")
-            return args
-        decision = yield from self._fire(BeforeTool, args=args, **about)
-        if decision.denied:
-            _refused(called, f"Hook blocked tool '{about['tool']}': {decision.reason or 'denied'}")
-        elif self.over:
-            _refused(called, "not run: the turn was stopped", "aborted")
-        elif decision.step.result is not None:
-            called.outcome, called.replaced = "answered", True
-            called.output, called.is_error = thaw(decision.step.result), bool(decision.step.is_error)
-        else:
-            args = thaw(decision.step.args)
-            if decision.control == "allow":
-                proposed = "allow"
-            elif decision.control == "ask":
-                proposed = "ask"
-            yield from self._permit(called, args, about, proposed, decision, ask)
-        return args
-
-    def _permit(
-        self, called: Called, args: dict[str, Any], about: dict[str, Any], proposed: str,
-        before: Decision[Any], ask: Ask | None,
-    ) -> Work[None]:  # fmt: skip
-        """The permission events, around what the framework itself would do."""
-        decision = yield from self._fire(BeforePermission, args=args, proposed=proposed, **about)
-        granted, why = proposed == "allow", "refused"
-        if decision.control in ("allow", "deny") or decision.denied:
-            granted, why = decision.control == "allow", decision.reason or "refused"
-        elif proposed == "ask" or decision.control == "ask":
-            asking = decision if decision.control == "ask" else before
-            approval = Approval("deny", None, "nobody is there to approve")
-            if ask is not None:
-                approval = yield lambda: ask(asking)
-            granted, why = approval.granted, approval.explain(asking.reason) or "refused"
-        yield from self._fire(AfterPermission, args=args, granted=granted, **about)
-        if not granted:
-            _refused(called, f"Permission denied for tool '{about['tool']}': {why}")
-        elif self.over:
-            _refused(called, "not run: the turn was stopped", "aborted")
-
-    def _execute(
-        self, called: Called, args: dict[str, Any], about: dict[str, Any], run: Callable[[dict[str, Any]], Any],
-        through: tuple[type[BaseException], ...],
-    ) -> Work[None]:  # fmt: skip
-        try:
-            called.output = yield lambda: run(deepcopy(args))  # which are its own to change
-        except through:
-            raise
-        except CancelledError:
-            fields = {"outcome": "aborted", "is_error": True, "error": "the request was cancelled", **about}
-            with suppress(FairleadError):
-                yield from self._fire(AfterTool, args=args, **fields)
-            raise
-        except HookAborted:  # in a subagent; it fails this request, too
-            raise
-        except Exception as error:
-            called.outcome, called.is_error, called.error = "error", True, error
-            yield from self._fire(Error, error=describe(error), where=f"tool {about['tool']}")
 
     def _batch(self) -> Work[None]:
         """All calls of one reply are over."""
         if self._results:
             results, self._results = self._results, []
-            yield from self._fire(AfterToolBatch, results=results)
+            yield from self.fire(AfterToolBatch, results=results)
 
     # --- the end ----------------------------------------------------------------------------
 
@@ -592,9 +440,11 @@ class Turn:
         yield from self._batch()
         if self.over or not self._started:
             return None
-        decision = yield from self._fire(
+        decision = yield from self.fire(
             BeforeTurnEnd, stop_reason=self.stop_reason, continues_so_far=self.extends, voluntary=voluntary
         )
+        if decision is None:
+            return None
         if decision.control == "stop":  # which it was about to do: what the model said is still worth hearing
             self.over = False
         if decision.control != "extend" or self.extends >= EXTENDS:
@@ -607,17 +457,17 @@ class Turn:
         shown = self.said if self.over else text
         if self._started:
             if not self.over:
-                decision = yield from self._fire(BeforeResponse, response=shown)
-                if decision.denied:
+                decision = yield from self.fire(BeforeResponse, response=shown)
+                if decision is not None and decision.denied:
                     shown = f"[Response filtered: {decision.reason or 'refused'}]"
-                elif "response" in decision.changed:
+                elif decision is not None and "response" in decision.changed:
                     shown = as_text(thaw(decision.step.response))
             yield from self._end_turn(shown)
         if shown is not None:
-            decision = yield from self._fire(BeforeOutput, content=shown)
-            if decision.denied:
+            decision = yield from self.fire(BeforeOutput, content=shown)
+            if decision is not None and decision.denied:
                 shown = None
-            elif "content" in decision.changed:
+            elif decision is not None and "content" in decision.changed:
                 shown = as_text(thaw(decision.step.content))
         yield from self._end_request()
         return Ended(shown, shown != text)
@@ -629,7 +479,7 @@ class Turn:
         text = "cancelled" if isinstance(error, CancelledError) else describe(error)
         self.stop_reason = "cancelled" if isinstance(error, CancelledError) else "error"
         with suppress(FairleadError):  # what ended the request is what its caller should hear of
-            yield from self._fire(Error, error=text, where="request")
+            yield from self.fire(Error, error=text, where="request")
         with suppress(FairleadError):
             if self._started:
                 yield from self._end_turn(None)
@@ -640,7 +490,7 @@ class Turn:
         self._started = False
         while self._helpers:
             yield from self.hand_back()
-        yield from self._fire(
+        yield from self.fire(
             TurnEnd, stop_reason=self.stop_reason, iterations=self.requests, response_length=len(response or "")
         )
 
@@ -649,8 +499,7 @@ class Turn:
             return
         self._ended = True
         try:
-            after = yield from self._fire(AfterRequest, state=self.session.state, error=error)
-            self._take_ids(after.step)
+            self._take_ids((yield from self.fire(AfterRequest, state=self.session.state, error=error)))
         finally:
             if self.parent is None:
                 self._kept.waiting += self.waiting
@@ -665,8 +514,8 @@ class Turn:
         before = self.session.agent
         session = self.session
         session.agent = Agent(new_id("agent"), name, before.id if before else None)
-        decision = yield from self._fire(SubagentStart, agent_name=name, initial_message=message)
-        if decision.denied:
+        decision = yield from self.fire(SubagentStart, agent_name=name, initial_message=message)
+        if decision is not None and decision.denied:
             session.agent = before
             return f"the agent {name!r} may not start: {decision.reason or 'denied'}"
         self._helpers.append(copy(session))
@@ -677,7 +526,7 @@ class Turn:
         """Whoever the work was handed to is done with it."""
         name = self.session.agent.name if self.session.agent else None
         before = self._helpers.pop().agent
-        yield from self._fire(SubagentStop, agent_name=name, reason=self.stop_reason)
+        yield from self.fire(SubagentStop, agent_name=name, reason=self.stop_reason)
         self.session.agent = before
 
     def helper(self, name: str, message: str | None) -> Work[tuple[Turn, str | None, str | None]]:
@@ -685,38 +534,24 @@ class Turn:
         session = self.session.subagent(name, capabilities=self.session.capabilities)
         session.approver = self.session.approver
         child = Turn(session, self.runs, self._kept, lasting=True, parent=self)
-        decision = yield from child._fire(SubagentStart, agent_name=name, initial_message=message)
+        decision = yield from child.fire(SubagentStart, agent_name=name, initial_message=message)
+        if decision is None:
+            return child, message, None
         refused = f"the agent {name!r} may not start: {decision.reason or 'denied'}" if decision.denied else None
         return child, decision.step.initial_message, refused
 
     def helper_stops(self, child: Turn) -> Work[str | None]:
         """A subagent is about to stop. What it is told instead, if it is to go on."""
         name = child.session.agent.name if child.session.agent else None
-        decision = yield from child._fire(
+        decision = yield from child.fire(
             SubagentStop, agent_name=name, reason=child.stop_reason, continues_so_far=child.extends
         )
         self.waiting += child.waiting  # what is said of it is for whoever asked it
         child.waiting = []
-        if decision.control != "extend" or child.extends >= EXTENDS:
+        if decision is None or decision.control != "extend" or child.extends >= EXTENDS:
             return None
         child.extends += 1
         return "\n\n".join(decision.context) or FEEDBACK
-
-
-def _refused(called: Called, why: str, outcome: Literal["denied", "aborted"] = "denied") -> None:
-    called.outcome, called.output, called.replaced, called.is_error = outcome, why, True, True
-
-
-def _readable(output: Any) -> Any:
-    """A tool's output as a step takes it: a text, an object or a list of content blocks."""
-    if output is None or isinstance(output, (str, dict)):
-        return output
-    if isinstance(output, (list, tuple)) and all(isinstance(block, dict) for block in output):
-        return list(output)
-    try:
-        return msgspec.json.encode(output, enc_hook=str).decode()
-    except Exception:
-        return str(output)
 
 
 # --- messages -------------------------------------------------------------------------------------

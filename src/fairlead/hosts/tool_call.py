@@ -1,0 +1,196 @@
+"""One tool call in a framework: judged, permitted, run and told of, as in the reference loop."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Callable
+from contextlib import suppress
+from copy import deepcopy
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+
+from ..approvals import Approval
+from ..decision import Decision
+from ..errors import FairleadError, HookAborted, describe
+from ..frozen import thaw
+from ..lifecycle import AfterPermission, AfterTool, BeforePermission, BeforeTool, Error, ToolRequested, ToolStep
+from .model import as_text
+from .work import Work
+
+if TYPE_CHECKING:
+    from .turn import Turn
+
+RETRIES = 2
+STOPPED = "not run: the turn was stopped"
+
+Ask: TypeAlias = Callable[[Decision[Any] | None], Any]
+"""Puts the question to a human by the framework's own means, and gives an `Approval`; or leaves by an exception.
+
+It is given the decision that asks; None if it is the framework itself that does.
+"""
+
+
+class Called(msgspec.Struct):
+    """What came of a tool call."""
+
+    outcome: Literal["ok", "error", "denied", "aborted", "answered"] = "ok"
+    output: Any = None
+    """What the tool gave, as it is; or what the model is given instead, if `replaced`."""
+    replaced: bool = False
+    is_error: bool = False
+    error: Exception | None = None
+    """What the tool raised, where hooks have nothing to say about it: the framework has its own ways."""
+
+    @property
+    def text(self) -> str:
+        return as_text(self.output)
+
+    def result(self) -> Any:
+        """What the tool gave, or is said to have given. Raises what it raised."""
+        if self.error is not None and not self.replaced:
+            raise self.error
+        return self.output
+
+
+class ToolCall:
+    """A call on its way."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        args: dict[str, Any],
+        about: dict[str, Any],
+        run: Callable[[dict[str, Any]], Any],
+        proposed: str,
+        ask: Ask | None,
+        through: tuple[type[BaseException], ...],
+        read: Callable[[Any], Any],
+    ) -> None:
+        self.turn, self.args, self.about = turn, args, about
+        self.run, self.proposed, self.ask, self.through, self.read = run, proposed, ask, through, read
+        self.called = Called()
+
+    def work(self) -> Work[Called]:
+        """All of it. A retry runs the call again, as it is."""
+        yield from self._judge()
+        for attempt in range(1, RETRIES + 2):
+            began, executed = monotonic(), self.called.outcome == "ok"
+            if executed:
+                yield from self._execute()
+            took = monotonic() - began if executed else None
+            decision = yield from self._fire(AfterTool, executed=executed, attempt=attempt, duration=took)
+            if decision is None or decision.control != "retry" or attempt > RETRIES:
+                self._take(decision)
+                break
+            self.called = Called()
+        return self.called
+
+    def _fire(self, kind: type[ToolStep], /, **fields: Any) -> Work[Decision[Any] | None]:
+        """A step about this call. What the call does is worked out once, and again when its arguments change."""
+        if not self.turn.hears(kind):
+            return None
+        if kind is AfterTool:
+            fields = self._end() | fields
+        decision = yield from self.turn.fire(kind, args=self.args, **self.about, **fields)
+        if decision is not None:
+            step = decision.step
+            self.about["kind"], self.about["target"], self.about["safety"] = step.kind, step.target, step.safety
+        return decision
+
+    def _end(self) -> dict[str, Any]:
+        """How it has ended, so far."""
+        called = self.called
+        output = called.output if called.replaced else _readable(self.read(called.output))
+        error = called.text if called.is_error and called.replaced else called.error and describe(called.error)
+        output = None if called.is_error else output
+        return {"outcome": called.outcome, "output": output, "is_error": called.is_error, "error": error}
+
+    def _judge(self) -> Work[None]:
+        """Whether it may run, and with which arguments."""
+        turn, called = self.turn, self.called
+        decision = None
+        if not turn.over:
+            yield from self._fire(ToolRequested)
+        if not turn.over:
+            decision = yield from self._fire(BeforeTool)
+        if decision is not None and decision.denied:
+            self._refuse(f"Hook blocked tool '{self.about['tool']}': {decision.reason or 'denied'}")
+        elif turn.over:
+            self._refuse(STOPPED, "aborted")
+        elif decision is not None and decision.step.result is not None:
+            called.outcome, called.replaced = "answered", True
+            called.output, called.is_error = thaw(decision.step.result), bool(decision.step.is_error)
+        else:
+            if decision is not None:
+                self.args = thaw(decision.step.args)
+                self.proposed = decision.control if decision.control in ("allow", "ask") else self.proposed
+            yield from self._permit(decision)
+
+    def _permit(self, before: Decision[Any] | None) -> Work[None]:
+        """The permission events, around what the framework itself would do."""
+        decision = yield from self._fire(BeforePermission, proposed=self.proposed)
+        granted, why = self.proposed == "allow", "refused"
+        asks = decision is not None and decision.control == "ask"
+        if decision is not None and (decision.control in ("allow", "deny") or decision.denied):
+            granted, why = decision.control == "allow", decision.reason or "refused"
+        elif not self.turn.over and (asks or self.proposed == "ask"):
+            asking = decision if asks else before
+            approval = yield from self._seek(asking)
+            granted, why = approval.granted, approval.explain(None if asking is None else asking.reason) or "refused"
+        yield from self._fire(AfterPermission, granted=granted)
+        if not granted and not self.turn.over:
+            self._refuse(f"Permission denied for tool '{self.about['tool']}': {why}")
+        elif self.turn.over:
+            self._refuse(STOPPED, "aborted")
+
+    def _seek(self, asking: Decision[Any] | None) -> Work[Approval]:
+        if self.ask is None:
+            return Approval("deny", None, "nobody is there to approve")
+        ask = self.ask
+        approval: Approval = yield lambda: ask(asking)
+        return approval
+
+    def _execute(self) -> Work[None]:
+        called = self.called
+        try:
+            called.output = yield lambda: self.run(deepcopy(self.args))  # which are its own to change
+        except self.through:
+            raise
+        except CancelledError:
+            called.outcome, called.is_error = "aborted", True
+            with suppress(FairleadError):
+                yield from self._fire(AfterTool, error="the request was cancelled")
+            raise
+        except HookAborted:  # in a subagent; it fails this request, too
+            raise
+        except Exception as error:
+            called.outcome, called.is_error, called.error = "error", True, error
+            yield from self.turn.fire(Error, error=describe(error), where=f"tool {self.about['tool']}")
+
+    def _take(self, decision: Decision[Any] | None) -> None:
+        """What the model is given, after all that was said."""
+        called = self.called
+        if decision is not None and decision.denied:
+            called.output = f"[withheld by {decision.hook}] {decision.reason or ''}".rstrip()
+            called.replaced = called.is_error = True
+        elif decision is not None and "output" in decision.changed:
+            called.output, called.replaced = thaw(decision.step.output), True
+
+    def _refuse(self, why: str, outcome: Literal["denied", "aborted"] = "denied") -> None:
+        called = self.called
+        called.outcome, called.output = outcome, why
+        called.replaced = called.is_error = True
+
+
+def _readable(output: Any) -> Any:
+    """A tool's output as a step takes it: a text, an object or a list of content blocks."""
+    if output is None or isinstance(output, (str, dict)):
+        return output
+    if isinstance(output, (list, tuple)) and all(isinstance(block, dict) for block in output):
+        return list(output)
+    try:
+        return msgspec.json.encode(output, enc_hook=str).decode()
+    except Exception:
+        return str(output)
