@@ -5,15 +5,23 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 # Which agent CLIs `make e2e-clis` runs: all of them, or those that are named.
 CLIS ?=
+# Which frameworks `make test-frameworks` runs: all of them, or those that are named.
+FRAMEWORKS ?=
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test e2e e2e-clis soak check bench docs format clean
+.PHONY: demo test test-frameworks e2e e2e-clis soak check bench docs format clean
 
 demo: $(VENV)/demo
 	@$(BIN)/fairlead demo
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto
+
+test-frameworks: $(VENV)/dev
+	$(BIN)/python tests/frameworks/environments.py .frameworks $(FRAMEWORKS)
+ifeq ($(FRAMEWORKS),)
+	$(BIN)/python tests/frameworks/matrix.py .frameworks/results
+endif
 
 e2e: $(VENV)/dev
 	$(BIN)/python -m pytest -m "e2e and not soak" -n auto
@@ -41,6 +49,7 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python -W ignore -m bench.journal
 	$(BENCH)/bin/python -W ignore -m bench.server
 	$(BENCH)/bin/python -W ignore -m bench.clis
+	$(BENCH)/bin/python -m bench.frameworks
 	$(BENCH)/bin/python -m bench.scale
 
 docs: $(VENV)/core
@@ -48,9 +57,11 @@ docs: $(VENV)/core
 	cp docs/*.md build/docs/
 	mkdir -p build/docs/clis
 	cp docs/clis/*.md build/docs/clis/
+	mkdir -p build/docs/frameworks
+	cp docs/frameworks/*.md build/docs/frameworks/
 
 clean:
-	rm -rf $(VENV) $(BENCH) .clis build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) .clis .frameworks build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

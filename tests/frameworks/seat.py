@@ -145,3 +145,17 @@ class Seat:
 
     async def close(self, adapter: Any) -> None:
         await adapter.aclose()
+
+    # --- for the bench ----------------------------------------------------------------------
+
+    module: ClassVar[str] = ""
+    """What a user of the framework imports."""
+    native: ClassVar[bool] = False
+    """Whether the framework has hooks of its own around a tool call to compare with."""
+
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+        """One request with so many calls, one after another, of a tool that does nothing.
+
+        It runs with hooks, with so many hooks of the framework's own that do nothing, or with neither.
+        """
+        raise NotImplementedError

@@ -1,0 +1,29 @@
+"""The page of a framework does what it says: its example is a whole program, and runs without a network."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import NAME
+
+PAGE = Path(__file__).parents[2] / f"docs/frameworks/{NAME}.md"
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.skipif(NAME == "loop", reason="the loop is no framework, and has its own page")
+def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
+    programs = [block for block in BLOCK.findall(PAGE.read_text()) if "__main__" in block or "print(" in block]
+    assert programs
+    for program in programs:
+        environment = os.environ | {"HOME": str(tmp_path), "FAIRLEAD_STATE_DIR": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()
