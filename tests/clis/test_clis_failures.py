@@ -274,6 +274,18 @@ def gone(seat: Seat) -> Path:
     return seat.home / "no/such/python"
 
 
+@contextmanager
+def lost(seat: Seat) -> Iterator[None]:
+    """There is no launcher any more."""
+    path = seat.state / "bin/fairlead-hook"
+    good = path.read_text()
+    path.unlink()
+    try:
+        yield
+    finally:
+        replace(path, good)
+
+
 # --- breaking the disk and the configuration --------------------------------------------------------
 
 
@@ -371,6 +383,21 @@ def test_a_hook_that_fails_closed_denies(closed: Seat, case: str) -> None:
         assert len(model.asked) == 1, "its run was to end there"  # all that can be done there without the call's name
     else:
         assert re.search(rf"\[{by}\] refused.*{re.escape(why)}", heard(model)), heard(model) + ran.text
+
+
+def test_a_launcher_that_is_deleted_denies(closed: Seat) -> None:
+    """Most refuse the prompt already, so that the model is not asked at all."""
+    with lost(closed):
+        _, ran = touch(closed, "launcher_deleted")
+    assert not exists(closed, "launcher_deleted"), ran.text
+    _, ran = touch(closed, "launcher_back")
+    assert exists(closed, "launcher_back"), ran.text
+
+
+def test_nobody_can_say_that_it_fails_open_if_the_launcher_is_deleted(opened: Seat) -> None:
+    with lost(opened):
+        _, ran = touch(opened, "launcher_deleted")
+    assert not exists(opened, "launcher_deleted"), ran.text
 
 
 @pytest.mark.parametrize("case", CASES)
