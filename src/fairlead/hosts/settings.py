@@ -73,6 +73,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What it takes beside strict JSON. With anything else in it, it reads nothing of the file."""
     off: tuple[tuple[tuple[str, ...], Any], ...] = ()
     """What turns all hooks off."""
+    muted: tuple[str, ...] | None = None
+    """Where the command lines are listed of hooks that are turned off."""
+    managed_only: tuple[str, ...] | None = None
+    """What in the managed file turns off all hooks that are not in it, too."""
     expands: bool = False
     """Whether $ in a text stands for a variable."""
     says: dict[Scope, str] = {}
@@ -85,6 +89,7 @@ SETTINGS: dict[str, Settings] = {
         managed="/etc/claude-code/managed-settings.json",
         on_mac="/Library/Application Support/ClaudeCode/managed-settings.json",
         matcher="*", closed={"onFailure": "block"}, takes=(), off=((("disableAllHooks",), True),),
+        managed_only=("allowManagedHooksOnly",),
     ),
     "codex": Settings(
         user="~/.codex/hooks.json", moved=("CODEX_HOME", "~/.codex"), project=".codex/hooks.json",
@@ -98,7 +103,8 @@ SETTINGS: dict[str, Settings] = {
         user="~/.gemini/settings.json", moved=("GEMINI_CLI_HOME", "~"), project=".gemini/settings.json",
         managed="/etc/gemini-cli/settings.json", on_mac="/Library/Application Support/GeminiCli/settings.json",
         pins={("hooksConfig", "enabled"): True},
-        unit=1000, takes=("comments",), off=((("hooksConfig", "enabled"), False),), expands=True,
+        unit=1000, takes=("comments",), off=((("hooksConfig", "enabled"), False),),
+        muted=("hooksConfig", "disabled"), expands=True,
         says={"project": "Gemini CLI runs them in a folder that it trusts."},
     ),
     "qwen": Settings(

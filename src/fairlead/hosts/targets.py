@@ -194,13 +194,23 @@ def _is_blank(text: str) -> bool:
 
 
 def switched_off(host: Host, path: Path, document: Document) -> Iterator[tuple[str, str]]:
-    """What in a file turns all hooks of a CLI off: the key, and what there is to say of it."""
-    for keys, value in SETTINGS[host.name].off:
+    """What in a file turns all hooks of a CLI off, or ours: the key, and what there is to say of it."""
+    settings = SETTINGS[host.name]
+    for keys, value in settings.off:
         found = document.find(keys)
         if found is not None and found.value is value:
-            line, column = document.where(found.start)
-            name = ".".join(keys)
-            yield name, f"{path}:{line}:{column}: {name} turns all hooks of {host.title} off"
+            yield told_of(path, document, found, keys, f"turns all hooks of {host.title} off")
+    listed = None if settings.muted is None else document.find(settings.muted)
+    for part in () if listed is None or listed.kind != "array" else listed.parts:
+        if is_ours(part.node.value):
+            yield told_of(path, document, part.node, settings.muted or (), "turns a hook of ours off")
+
+
+def told_of(path: Path, document: Document, node: Node, keys: tuple[str, ...], what: str) -> tuple[str, str]:
+    """A key of a file, and what there is to say of it, with its place."""
+    line, column = document.where(node.start)
+    name = ".".join(keys)
+    return name, f"{path}:{line}:{column}: {name} {what}"
 
 
 class JsonFile:
