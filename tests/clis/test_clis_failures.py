@@ -400,7 +400,8 @@ def test_a_launcher_that_is_deleted_in_mid_run_denies_the_next_call(closed: Seat
     shell = closed.program.shell
     with launcher_to_lose(closed) as path, judge(f"{GOOD}rm -f {path}\n")(closed, "closed"):
         model, ran = closed.run(shell("touch before_it_went"), shell("touch after_it_went"), Say("FINE"))
-    assert exists(closed, "before_it_went"), ran.text
+    # Copilot asks once more for the same call, for its permission, and is refused there already.
+    assert exists(closed, "before_it_went") == (closed.host.name != "copilot"), ran.text
     assert not exists(closed, "after_it_went"), ran.text
     if closed.host.name in ("codex", "droid"):  # the others refuse in words of their own, or end the run
         assert LOST in heard(model), heard(model) + ran.text
