@@ -599,6 +599,53 @@ def test_a_switch_in_another_file_of_the_project_is_a_problem(doctor, name, file
     assert todo(doctor.look(name), f"{path}:2:") == "take disableAllHooks out"
 
 
+@pytest.mark.parametrize("name", ["claude_code", "gemini", "qwen", "droid"])
+def test_a_switch_in_the_file_of_the_machine_is_a_problem(doctor, name):
+    doctor.install(name)
+    path = doctor.write(doctor.file(name, "managed"), OFF[name])
+    assert f"{path}:1:" in said(doctor.look(name), "problem")
+
+
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_a_machine_that_has_only_its_own_hooks_run_is_a_problem(doctor, scope):
+    doctor.install("claude_code", scope)
+    path = doctor.write(doctor.file("claude_code", "managed"), '{\n  "allowManagedHooksOnly": true\n}')
+    what = f"{path}:2:28: allowManagedHooksOnly turns all hooks of Claude Code off that are not in that file"
+    assert todo(doctor.look("claude"), what) == "sudo fairlead install claude_code --scope managed"
+
+
+def test_a_machine_that_has_only_its_own_hooks_run_is_well_with_ours_among_them(doctor):
+    doctor.install("claude_code")
+    path = doctor.install("claude_code", "managed")
+    doctor.edit(path, allowManagedHooksOnly=True)
+    assert "allowManagedHooksOnly" not in said(doctor.look("claude"))
+
+
+@pytest.mark.parametrize("file", ["user", "project", "managed"])
+def test_only_the_file_of_the_machine_can_say_that_only_its_own_hooks_run(doctor, file):
+    doctor.install("claude_code")
+    path = doctor.file("claude_code", file)
+    doctor.write(path, (json.loads(path.read_text()) if path.exists() else {}) | {"allowManagedHooksOnly": True})
+    assert doctor.look("claude")["well"] is (file != "managed")
+
+
+@pytest.mark.parametrize("scope", ["user", "project", "managed"])
+def test_a_hook_of_ours_that_gemini_is_told_to_leave_out_is_a_problem(doctor, scope):
+    path = doctor.install("gemini")
+    command = json.loads(path.read_text())["hooks"]["BeforeTool"][0]["hooks"][0]["command"]
+    path = doctor.file("gemini", scope)
+    settings = json.loads(path.read_text()) if path.exists() else {}
+    doctor.write(path, settings | {"hooksConfig": {"disabled": ["of somebody else", command]}})
+    problems = said(doctor.look("gemini"), "problem")
+    assert (f"{path}:1:" in problems, "hooksConfig.disabled turns a hook of ours off" in problems) == (True, True)
+
+
+@pytest.mark.parametrize("value", [[], ["mine.sh", 5, None], "x", {"a": 1}])
+def test_what_gemini_leaves_out_of_others_is_not_our_concern(doctor, value):
+    doctor.edit(doctor.install("gemini"), hooksConfig={"disabled": value})
+    assert doctor.look("gemini")["well"] is True
+
+
 @pytest.mark.parametrize("value", [False, None, "true", 1])
 def test_a_switch_that_is_not_on_is_none(doctor, value):
     doctor.install("claude_code")

@@ -32,7 +32,7 @@ from .hosts.host import Host, host_tools
 from .hosts.installing import Installed, launcher_for, status
 from .hosts.launcher import launcher_text
 from .hosts.settings import SCOPES, SETTINGS, Scope, has_scope, settings_file
-from .hosts.targets import is_ours, read_text, switched_off
+from .hosts.targets import is_ours, read_text, switched_off, told_of
 from .jsonc import BadJson, Document
 from .places import BadPlace, check_private, journal_file, managed_folder, state_folder
 from .redaction import redact_text
@@ -283,6 +283,7 @@ def _switches(host: Host, found: list[Installed], report: Report, root: Path) ->
     """What turns hooks off, beside the files in which they are."""
     looked_at = {file for installed in found for file in installed.files}
     others = [settings_file(host, scope, root) for scope in SCOPES if has_scope(host, scope)]
+    managed = settings_file(host, "managed", root) if has_scope(host, "managed") else None
     others += [root / name for name in _ELSEWHERE.get(host.name, ())]
     for file in dict.fromkeys(others) if found else ():
         if file in looked_at or not file.is_file():
@@ -291,9 +292,20 @@ def _switches(host: Host, found: list[Installed], report: Report, root: Path) ->
             document = Document(read_text(file) or "{}")
             for name, what in switched_off(host, file, document):
                 report.add("problem", what, f"take {name} out")
+            if file == managed and "managed" not in report.installed:
+                _managed_only(host, file, document, report)
     for name in _VARIABLES.get(host.name, ()) if found else ():
         if os.environ.get(name, "").lower() not in ("", "0", "false"):
             report.add("problem", f"{name} is set, which turns all hooks of {host.title} off", f"unset {name}")
+
+
+def _managed_only(host: Host, file: Path, document: Document, report: Report) -> None:
+    """What the machine's settings say, so that only their own hooks run."""
+    keys = SETTINGS[host.name].managed_only
+    node = None if keys is None else document.find(keys)
+    if keys is not None and node is not None and node.value is True:
+        _, what = told_of(file, document, node, keys, f"turns all hooks of {host.title} off that are not in that file")
+        report.add("problem", what, f"sudo {_install(host, 'managed')}")
 
 
 # --- fairlead itself --------------------------------------------------------------------------------

@@ -67,10 +67,22 @@ def test_there_is_a_line_for_each_file_and_what_to_do_next(machine, run):
     assert again.out == f"unchanged {files[0]}\nunchanged {files[1]}\nNext: fairlead doctor claude gemini\n"
     gone = run("uninstall", "claude", "gemini")
     assert gone.out.splitlines() == [
-        f"removed   {files[0]} (with the file)",
-        f"removed   {files[1]} (with the file)",
+        f"removed   {files[0]}",
+        f"removed   {files[1]}",
         "A session that is open keeps its hooks until it ends: start it anew.",
     ]
+
+
+def test_a_file_that_stays_is_cleaned_and_not_removed(machine, run, claude):
+    config = machine.home / ".codex/config.toml"
+    config.parent.mkdir()
+    config.write_text('model = "x"\n')
+    run("install", "claude", "codex")
+    gone = run("uninstall", "claude", "codex")
+    assert gone.out.splitlines()[:3] == [
+        f"cleaned   {claude}", f"removed   {config.parent / 'hooks.json'}", f"cleaned   {config}",
+    ]  # fmt: skip
+    assert config.read_text() == 'model = "x"\n'
 
 
 def test_what_the_cli_would_not_read_is_a_warning(run, claude):
@@ -129,7 +141,7 @@ def test_as_data(machine, run, claude):
     assert done["launcher"] == str(machine.state / "bin/fairlead-hook")
     assert (done["scope"], done["experimental"], len(done["warnings"])) == ("user", ["cursor"], 2)
     assert run("install", "claude", "--json").json["files"][0]["action"] == "unchanged"
-    assert run("uninstall", "claude", "--json").json["files"][0]["action"] == "removed"
+    assert run("uninstall", "claude", "--json").json["files"][0]["action"] == "cleaned"
 
 
 # --- which ----------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ import pytest
 from fetch import REQUIRED
 from seats import WANTED, Seat, a_seat, binary
 
+from fairlead.hosts.settings import LOST
 from fairlead.probe.model import Model, Say
 from fairlead.probe.program import Finished
 
@@ -274,6 +275,17 @@ def gone(seat: Seat) -> Path:
     return seat.home / "no/such/python"
 
 
+@contextmanager
+def launcher_to_lose(seat: Seat) -> Iterator[Path]:
+    """The launcher, which is there again afterwards."""
+    path = seat.state / "bin/fairlead-hook"
+    good = path.read_text()
+    try:
+        yield path
+    finally:
+        replace(path, good)
+
+
 # --- breaking the disk and the configuration --------------------------------------------------------
 
 
@@ -371,6 +383,35 @@ def test_a_hook_that_fails_closed_denies(closed: Seat, case: str) -> None:
         assert len(model.asked) == 1, "its run was to end there"  # all that can be done there without the call's name
     else:
         assert re.search(rf"\[{by}\] refused.*{re.escape(why)}", heard(model)), heard(model) + ran.text
+
+
+def test_a_launcher_that_is_deleted_denies(closed: Seat) -> None:
+    """Most refuse the prompt already, so that the model is not asked at all."""
+    with launcher_to_lose(closed) as path:
+        path.unlink()
+        _, ran = touch(closed, "launcher_deleted")
+    assert not exists(closed, "launcher_deleted"), ran.text
+    _, ran = touch(closed, "launcher_back")
+    assert exists(closed, "launcher_back"), ran.text
+
+
+def test_a_launcher_that_is_deleted_in_mid_run_denies_the_next_call(closed: Seat) -> None:
+    """By the hook itself, which lets the first call pass: no agent could."""
+    shell = closed.program.shell
+    with launcher_to_lose(closed) as path, judge(f"{GOOD}rm -f {path}\n")(closed, "closed"):
+        model, ran = closed.run(shell("touch before_it_went"), shell("touch after_it_went"), Say("FINE"))
+    # Copilot asks once more for the same call, for its permission, and is refused there already.
+    assert exists(closed, "before_it_went") == (closed.host.name != "copilot"), ran.text
+    assert not exists(closed, "after_it_went"), ran.text
+    if closed.host.name in ("codex", "droid"):  # the others refuse in words of their own, or end the run
+        assert LOST in heard(model), heard(model) + ran.text
+
+
+def test_nobody_can_say_that_it_fails_open_if_the_launcher_is_deleted(opened: Seat) -> None:
+    with launcher_to_lose(opened) as path:
+        path.unlink()
+        _, ran = touch(opened, "launcher_deleted")
+    assert not exists(opened, "launcher_deleted"), ran.text
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -6,13 +6,15 @@ import json
 import os
 import shlex
 import stat
+import subprocess
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fairlead.errors import FairleadError
 from fairlead.hosts import installing
@@ -21,7 +23,7 @@ from fairlead.hosts.codex_files import trust_hash
 from fairlead.hosts.host import ALL, EXPERIMENTAL, Host, host_named
 from fairlead.hosts.installing import carry_out, plan_install, plan_uninstall, read_records, status
 from fairlead.hosts.launcher import GUARDING
-from fairlead.hosts.settings import SETTINGS, has_scope, settings_file
+from fairlead.hosts.settings import LOST, SETTINGS, has_scope, settings_file
 from fairlead.jsonc import Document
 
 HOSTS = (*ALL, *EXPERIMENTAL)
@@ -127,6 +129,11 @@ def guarding(host: Host) -> str:
     return next(event for event, moment in host.moments.items() if moment.event == "before_tool" and moment.installed)
 
 
+def started(command: str) -> list[str]:
+    """The words that start the launcher, without those that look for it first."""
+    return shlex.split(command.rpartition("; ")[2].removesuffix(" || exit 2"))
+
+
 def by_hand(name: str) -> str:
     """A hook that somebody has written, as this CLI has it."""
     return {
@@ -204,7 +211,7 @@ def test_each_event_starts_the_launcher_and_the_cli_waits_longer_than_we_do(home
     entries = home.entries(name)
     assert list(entries) == wanted(name)
     for event, entry in entries.items():
-        launcher, seconds, ours, by, told = shlex.split(entry[about.command])
+        launcher, seconds, ours, by, told = started(entry[about.command])
         assert (launcher, ours, by, told) == (
             str(home.state / "bin/fairlead-hook"), host.moments[event].event, name, event,
         )  # fmt: skip
@@ -344,8 +351,13 @@ def test_ours_are_not_doubled_and_doubles_go(home):
 
 
 @pytest.mark.parametrize(
-    "command", ["echo fairlead-hook", "'fairlead-hook", "/usr/bin/not-fairlead-hook 1 2 3 4", "my.sh /x/fairlead-hook"]
-)
+    "command",
+    [
+        "echo fairlead-hook", "'fairlead-hook", "/usr/bin/not-fairlead-hook 1 2 3 4", "my.sh /x/fairlead-hook",
+        "test -x /x/fairlead-hook", "test -x", "test -x /x/fairlead-hook && my.sh /x/fairlead-hook",
+        "test -x /x/fairlead-hook || echo gone; my.sh",
+    ],
+)  # fmt: skip
 def test_a_command_that_only_speaks_of_the_launcher_is_not_ours(home, command):
     text = json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}})
     path = home.write("claude_code", text)
@@ -788,6 +800,129 @@ def test_what_fails_closed_is_what_guards_and_nothing_else(home, name):
         assert (closed.items() <= entry.items()) == (guards or not closed)
 
 
+# --- a launcher that is gone ---------------------------------------------------------------------------------
+
+LOOKING = ["codex", "qwen", "droid", "cline"]
+"""Those that would run the tool."""
+ODD = """it's "odd" & \\ ; so"""
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def run_as_written(home: Home, name: str, event: str) -> Ran:
+    """What the CLI starts, as it starts it: by a shell, or as a program."""
+    if SETTINGS[name].form == "files":
+        argv = [str(home.file(name) / event)]
+    else:
+        argv = ["/bin/sh", "-c", home.commands(name)[event]]
+    ran = subprocess.run(argv, input="{}", capture_output=True, text=True, cwd=home.project, timeout=30)
+    return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+
+def write_one_that(home: Home, does: str) -> None:
+    (home.state / "bin/fairlead-hook").write_text(f"#!/bin/sh\n{does}\n")
+
+
+@pytest.fixture(params=["state", ODD])
+def anywhere(home, monkeypatch, request) -> Home:
+    """A home whose launcher is in a folder with any name."""
+    home.state = home.folder / request.param
+    monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(home.state))
+    return home
+
+
+def test_those_that_look_for_the_launcher_first_are_those_that_would_run_the_tool():
+    assert [name for name in HOSTS if SETTINGS[name].lost] == LOOKING
+
+
+@pytest.mark.parametrize("name", LOOKING)
+@pytest.mark.parametrize("lose", [Path.unlink, lambda path: path.chmod(0o644)], ids=["deleted", "not executable"])
+def test_without_its_launcher_what_guards_is_refused_and_told_why(anywhere, name, lose):
+    anywhere.install(name)
+    lose(anywhere.state / "bin/fairlead-hook")
+    host = host_named(name)
+    guards = [event for event in wanted(name) if host.moments[event].event in GUARDING]
+    assert guards
+    for event in guards:
+        ran = run_as_written(anywhere, name, event)
+        assert ran.code == 2
+        if name == "cline":
+            head, _, told = ran.out.partition("\t")
+            assert (head, json.loads(told)) == ("HOOK_CONTROL", {"cancel": True, "errorMessage": LOST})
+        else:
+            assert (ran.out, ran.err.splitlines()[0]) == ("", LOST)
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_without_its_launcher_what_does_not_guard_refuses_nothing(home, name):
+    home.install(name)
+    (home.state / "bin/fairlead-hook").unlink()
+    for event in wanted(name):
+        if host_named(name).moments[event].event not in GUARDING:
+            ran = run_as_written(home, name, event)
+            assert (ran.code, ran.out, "refused" in ran.err) == (127, "", False)
+
+
+@pytest.mark.parametrize("name", LOOKING)
+@pytest.mark.parametrize("code", [0, 2])
+def test_with_its_launcher_the_answer_is_the_launchers(anywhere, name, code):
+    anywhere.install(name)
+    write_one_that(anywhere, f'read -r line; echo "$line $*"; echo because >&2; exit {code}')
+    event = guarding(host_named(name))
+    assert run_as_written(anywhere, name, event) == (code, f"{{}} 110 before_tool {name} {event}\n", "because\n")
+
+
+@pytest.mark.parametrize("name", ["codex", "qwen", "droid"])
+def test_a_launcher_that_is_killed_is_a_refusal_too(home, name):
+    home.install(name)
+    write_one_that(home, "kill -9 $$")
+    ran = run_as_written(home, name, guarding(host_named(name)))
+    assert (ran.code, ran.err != "") == (2, True)  # without a word, it would be none
+
+
+def of_an_older_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written before anybody looked for the launcher."""
+    for name in LOOKING:
+        monkeypatch.setitem(SETTINGS, name, replace(SETTINGS[name], lost=None))
+
+
+@pytest.mark.parametrize(("name", "scope"), [each for each in EVERYWHERE if each[0] in LOOKING])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_hooks_of_an_older_version_are_replaced_and_go_byte_for_byte(home, name, scope, recorded):
+    if name != "cline" and (name, scope) != TOML:
+        home.write(name, settings_of(name), scope)
+    before = home.all()
+    with pytest.MonkeyPatch.context() as patch:
+        of_an_older_version(patch)
+        home.install(name, scope=scope)
+        old = home.all()
+    if not recorded:
+        (home.state / "installed.json").unlink()
+    assert home.status(name, scope).outdated
+    home.install(name, scope=scope)
+    found = home.status(name, scope)
+    assert (found.current, found.trusted) == (True, True if name == "codex" and scope != "managed" else None)
+    assert home.all() != old
+    home.uninstall(name, scope=scope)
+    if recorded:
+        assert home.all() == before
+    assert home.status(name, scope) is None
+
+
+@pytest.mark.parametrize(("name", "scope"), [each for each in EVERYWHERE if each[0] in LOOKING])
+def test_hooks_of_an_older_version_can_be_taken_out_at_once(home, name, scope):
+    before = home.all()
+    with pytest.MonkeyPatch.context() as patch:
+        of_an_older_version(patch)
+        home.install(name, scope=scope)
+    home.uninstall(name, scope=scope)
+    assert home.all() == before
+
+
 @pytest.mark.parametrize(
     ("name", "text", "line"),
     [
@@ -863,8 +998,8 @@ def test_cline_has_a_program_for_each_event(home):
     home.install("cline")
     folder = home.file("cline")
     assert sorted(os.listdir(folder)) == sorted(wanted("cline"))
-    text = (folder / "PreToolUse").read_text()
-    assert text == f"#!/bin/sh\nexec {home.state}/bin/fairlead-hook 110 before_tool cline PreToolUse\n"
+    text = (folder / "PostToolUse").read_text()
+    assert text == f"#!/bin/sh\n{home.state}/bin/fairlead-hook 110 after_tool cline PostToolUse\n"
     assert os.access(folder / "PreToolUse", os.X_OK)
 
 
@@ -1069,7 +1204,7 @@ def test_for_a_machine_codex_has_them_in_its_requirements(home, text):
     assert data["features"]["hooks"] is True
     for event in wanted("codex"):
         hook = data["hooks"][event][-1]["hooks"][0]
-        assert shlex.split(hook["command"])[1:] == [hook["command"].split()[1], *shlex.split(hook["command"])[2:]]
+        assert started(hook["command"])[0] == str(home.machine / "usr/local/lib/fairlead/fairlead-hook")
         assert hook["type"] == "command"
     found = home.status("codex", "managed")
     assert (found.current, found.trusted, found.problems) == (True, None, [])

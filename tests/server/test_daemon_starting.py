@@ -354,6 +354,14 @@ def test_serve_says_how_the_running_one_is(machine: Machine) -> None:
     daemon = machine.start()
     ended = machine.run("serve", "--status")
     assert (ended.code, ended.out.startswith(f"ok: process {daemon.pid}")) == (0, True)
+    assert ", 0 projects, 0 sessions, 0 under way" in ended.out
+
+
+def test_one_project_is_not_many(machine: Machine) -> None:
+    machine.start()
+    with Client(machine.socket) as client:
+        client.dispatch(step("before_tool"), root=str(machine.folder))
+    assert ", 1 project, 1 session, 0 under way" in machine.run("serve", "--status").out
 
 
 def test_serve_says_so_if_none_runs(machine: Machine) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..hosts.installing import Plan
 
 SHORTEST, LONGEST = 5.0, 3600.0
-_COLOURS = {"wrote": "green", "removed": "yellow", "unchanged": "dim"}
+_COLOURS = {"wrote": "green", "removed": "yellow", "cleaned": "yellow", "unchanged": "dim"}
 
 
 def add_to(commands: Any) -> None:
@@ -136,8 +136,7 @@ def _show(plan: Plan, found: list[Host], options: argparse.Namespace) -> None:
         if options.dry_run and change.changes:
             _show_diff(change.diff())
         else:
-            gone = " (with the file)" if change.changes and change.new is None else ""
-            print(f"{paint(f'{change.action:<9}', _COLOURS[change.action])} {escape(str(change.path))}{gone}")
+            print(f"{paint(f'{change.action:<9}', _COLOURS[change.action])} {escape(str(change.path))}")
     for warning in plan.warnings:
         print(f"fairlead: warning: {escape(warning)}", file=sys.stderr)
     for line in _next(plan, found, options):

@@ -75,9 +75,14 @@ def _ask(options: argparse.Namespace) -> int:
 
 def _described(health: dict[str, Any]) -> str:
     said = f"{health['status']}: process {health['pid']}, fairlead {health['version']}, up {health['uptime']:.0f} s, "
-    said += f"{health['projects']} projects, {health['sessions']} sessions, {health['in_flight']} under way"
+    counts = [_counted(health[f"{what}s"], what) for what in ("project", "session")]
+    said += f"{', '.join(counts)}, {health['in_flight']} under way"
     said += "" if health.get("enforced", True) else "\nhooks are only watched: `fairlead enforce` ends that"
     return said + (f"\n{health['journal_error']}" if health.get("journal_error") else "")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -73,8 +73,11 @@ class Change(msgspec.Struct, kw_only=True):
         return self.old != self.new
 
     @property
-    def action(self) -> Literal["wrote", "removed", "unchanged"]:
-        return "unchanged" if not self.changes else "removed" if self.record is None else "wrote"
+    def action(self) -> Literal["wrote", "removed", "cleaned", "unchanged"]:
+        """`removed` is a file that is gone, `cleaned` one that stays, without what was ours in it."""
+        if not self.changes:
+            return "unchanged"
+        return "wrote" if self.record is not None else "removed" if self.new is None else "cleaned"
 
     def diff(self) -> str:
         """What changes, as a person reads it."""

@@ -21,6 +21,11 @@ ROOT = Path("/")
 """Below this is what belongs to the machine."""
 
 
+LOST = "[fairlead] refused: its launcher is gone; run fairlead install"
+_TO_STDERR = f"echo '{LOST}' >&2"
+_TO_STDOUT = f"""printf 'HOOK_CONTROL\\t{{"cancel": true, "errorMessage": "{LOST}"}}\\n'"""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How one CLI is told of hooks."""
 
@@ -60,11 +65,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What stands for every tool, where it must be said."""
     closed: dict[str, Any] = {}
     """What makes it refuse a step that guards when the hook itself fails."""
+    lost: str | None = None
+    """What a shell says, so that a step that guards is refused, where there is no launcher to start. None: the CLI
+    refuses by itself then, or nobody knows what it does."""
 
     takes: tuple[Literal["comments", "commas"], ...] = ("comments", "commas")
     """What it takes beside strict JSON. With anything else in it, it reads nothing of the file."""
     off: tuple[tuple[tuple[str, ...], Any], ...] = ()
     """What turns all hooks off."""
+    muted: tuple[str, ...] | None = None
+    """Where the command lines are listed of hooks that are turned off."""
+    managed_only: tuple[str, ...] | None = None
+    """What in the managed file turns off all hooks that are not in it, too."""
     expands: bool = False
     """Whether $ in a text stands for a variable."""
     says: dict[Scope, str] = {}
@@ -77,10 +89,11 @@ SETTINGS: dict[str, Settings] = {
         managed="/etc/claude-code/managed-settings.json",
         on_mac="/Library/Application Support/ClaudeCode/managed-settings.json",
         matcher="*", closed={"onFailure": "block"}, takes=(), off=((("disableAllHooks",), True),),
+        managed_only=("allowManagedHooksOnly",),
     ),
     "codex": Settings(
         user="~/.codex/hooks.json", moved=("CODEX_HOME", "~/.codex"), project=".codex/hooks.json",
-        managed="/etc/codex/requirements.toml", takes=(),
+        managed="/etc/codex/requirements.toml", lost=_TO_STDERR, takes=(),
         says={
             "user": "Codex has been told to trust these hooks, and no others: see hooks.state in its config.toml.",
             "project": "Codex runs them in a project that it trusts. Others who work on it trust them by /hooks.",
@@ -90,14 +103,15 @@ SETTINGS: dict[str, Settings] = {
         user="~/.gemini/settings.json", moved=("GEMINI_CLI_HOME", "~"), project=".gemini/settings.json",
         managed="/etc/gemini-cli/settings.json", on_mac="/Library/Application Support/GeminiCli/settings.json",
         pins={("hooksConfig", "enabled"): True},
-        unit=1000, takes=("comments",), off=((("hooksConfig", "enabled"), False),), expands=True,
+        unit=1000, takes=("comments",), off=((("hooksConfig", "enabled"), False),),
+        muted=("hooksConfig", "disabled"), expands=True,
         says={"project": "Gemini CLI runs them in a folder that it trusts."},
     ),
     "qwen": Settings(
         user="~/.qwen/settings.json", moved=("QWEN_HOME", "~/.qwen"), project=".qwen/settings.json",
         managed="/etc/qwen-code/settings.json", on_mac="/Library/Application Support/QwenCode/settings.json",
         pins={("disableAllHooks",): False},
-        unit=1000, takes=("comments",), off=((("disableAllHooks",), True),), expands=True,
+        unit=1000, lost=_TO_STDERR, takes=("comments",), off=((("disableAllHooks",), True),), expands=True,
         says={"project": "Qwen Code runs them in a folder that it trusts."},
     ),
     "copilot": Settings(
@@ -111,10 +125,11 @@ SETTINGS: dict[str, Settings] = {
         user="~/.factory/settings.json", moved=("FACTORY_HOME_OVERRIDE", "~"), project=".factory/settings.json",
         managed="/etc/factory/settings.json", beaten_by=("hooks.json", "hooks/hooks.json"),
         pins={("hooks", "hooksDisabled"): False},
-        takes=("comments",), off=((("hooks", "hooksDisabled"), True), (("hooksDisabled",), True)),
+        lost=_TO_STDERR, takes=("comments",), off=((("hooks", "hooksDisabled"), True), (("hooksDisabled",), True)),
     ),
     "cline": Settings(
         form="files", user="~/.cline/hooks", moved=("CLINE_DIR", "~/.cline"), project=".cline/hooks", limit=120.0,
+        lost=_TO_STDOUT,
     ),
     "opencode": Settings(
         form="plugin", user="~/.config/opencode/plugin/fairlead.js", moved=("XDG_CONFIG_HOME", "~/.config"),

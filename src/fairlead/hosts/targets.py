@@ -17,7 +17,7 @@ import msgspec
 from ..errors import FairleadError
 from ..jsonc import BadJson, Document, Key, Node
 from .host import Host
-from .launcher import NAME
+from .launcher import GUARDING, NAME
 from .settings import SETTINGS, Scope, Settings, entry_of, settings_file, times
 
 LARGEST = 16 << 20
@@ -94,16 +94,27 @@ def is_ours(command: object) -> bool:
         return False
     try:
         words = shlex.split(command)
-    except ValueError:
+        if words[:2] == _LOOKING:
+            again = words.index(words[2], 3)
+            words = words[again:] if words[again - 1].endswith(";") else []
+    except (ValueError, IndexError):
         return False
     return bool(words) and PurePath(words[0]).name == NAME
+
+
+_LOOKING = ["test", "-x"]
+"""How a command line begins that looks for the launcher before it starts it."""
 
 
 def command_of(host: Host, event: str, launcher: Path, timeout: float) -> str:
     """The command line that puts an event of a CLI's to us."""
     moment = host.moments[event]
-    seconds = times(host, moment, timeout)[1]
-    return f"{shlex.quote(str(launcher))} {seconds:g} {moment.event} {host.name} {event}"
+    seconds, lost = times(host, moment, timeout)[1], SETTINGS[host.name].lost
+    start = f"{shlex.quote(str(launcher))} {seconds:g} {moment.event} {host.name} {event}"
+    if lost is None or moment.event not in GUARDING:
+        return start
+    # Without braces, which not every login shell has, and without $, which some CLIs expand.
+    return f"{shlex.join([*_LOOKING, str(launcher)])} || {lost}; {start} || exit 2"
 
 
 def targets_of(host: Host, scope: Scope, root: Path, launcher: Path, timeout: float) -> list[Target]:
@@ -118,7 +129,7 @@ def targets_of(host: Host, scope: Scope, root: Path, launcher: Path, timeout: fl
     wanted = [event for event, moment in host.moments.items() if moment.installed]
     commands = {event: command_of(host, event, launcher, timeout) for event in wanted}
     if settings.form == "files":
-        return [Script(path / event, (event,), f"#!/bin/sh\nexec {commands[event]}\n") for event in wanted]
+        return [Script(path / event, (event,), f"#!/bin/sh\n{commands[event]}\n") for event in wanted]
     if settings.form == "plugin":
         return [_plugin(host, path, launcher, timeout)]
     entries = {event: entry_of(host, event, commands[event], timeout) for event in wanted}
@@ -183,13 +194,23 @@ def _is_blank(text: str) -> bool:
 
 
 def switched_off(host: Host, path: Path, document: Document) -> Iterator[tuple[str, str]]:
-    """What in a file turns all hooks of a CLI off: the key, and what there is to say of it."""
-    for keys, value in SETTINGS[host.name].off:
+    """What in a file turns all hooks of a CLI off, or ours: the key, and what there is to say of it."""
+    settings = SETTINGS[host.name]
+    for keys, value in settings.off:
         found = document.find(keys)
         if found is not None and found.value is value:
-            line, column = document.where(found.start)
-            name = ".".join(keys)
-            yield name, f"{path}:{line}:{column}: {name} turns all hooks of {host.title} off"
+            yield told_of(path, document, found, keys, f"turns all hooks of {host.title} off")
+    listed = None if settings.muted is None else document.find(settings.muted)
+    for part in () if listed is None or listed.kind != "array" else listed.parts:
+        if is_ours(part.node.value):
+            yield told_of(path, document, part.node, settings.muted or (), "turns a hook of ours off")
+
+
+def told_of(path: Path, document: Document, node: Node, keys: tuple[str, ...], what: str) -> tuple[str, str]:
+    """A key of a file, and what there is to say of it, with its place."""
+    line, column = document.where(node.start)
+    name = ".".join(keys)
+    return name, f"{path}:{line}:{column}: {name} {what}"
 
 
 class JsonFile:
