@@ -10,7 +10,6 @@ a hook that broke: nothing is allowed by accident.
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
@@ -18,7 +17,6 @@ from urllib.parse import quote, urlencode
 
 import httpcore
 import msgspec
-from httpcore._backends.sync import SyncStream  # there is no other way to a stream of a socket
 
 from .decision import Decision, Failure
 from .errors import FairleadError
@@ -199,28 +197,12 @@ def _managed_socket() -> Path | None:
     return None if folder is None else folder / f"v{PROTOCOL}.sock"
 
 
-def _connected(path: str, timeout: float | None) -> socket.socket:
-    connecting = socket.socket(socket.AF_UNIX)
-    try:
-        connecting.settimeout(timeout)
-        connecting.connect(path)
-    except BaseException as error:
-        connecting.close()
-        if isinstance(error, TimeoutError):
-            raise httpcore.ConnectTimeout(str(error)) from error
-        if isinstance(error, OSError):
-            raise httpcore.ConnectError(str(error)) from error
-        raise
-    return connecting
-
-
 class _Backend(httpcore.SyncBackend):
     def __init__(self, client: _Common) -> None:
         self._client = client
 
-    def connect_unix_socket(self, path: str, timeout: float | None = None, socket_options: Any = None) -> Any:
-        """As httpcore does, which leaves a socket that could not connect to the collector."""
-        stream = SyncStream(_connected(path, timeout))
+    def connect_unix_socket(self, *args: Any, **options: Any) -> Any:
+        stream = super().connect_unix_socket(*args, **options)
         try:
             self._client._check_peer(stream)
         except BaseException:

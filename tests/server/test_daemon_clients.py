@@ -103,6 +103,10 @@ async def test_whatever_is_answered_wrongly_is_a_failure_with_a_loop_too(machine
     assert (decision.control, decision.cause, decision.hook) == ("deny", "failure", "fairlead.daemon")
 
 
+# httpcore leaves a socket that could not connect to the collector.
+no_daemon = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
 @pytest.fixture
 def nobody(machine: Machine) -> Iterator[Client]:
     """A client, and no daemon."""
@@ -111,25 +115,30 @@ def nobody(machine: Machine) -> Iterator[Client]:
         yield client
 
 
+@no_daemon
 def test_without_a_daemon_every_event_gets_its_veto(nobody: Client) -> None:
     decisions = {one.event: nobody.dispatch(one) for one in every_step()}
     assert {name: decision.control for name, decision in decisions.items() if decision.control != "proceed"} == VETOED
 
 
+@no_daemon
 def test_without_a_daemon_an_open_policy_goes_on_with_a_warning(nobody: Client) -> None:
     decisions = [nobody.dispatch(one, on_failure="open") for one in every_step()]
     assert {(decision.control, len(decision.warnings)) for decision in decisions} == {("proceed", 1)}
 
 
+@no_daemon
 def test_without_a_daemon_an_abort_policy_aborts(nobody: Client) -> None:
     decisions = [nobody.dispatch(one, on_failure="abort") for one in every_step()]
     assert {(decision.control, decision.cause) for decision in decisions} == {("abort", "failure")}
 
 
+@no_daemon
 def test_without_a_daemon_the_reason_says_what_to_do(nobody: Client) -> None:
     assert "fairlead serve" in (nobody.dispatch(step("before_tool")).reason or "")
 
 
+@no_daemon
 def test_what_a_dead_daemon_left_behind_is_a_failure(machine: Machine) -> None:
     machine.socket.parent.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as dead:
@@ -166,6 +175,7 @@ def test_a_daemon_that_cannot_be_started_is_a_failure(machine: Machine) -> None:
     assert (decision.control, decision.cause) == ("deny", "failure")
 
 
+@no_daemon
 def test_a_daemon_that_does_not_come_up_is_a_failure_that_names_its_log(machine: Machine) -> None:
     machine.user("this is no TOML")
     with Client() as client:
@@ -284,6 +294,7 @@ def test_a_folder_that_is_a_link_is_not_trusted(machine: Machine) -> None:
 # --- a daemon that goes away --------------------------------------------------------------------
 
 
+@no_daemon
 def test_a_daemon_that_is_killed_while_it_judges_is_a_failure(machine: Machine) -> None:
     fifo = machine.folder / "fifo"
     os.mkfifo(fifo)
@@ -314,6 +325,7 @@ def test_a_client_outlives_the_daemon(machine: Machine) -> None:
         assert (before, client.health()["pid"]) == (first.pid, second.pid)
 
 
+@no_daemon
 def test_a_client_starts_the_daemon_that_it_needs(machine: Machine) -> None:
     with Client() as client:
         assert client.dispatch(step("before_tool")).control == "proceed"
@@ -327,6 +339,7 @@ def test_a_client_that_started_a_daemon_leaves_nothing_of_it_to_wait_for(machine
     assert "still running" not in said
 
 
+@no_daemon
 def test_the_next_client_starts_another_daemon_when_one_was_killed(machine: Machine) -> None:
     daemon = machine.start()
     daemon.process.kill()
@@ -335,6 +348,7 @@ def test_the_next_client_starts_another_daemon_when_one_was_killed(machine: Mach
         assert client.health()["pid"] != daemon.pid
 
 
+@no_daemon
 def test_a_daemon_that_drains_is_followed_by_another(machine: Machine) -> None:
     """The first still has something to do; who comes meanwhile waits for the second."""
     fifo, go = machine.folder / "fifo", machine.folder / "go"
