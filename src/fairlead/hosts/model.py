@@ -56,7 +56,7 @@ async def ask_model(
     from pydantic_ai.direct import model_request, model_request_stream
 
     try:
-        history, parameters = _history(system_prompt, messages), _parameters(tools)
+        history, parameters = history_of(system_prompt, messages), _parameters(tools)
         if on_text is None:
             response = await model_request(model, history, model_request_parameters=parameters)
         else:
@@ -65,7 +65,7 @@ async def ask_model(
                     if text := _text_of(event):
                         on_text(text)
                 response = stream.get()
-        return _reply(response)
+        return reply_of(response)
     except Exception as error:
         # Some servers repeat the key they refuse, and a traceback would show the cause with all it says.
         raise ModelFailed(redact_text(_explain(error, model))) from None
@@ -96,9 +96,9 @@ def _explain(error: Exception, model: Any) -> str:
     return f"the model {model} failed: {text or type(error).__name__}"
 
 
-def _reply(response: ModelResponse) -> Reply:
+def reply_of(response: ModelResponse) -> Reply:
     calls = [
-        {"id": call.tool_call_id or new_id("call"), "tool": call.tool_name, "args": _arguments(call)}
+        {"id": call.tool_call_id or new_id("call"), "tool": call.tool_name, "args": arguments(call)}
         for call in response.tool_calls
     ]
     usage = {"input_tokens": response.usage.input_tokens, "output_tokens": response.usage.output_tokens}
@@ -106,7 +106,7 @@ def _reply(response: ModelResponse) -> Reply:
     return Reply(response.text or "", calls, usage, reason)
 
 
-def _arguments(call: Any) -> dict[str, Any]:
+def arguments(call: Any) -> dict[str, Any]:
     """What the model gave. A model that gives no object has its text shown to the tool, which will complain."""
     try:
         args: Any = call.args_as_dict()
@@ -127,7 +127,7 @@ def _parameters(tools: Sequence[Tool]) -> ModelRequestParameters:
     )
 
 
-def _history(system_prompt: str | None, messages: Sequence[Message]) -> list[ModelMessage]:
+def history_of(system_prompt: str | None, messages: Sequence[Message]) -> list[ModelMessage]:
     from pydantic_ai.messages import (
         ModelRequest,
         ModelResponse,

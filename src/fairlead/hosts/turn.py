@@ -243,9 +243,18 @@ class Turn:
     # --- the beginning ----------------------------------------------------------------------
 
     def begin(
-        self, given: Any, *, source: str = "user", system_prompt: str | None = None, committed_len: int = 1
+        self,
+        given: Any,
+        *,
+        source: str = "user",
+        system_prompt: str | None = None,
+        committed_len: int = 1,
+        prompted: bool = True,
     ) -> Work[Begun]:
-        """What comes before the model. `given` is what the user says; `committed_len` the messages with it."""
+        """What comes before the model. `given` is what the user says; `committed_len` the messages with it.
+
+        A framework that tells the system prompt later calls `prompt` itself, and says `prompted=False` here.
+        """
         session, kept = self.session, self._kept
         for old in self.runs.surplus():
             yield from end_session(old, "forgotten")
@@ -271,10 +280,20 @@ class Turn:
         agent_type = session.agent.name if is_helper and session.agent else None
         if not self.over:
             yield from self.fire(TurnStart, is_subagent=is_helper, agent_type=agent_type)
-        if not self.over:
-            prompt = yield from self.fire(BeforePrompt, system_prompt=system_prompt, user_message=as_text(begun.input))
-            begun.system_prompt = system_prompt if prompt is None else prompt.step.system_prompt
+        if not self.over and prompted:
+            begun.system_prompt = yield from self.prompt(system_prompt, begun.input)
         return begun
+
+    def prompt(self, system_prompt: str | None, given: Any) -> Work[str | None]:
+        """The system prompt to be used, for what the user says."""
+        decision = yield from self.fire(BeforePrompt, system_prompt=system_prompt, user_message=as_text(given))
+        return system_prompt if decision is None else str(decision.step.system_prompt or "") or None
+
+    def again(self) -> Turn:
+        """Another turn of the same subagent, which was told to go on when it had ended."""
+        turn = Turn(self.session, self.runs, self._kept, lasting=True, parent=self.parent)
+        turn.extends = self.extends
+        return turn
 
     def _take_ids(self, decision: Decision[Any] | None) -> None:
         if decision is None:
