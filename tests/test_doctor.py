@@ -589,6 +589,7 @@ def test_a_switch_in_the_other_file_is_a_problem_too(doctor, name, ours, off):
     [
         ("claude_code", ".claude/settings.local.json"),
         ("copilot", ".github/copilot/settings.json"),
+        ("copilot", ".github/copilot/settings.local.json"),
         ("copilot", ".claude/settings.json"),
         ("copilot", ".claude/settings.local.json"),
     ],
@@ -646,6 +647,13 @@ def test_what_gemini_leaves_out_of_others_is_not_our_concern(doctor, value):
     assert doctor.look("gemini")["well"] is True
 
 
+@pytest.mark.parametrize("file", ["hooks.json", "hooks/hooks.json"])
+def test_a_switch_of_droid_beside_the_settings_of_the_project_is_a_problem(doctor, file):
+    doctor.install("droid")
+    path = doctor.write(doctor.project / ".factory" / file, '{\n  "hooksDisabled": true\n}')
+    assert todo(doctor.look("droid"), f"{path}:2:") == "take hooksDisabled out"
+
+
 @pytest.mark.parametrize("value", [False, None, "true", 1])
 def test_a_switch_that_is_not_on_is_none(doctor, value):
     doctor.install("claude_code")
@@ -673,6 +681,16 @@ def test_a_variable_that_turns_hooks_off_is_a_problem(doctor, monkeypatch, name,
     assert todo(doctor.look(name), f"{variable} is set") == f"unset {variable}"
 
 
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_a_program_that_can_undo_a_deny_of_cline_is_a_warning(doctor, scope):
+    doctor.install("cline")
+    path = doctor.write(doctor.file("cline", scope) / "PreToolUse.sh", "#!/bin/sh\n")
+    doctor.write(doctor.file("cline", scope) / "PostToolUse.sh", "#!/bin/sh\n")
+    warned = said(doctor.look("cline"), "warning")
+    assert f"{path} can undo a deny" in warned
+    assert "PostToolUse.sh" not in warned
+
+
 def test_hooks_that_codex_does_not_trust_are_a_problem(doctor):
     path = doctor.install("codex")
     (path.parent / "config.toml").unlink()
@@ -687,11 +705,21 @@ def test_a_hook_that_was_edited_since_is_not_trusted_any_more(doctor):
     assert "does not trust them" in said(doctor.look("codex"), "problem")
 
 
-def test_features_of_codex_turn_hooks_off(doctor):
+@pytest.mark.parametrize("feature", ["hooks", "codex_hooks"])
+def test_features_of_codex_turn_hooks_off(doctor, feature):
     path = doctor.install("codex")
     config = path.parent / "config.toml"
-    config.write_text(config.read_text() + "\n[features]\nhooks = false\n")
-    assert "hooks = false in [features]" in said(doctor.look("codex"), "problem")
+    config.write_text(config.read_text() + f"\n[features]\n{feature} = false\n")
+    assert f": {feature} = false in [features]" in said(doctor.look("codex"), "problem")
+
+
+@pytest.mark.parametrize("feature", ["hooks", "codex_hooks"])
+def test_features_of_a_project_turn_hooks_of_codex_off(doctor, feature):
+    doctor.install("codex")
+    path = doctor.write(doctor.project / ".codex/config.toml", f"[features]\n{feature} = false\n")
+    assert todo(doctor.look("codex"), f"{path}: {feature} = false") == f"take {feature} out"
+    path.write_text("[")
+    assert doctor.look("codex")["well"] is True
 
 
 def test_hooks_that_fairlead_only_watches_are_a_warning(doctor):
@@ -1026,6 +1054,38 @@ def test_the_hooks_of_others_are_not_started(doctor):
     assert given[0]["hooks"] == [theirs | {"command": "true"}]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "/repo/fairlead-hook 110 before_tool claude_code PreToolUse",
+        "{launcher} 110 before_tool claude_code PreToolUse; touch {proof}",
+        "{launcher} 110 before_tool claude_code PreToolUse\ntouch {proof}",
+        "{launcher} 110 before_tool claude_code $(touch {proof})",
+    ],
+)
+def test_what_only_looks_like_ours_is_not_started(doctor, command):
+    saving(doctor, "claude_code")
+    doctor.install("claude_code")
+    command = command.format(launcher=doctor.launcher, proof=doctor.home / "proof")
+    hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": command}]}]}
+    doctor.write(doctor.project / ".claude/settings.json", {"hooks": hooks})
+    doctor.try_out("claude_code")
+    given = json.loads(given_to(doctor, "project", ".claude/settings.json"))["hooks"]
+    assert given["SessionStart"][0]["hooks"][0]["command"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("cline", ".cline/hooks/PreToolUse"), ("opencode", ".opencode/plugin/fairlead.js")]
+)
+@pytest.mark.parametrize("says", ["", "fairlead-hook"])
+def test_a_program_of_the_project_in_the_place_of_ours_is_not_given(doctor, name, file, says):
+    saving(doctor, name)
+    doctor.install(name)
+    doctor.write(doctor.project / file, f"// {says}\nthrow new Error()\n")
+    doctor.try_out(name)
+    assert not Path(f"{doctor.seen}-project", file).exists()
+
+
 def test_nothing_of_the_user_reaches_a_run_through_variables(doctor, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "secret")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(doctor.home / "moved"))
@@ -1085,9 +1145,11 @@ def test_codex_is_told_there_what_it_is_told_here_and_nothing_else(doctor):
     mine = 'model = "mine"\n[features]\nhooks = false\nother = true\n[mcp_servers.a]\ncommand = "npx"\n'
     mine += f'[projects."{doctor.project}"]\ntrust_level = "untrusted"\n[projects."/other"]\ntrust_level = "trusted"\n'
     config.write_text(mine + config.read_text())
+    doctor.write(doctor.project / ".codex/config.toml", 'model = "its"\n[features]\ncodex_hooks = false\n')
     doctor.try_out("codex")
     told = tomllib.loads(given_to(doctor, "user", ".codex/config.toml"))
     assert told["features"] == {"hooks": False}
+    assert tomllib.loads(given_to(doctor, "project", ".codex/config.toml")) == {"features": {"codex_hooks": False}}
     assert "mcp_servers" not in told
     assert [project["trust_level"] for project in told["projects"].values()] == ["untrusted"]
     theirs, ours = told["hooks"]["state"], tomllib.loads(config.read_text())["hooks"]["state"]

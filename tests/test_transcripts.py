@@ -487,6 +487,13 @@ def test_half_a_character_does_not_hide_a_call(tmp_path: Path) -> None:
     assert of_call(told, "toolu_1")[0].fields["args"] == {"command": "echo \\ud83d"}
 
 
+@pytest.mark.parametrize(
+    "value", [1e20, -1e18, float("inf"), float("nan"), 10**400, "9999-12-31T23:59:59-23:00", "0001-01-01", True, [1]]
+)
+def test_what_is_no_time_is_not_taken_for_one(value: Any) -> None:
+    assert moment_of(value) is None
+
+
 def test_a_file_that_is_gone_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(FairleadError, match=r"gone\.jsonl cannot be read: No such file"):
         read(tmp_path / "gone.jsonl")

@@ -26,13 +26,13 @@ import msgspec
 
 from .config.layers import Config, Sources, find, read
 from .errors import FairleadError
-from .hosts.codex_files import inside
+from .hosts.codex_files import features_off, inside
 from .hosts.effect import RULES
 from .hosts.host import Host, host_tools
 from .hosts.installing import Installed, launcher_for, status
-from .hosts.launcher import launcher_text
+from .hosts.launcher import NAME, launcher_text
 from .hosts.settings import SCOPES, SETTINGS, Scope, has_scope, settings_file
-from .hosts.targets import is_ours, read_text, switched_off, told_of
+from .hosts.targets import as_we_write, is_ours, read_text, switched_off, told_of
 from .jsonc import BadJson, Document
 from .places import BadPlace, check_private, journal_file, managed_folder, state_folder
 from .redaction import redact_text
@@ -116,6 +116,7 @@ def examine(host: Host, root: Path, *, run: bool = True) -> Report:
         found = _found(host, report, root)
         _settings(host, found, report)
         _switches(host, found, report, root)
+        _overruled(host, found, report, root)
         config = read(find(root))
         if found:
             for installed in found:
@@ -274,9 +275,17 @@ def _scope(scope: str) -> str:
 _VARIABLES = {"claude_code": ("CLAUDE_CODE_SIMPLE",), "opencode": ("OPENCODE_PURE",)}
 _ELSEWHERE = {
     "claude_code": (".claude/settings.local.json",),
-    "copilot": (".github/copilot/settings.json", ".claude/settings.json", ".claude/settings.local.json"),
+    "copilot": (
+        ".github/copilot/settings.json",
+        ".github/copilot/settings.local.json",
+        ".claude/settings.json",
+        ".claude/settings.local.json",
+    ),
+    "droid": (".factory/hooks.json", ".factory/hooks/hooks.json"),
 }
 """Other files of a project that can turn hooks off."""
+_OF_CODEX = ".codex/config.toml"
+"""The one of Codex."""
 
 
 def _switches(host: Host, found: list[Installed], report: Report, root: Path) -> None:
@@ -294,6 +303,10 @@ def _switches(host: Host, found: list[Installed], report: Report, root: Path) ->
                 report.add("problem", what, f"take {name} out")
             if file == managed and "managed" not in report.installed:
                 _managed_only(host, file, document, report)
+    config = root / _OF_CODEX
+    for name in features_off(_toml(config)) if found and host.name == "codex" and config not in looked_at else ():
+        what = f"{config}: {name} = false in [features] turns all hooks of Codex off in a project that it trusts"
+        report.add("problem", what, f"take {name} out")
     for name in _VARIABLES.get(host.name, ()) if found else ():
         if os.environ.get(name, "").lower() not in ("", "0", "false"):
             report.add("problem", f"{name} is set, which turns all hooks of {host.title} off", f"unset {name}")
@@ -306,6 +319,25 @@ def _managed_only(host: Host, file: Path, document: Document, report: Report) ->
     if keys is not None and node is not None and node.value is True:
         _, what = told_of(file, document, node, keys, f"turns all hooks of {host.title} off that are not in that file")
         report.add("problem", what, f"sudo {_install(host, 'managed')}")
+
+
+def _overruled(host: Host, found: list[Installed], report: Report, root: Path) -> None:
+    """Of all programs at one call, Cline takes the input that the last one gives: also after a refusal of ours."""
+    folders = [settings_file(host, scope, root) for scope in SCOPES if has_scope(host, scope)]
+    for folder in dict.fromkeys(folders) if found and host.name == "cline" else ():
+        for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+            with suppress(FairleadError):
+                if file.stem.lower() == "pretooluse" and NAME not in (read_text(file) or ""):
+                    what = f"{file} can undo a deny: if it gives an overrideInput, the call runs with that"
+                    report.add("warning", what, "see that it gives none")
+
+
+def _toml(file: Path) -> dict[str, Any]:
+    """What a file in TOML says. What cannot be read says nothing."""
+    try:
+        return tomllib.loads(read_text(file) or "")
+    except (FairleadError, tomllib.TOMLDecodeError):
+        return {}
 
 
 # --- fairlead itself --------------------------------------------------------------------------------
@@ -544,8 +576,10 @@ def _copy_settings(host: Host, found: list[Installed], root: Path, home: Path, p
         "user": home / settings.user.removeprefix("~/"), "project": project / settings.project
     }  # fmt: skip
     for scope, copied in scopes.items():
-        real = settings_file(host, scope, root)
-        for file in installed[scope].files if scope in installed else (real,):
+        real, ours = settings_file(host, scope, root), installed.get(scope)
+        if settings.form in ("files", "plugin") and (ours is None or ours.outdated):
+            continue  # programs, and not just as we write them: a repository's, perhaps
+        for file in (real,) if ours is None else ours.files:
             if file.is_relative_to(real.parent) and file.suffix != ".toml":
                 places.setdefault(file, copied.parent / file.relative_to(real.parent))
     for name in _ELSEWHERE.get(host.name, ()):
@@ -582,20 +616,24 @@ def _about_hooks(text: str, takes: tuple[str, ...], *, whole: bool) -> str | Non
 def _stilled(value: Any) -> Any:
     if isinstance(value, list):
         return [_stilled(each) for each in value]
-    if not isinstance(value, dict) or any(is_ours(value.get(key)) for key in _STILL):
+    if not isinstance(value, dict) or any(_starts_us_alone(value.get(key)) for key in _STILL):
         return value
     return {
         key: _STILL[key] if key in _STILL and isinstance(each, str) else _stilled(each) for key, each in value.items()
     }
 
 
+def _starts_us_alone(command: object) -> bool:
+    """Whether a command line starts the launcher that is here, and nothing else. A repository can name its own so."""
+    if not isinstance(command, str) or not is_ours(command):
+        return False
+    return any(as_we_write(launcher_for(scope)).fullmatch(command) for scope in SCOPES)
+
+
 def _copy_trust(places: dict[Path, Path], config: Path, root: Path, home: Path, project: Path) -> None:
     """What Codex is told of hooks in its own settings: which of them to trust is bound to where they are."""
-    try:
-        data = tomllib.loads(read_text(config) or "")
-    except (FairleadError, tomllib.TOMLDecodeError):
-        return
-    tables: dict[str, dict[str, Any]] = {"features": {"hooks": inside(data, "features").get("hooks")}}
+    data = _toml(config)
+    tables: dict[str, dict[str, Any]] = {"features": dict.fromkeys(features_off(data), False)}
     trust = inside(data, "projects", str(root)).get("trust_level")
     tables[f"projects.{quoted(str(project))}"] = {"trust_level": trust}
     for key, said in inside(data, "hooks", "state").items():
@@ -603,10 +641,14 @@ def _copy_trust(places: dict[Path, Path], config: Path, root: Path, home: Path, 
             for old in (str(file), os.path.join(os.path.realpath(file.parent), file.name)):
                 if key.startswith(f"{old}:") and isinstance(said, dict):
                     tables[f"hooks.state.{quoted(str(copy) + key.removeprefix(old))}"] = said
+    _write_toml(home / _OF_CODEX, tables)
+    _write_toml(project / _OF_CODEX, {"features": dict.fromkeys(features_off(_toml(root / _OF_CODEX)), False)})
+
+
+def _write_toml(file: Path, tables: dict[str, dict[str, Any]]) -> None:
     lines = []
     for name, said in tables.items():
         held = {key: value for key, value in said.items() if isinstance(value, str | bool)}
         lines += [f"[{name}]", *(f"{key} = {msgspec.json.encode(value).decode()}" for key, value in held.items())]
-    copied = home / ".codex/config.toml"
-    copied.parent.mkdir(parents=True, exist_ok=True)
-    copied.write_text("\n".join(lines), "utf-8")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(lines), "utf-8")

@@ -26,7 +26,10 @@ class Table(NamedTuple):
 
 def tables(text: str) -> list[Table]:
     """The tables of a text that is known to be TOML."""
-    starts = [header.start() for header in _HEADER.finditer(text) if _is_toml(text[: header.start()])]
+    starts: list[int] = []
+    for header in _HEADER.finditer(text):
+        if _is_toml(text[starts[-1] if starts else 0 : header.start()]):  # and not in the middle of a value
+            starts.append(header.start())
     found = []
     for start, end in pairwise([*starts, len(text)]):
         end = start + len(_without_remarks(text[start:end]))

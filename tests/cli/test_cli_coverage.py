@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -368,6 +369,13 @@ def test_since_leaves_out_what_is_older(run, claude):
     assert [gap["call"] for gap in told["gaps"]] == ["toolu_2"]
 
 
+def test_a_call_of_which_nobody_knows_when_it_was_is_not_left_out(run, claude):
+    claude.ran("toolu_1")
+    claude.path.write_text(re.sub('"timestamp": "[^"]*"', '"timestamp": 1e20', claude.path.read_text()))
+    ended = run("coverage", "--since", "1h")
+    assert (ended.code, "1 gap" in ended.out) == (1, True)
+
+
 def test_a_file_that_nobody_wrote_to_since_is_not_read(run, claude):
     claude.ran("toolu_1", at=time.time() - 7200)
     os.utime(claude.path, (1e9, 1e9))
@@ -441,6 +449,27 @@ def test_a_transcript_that_cannot_be_read_is_an_error_and_the_others_are_looked_
     assert ended.code == 2
     assert "opencode.db cannot be read" in ended.err
     assert "Claude Code  Bash" in ended.out
+
+
+def test_what_is_nested_too_deeply_is_an_error_and_the_others_are_looked_at(run, machine, claude):
+    with deciding() as decided:
+        decided.on("toolu_1")
+        claude.ran("toolu_1")
+    folder = machine.home / ".codex/sessions"
+    folder.mkdir(parents=True)
+    call = {
+        "type": "function_call",
+        "call_id": "c1",
+        "name": "shell",
+        "arguments": '{"a":' + "[" * 5000 + "]" * 5000 + "}",
+    }
+    (folder / "rollout-1.jsonl").write_text(json.dumps({"type": "response_item", "payload": call}) + "\n")
+    ended = run("coverage")
+    assert ended.code == 2
+    assert "rollout-1.jsonl has something in it that is nested too deeply" in ended.err
+    assert "Claude Code  Bash" in ended.out
+    ended = run("import", "codex", str(folder))
+    assert (ended.code, "nested too deeply" in ended.err) == (1, True)
 
 
 def test_garbage_is_counted(run, claude):

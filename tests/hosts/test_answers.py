@@ -692,11 +692,71 @@ async def test_cline_loses_the_whole_run_only_for_tools_that_would_run_without_i
     assert all(reply == {"overrideInput": None, "context": "[judge] no"} for reply in replies.values())
 
 
+async def test_claude_code_is_not_told_where_the_output_is_that_was_withheld() -> None:
+    """Of an output that is too large, Claude Code tells the model in which file it is; blocks go before the text."""
+    payload = captured("claude_code", "PostToolUse")
+    payload["tool_response"] |= {
+        "persistedOutputPath": "/home/dev/.claude/projects/p/tool-results/b1.txt", "persistedOutputSize": 70893,
+        "rawOutputPath": "/tmp/raw.txt", "structuredContent": [{"type": "text", "text": "as it was"}],
+    }  # fmt: skip
+    reply = (await Played("claude_code", saying(deny("no"), "after_tool")).tell("PostToolUse", payload)).reply
+    told = reply["hookSpecificOutput"]["updatedToolOutput"]
+    assert told == {**captured("claude_code", "PostToolUse")["tool_response"], "stdout": "[judge] no"}
+
+
 async def test_copilot_gets_a_changed_patch_as_the_text_that_it_is() -> None:
     payload = next(one for one in found("copilot", "preToolUse") if one["toolName"] == "apply_patch")
     assert isinstance(payload["toolArgs"], str)
     cli = Played("copilot", saying(change(args={"input": "another patch"}), "before_tool"))
     assert (await cli.tell("preToolUse", payload)).reply == {"modifiedArgs": "another patch"}
+
+
+async def test_copilot_gets_changed_arguments_also_if_they_came_as_json_in_a_text() -> None:
+    payload = captured("copilot", "preToolUse", toolName="bash", toolArgs='{"command": "rm x"}')
+    cli = Played("copilot", saying(change(args={"command": "ls"}), "before_tool"))
+    assert (await cli.tell("preToolUse", payload)).reply == {"modifiedArgs": {"command": "ls"}}
+
+
+async def test_copilot_is_refused_a_patch_that_a_hook_made_no_text_of() -> None:
+    payload = next(one for one in found("copilot", "preToolUse") if one["toolName"] == "apply_patch")
+    cli = Played("copilot", saying(change(args={"patch": "another"}), "before_tool"))
+    assert (await cli.tell("preToolUse", payload)).reply["permissionDecision"] == "deny"
+
+
+async def test_droid_is_refused_a_call_from_which_a_hook_takes_an_argument() -> None:
+    """Droid keeps what is not named anew, so that the call would run with it."""
+    payload = captured("droid", "PreToolUse", tool_name="Execute", tool_input={"command": "ls", "fireAndForget": True})
+    cli = Played("droid", saying(change(args={"command": "ls -l"}), "before_tool"))
+    told = (await cli.tell("PreToolUse", payload)).reply["hookSpecificOutput"]
+    assert (told["permissionDecision"], "updatedInput" in told) == ("deny", False)
+    assert '{"command":"ls -l"}' in told["permissionDecisionReason"]
+
+
+async def test_copilot_gets_a_changed_prompt_as_text() -> None:
+    cli = Played("copilot", saying(change(input=[{"type": "text", "text": "clean"}]), "before_input"))
+    assert (await cli.tell("userPromptSubmitted")).reply["modifiedPrompt"] == "clean"
+
+
+@pytest.mark.parametrize("host", ["claude_code", "codex", "gemini", "qwen", "copilot", "droid"])
+async def test_a_prompt_that_is_no_text_is_refused(host: str) -> None:
+    event = named(host, "before_input")
+    for prompt in (["forbidden"], {"text": "forbidden"}):
+        payload = {**payload_of(host, event), "prompt": prompt}
+        with pytest.raises(FairleadError, match="prompt"):
+            await Played(host, saying(deny("no"), "before_input")).tell(event, payload)
+
+
+async def test_a_call_whose_id_was_denied_before_is_told_of_when_it_is_over() -> None:
+    """Not every model gives each of its calls an id of its own."""
+    hooks = Hooks()
+    hooks.add(lambda step: deny("no") if step.args["command"] == "bad" else None, on="before_tool", name="before")
+    hooks.add(lambda step: deny("withheld") if step.executed else None, on="after_tool", name="after")
+    cli = Played("codex", hooks)
+    for command in ("bad", "good"):
+        about = {"tool_use_id": "call_0", "tool_input": {"command": command}}
+        await cli.tell("PreToolUse", captured("codex", "PreToolUse", **about))
+    reply = (await cli.tell("PostToolUse", captured("codex", "PostToolUse", **about))).reply
+    assert reply["decision"] == "block"
 
 
 def test_every_event_that_is_installed_for_claude_code_is_known_where_copilot_runs_it() -> None:

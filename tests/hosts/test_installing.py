@@ -580,6 +580,26 @@ def test_if_a_file_cannot_be_written_those_before_it_are_as_they_were(home, monk
     assert home.all() == before
 
 
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_home_that_is_not_absolute_is_no_home(home, monkeypatch, host):
+    """A launcher of which only the end is named is not found from another folder, and some CLIs then run the tool."""
+    monkeypatch.setenv("HOME", "somewhere")
+    for name in ("FAIRLEAD_STATE_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(FairleadError, match="HOME must be an absolute path, not 'somewhere'"):
+        home.install(host)
+
+
+def test_if_it_cannot_be_remembered_all_files_are_as_they_were(home):
+    home.write("gemini", settings_of("gemini"))
+    (home.state / "installed.json").mkdir(parents=True)
+    home.state.chmod(0o700)
+    before = home.all()
+    with pytest.raises(FairleadError, match="nothing was changed"):
+        home.install("claude", "gemini")
+    assert home.all() == before
+
+
 def test_a_file_that_is_changed_meanwhile_is_left_alone(home):
     plan = plan_install([host_named("claude")], "user", home.project)
     path = home.write("claude_code", '{"mine": 1}')

@@ -578,6 +578,22 @@ def test_a_daemon_that_was_killed_is_replaced(machine: Machine) -> None:
     assert REASON in here.shell("touch forbidden").out
 
 
+def test_a_stop_holds_also_if_the_daemon_is_killed(machine: Machine) -> None:
+    here = Launched(machine)
+    here.policy(HANDS_OFF.replace("deny =", "stop ="))
+
+    def shell(command: str) -> str:
+        about = {"session_id": "s", "tool_name": "Bash", "tool_input": {"command": command}}
+        return here.call("codex", "PreToolUse", about).out
+
+    assert REASON in shell("touch forbidden")
+    os.kill(here.daemons[0], signal.SIGKILL)
+    wait_until(lambda: not here.daemons)
+    assert REASON in shell("ls")
+    here.call("codex", "UserPromptSubmit", {"session_id": "s", "prompt": "go on"})
+    assert shell("ls") == ""
+
+
 def test_a_compiled_client_of_another_python_does_no_harm(here: Launched) -> None:
     (compiled,) = (here.launcher.parent / "__pycache__").iterdir()
     compiled.write_bytes(b"\0" * 16 + b"garbage")
@@ -844,6 +860,19 @@ def test_a_deadline_that_makes_no_sense_is_never_a_pass(here: Launched, folders:
         cwd=folders["closed"],
     )  # fmt: skip
     assert ended.returncode == 2 or REASON in ended.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
+def test_an_answer_that_cannot_be_written_is_a_refusal(here: Launched) -> None:
+    here.policy(HANDS_OFF)
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            ["/bin/sh", str(here.launcher), "20", "before_tool", "claude_code", "PreToolUse"], stdout=full,
+            input=json.dumps(forbidden("claude_code")[1]), stderr=subprocess.PIPE, text=True, env=here.env, timeout=60,
+            cwd=here.project,
+        )  # fmt: skip
+    assert ended.returncode == 2
+    assert "could not be written" in ended.stderr
 
 
 def test_a_working_folder_that_is_gone_is_closed(here: Launched) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from time import monotonic
 
 import pytest
 from hypothesis import given
@@ -38,6 +39,13 @@ def test_a_table_that_was_added_goes_again_and_leaves_no_trace(text):
 def test_what_is_no_table_is_not_taken_for_one(text):
     assert all(table.name[0] not in ("not", "1") for table in tables(text))
     assert without(text, lambda table: False) == text
+
+
+def test_a_text_with_many_tables_is_read_in_no_time():
+    text = "".join(f'[projects."/home/me/{n}"]\ntrust_level = "trusted"\n\n' for n in range(2000))
+    began = monotonic()
+    assert len(tables(text)) == 2000
+    assert monotonic() - began < 5
 
 
 def test_a_table_ends_with_the_last_line_that_says_something():

@@ -75,6 +75,8 @@ def _run(options: argparse.Namespace) -> int:
                 raise
             except FairleadError as error:
                 problems.append(str(error))
+            except RecursionError:
+                problems.append(f"{source.path} has something in it that is nested too deeply to be read")
     newest = sorted(gaps, key=lambda gap: gap.at or 0.0)
     read = [source for _, source in sources]
     for problem in problems:

@@ -78,6 +78,8 @@ def _record(
                 raise
             except FairleadError as error:
                 problems.append(str(error))
+            except RecursionError:
+                problems.append(f"{source.path} has something in it that is nested too deeply to be read")
         if say is not None:
             print("\r\x1b[K", end="", file=sys.stderr)
         if journal is not None:

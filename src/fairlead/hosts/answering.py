@@ -134,6 +134,8 @@ class _Moment:
             fields.setdefault("call_id", None)
             if fields["call_id"] is None:
                 fields["call_id"] = new_id("call")
+            if fields["call_id"] in memory.denied:  # an id that comes again
+                memory.denied.remove(fields["call_id"])
             memory.calls.append((fields["call_id"], fields["tool"], _written(fields["args"]), time()))
             del memory.calls[:-CALLS]
         elif issubclass(EVENTS[event].step, ToolStep):

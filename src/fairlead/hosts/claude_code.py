@@ -24,6 +24,10 @@ def _say_after_tool(effect: Effect, event: str, payload: Payload) -> dict[str, A
     return said.specific(event, additionalContext=context, **shaped) | said.stopping(effect)
 
 
+_ALSO_THERE = ("structuredContent", "persistedOutputPath", "persistedOutputSize", "rawOutputPath")
+"""Where the output of a command is, too: the model would be shown it, or told the file to read it from."""
+
+
 def _shaped(payload: Payload, new: Any) -> dict[str, Any]:
     old, text = payload.get("tool_response"), as_text(new)
     if str(payload.get("tool_name")).startswith("mcp__"):
@@ -33,7 +37,8 @@ def _shaped(payload: Payload, new: Any) -> dict[str, Any]:
     if isinstance(new, dict) and new.keys() == old.keys():
         return {"updatedToolOutput": new}
     if "stdout" in old:
-        return {"updatedToolOutput": {**old, "stdout": text, "stderr": "", "isImage": False}}
+        kept = {key: value for key, value in old.items() if key not in _ALSO_THERE}
+        return {"updatedToolOutput": {**kept, "stdout": text, "stderr": "", "isImage": False}}
     file = old.get("file")
     if old.get("type") == "text" and isinstance(file, dict) and "content" in file:
         return {"updatedToolOutput": {**old, "file": {**file, "content": text}}}

@@ -143,8 +143,8 @@ class Trusted(_TomlFile):
                 said.get("trusted_hash") == digest and said.get("enabled") is not False for said, digest in told
             ):
                 found.untrusted.append(event)
-        if inside(data, "features").get("hooks") is False:
-            found.problems.append(f"{self.path}: hooks = false in [features] turns all hooks of Codex off")
+        for name in features_off(data):
+            found.problems.append(f"{self.path}: {name} = false in [features] turns all hooks of Codex off")
         return found
 
     def _wanted(self, hooks: str | None) -> dict[str, dict[str, str]]:
@@ -161,6 +161,11 @@ def inside(data: Any, *path: str) -> dict[str, Any]:
     for key in path:
         data = data.get(key) if isinstance(data, dict) else None
     return data if isinstance(data, dict) else {}
+
+
+def features_off(data: Any) -> list[str]:
+    """What in the features turns all hooks off: by its name, and by the one it had before."""
+    return [name for name in ("hooks", "codex_hooks") if inside(data, "features").get(name) is False]
 
 
 def _hashes(data: Any) -> Iterator[tuple[str, str, str]]:

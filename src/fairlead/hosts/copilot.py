@@ -6,7 +6,7 @@ from typing import Any
 
 from ..lifecycle import Agent
 from . import hook_json as said
-from .effect import Effect
+from .effect import Effect, to_repeat
 from .host import Host, Identity, Moment, Payload, a_dict, a_text, as_text, content, silence
 
 
@@ -70,8 +70,11 @@ def _say_before_tool(effect: Effect, event: str, payload: Payload) -> dict[str, 
         return {"permissionDecision": "deny", "permissionDecisionReason": effect.deny}
     told: dict[str, Any] = {}
     if effect.args is not None:
-        as_text = isinstance(payload.get("toolArgs"), str)  # the arguments of apply_patch are one text
-        told["modifiedArgs"] = effect.args.get("input") if as_text else effect.args
+        is_text = _tool(payload)["args"] == {"input": payload.get("toolArgs")}  # as those of apply_patch are
+        told["modifiedArgs"] = effect.args.get("input") if is_text else effect.args
+        if is_text and not isinstance(told["modifiedArgs"], str):
+            effect.deny = to_repeat(str(payload.get("toolName")), effect.args)
+            return {"permissionDecision": "deny", "permissionDecisionReason": effect.deny}
     if effect.allow is not None:
         told["permissionDecision"] = "allow"
     return told | _context(effect)
@@ -80,7 +83,7 @@ def _say_before_tool(effect: Effect, event: str, payload: Payload) -> dict[str, 
 def _say_input(effect: Effect, event: str, payload: Payload) -> dict[str, Any]:
     if effect.deny is not None:
         return said.blocking(effect.deny)
-    changed = {"modifiedPrompt": effect.input} if isinstance(effect.input, str) else {}
+    changed = {} if effect.input is None else {"modifiedPrompt": as_text(effect.input)}
     return changed | _context(effect)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import FairleadError
 from ..lifecycle import Agent
 from .effect import Effect
 from .host import EXIT_2, Identity, Payload, a_dict, a_text, content, seconds
@@ -37,7 +38,9 @@ def session_end(payload: Payload) -> dict[str, Any]:
 
 def prompt(payload: Payload) -> dict[str, Any] | None:
     text = payload.get("prompt")
-    if not isinstance(text, str) or not text:
+    if not isinstance(text, str):
+        raise FairleadError("a prompt was expected, and what came has no text in its place")
+    if not text:
         return None
     background = text.startswith("<task-notification>")  # how a subagent in the background comes back
     return {"input": text, "source": "background" if background else "user"}

@@ -277,7 +277,6 @@ def carry_out(plan: Plan) -> None:
                 if change.record is not None and change.base is not None:
                     change.record.backup = str(_keep(change, plan.scope))
             _write_all(plan)
-            _remember(plan)
             if not plan.installs and not _anybody(plan):
                 _remove_launcher(plan.launcher.parent)
     except OSError as error:
@@ -297,12 +296,14 @@ def _readable(scope: Scope) -> Iterator[None]:
 
 
 def _write_all(plan: Plan) -> None:
+    """Write all files, and that it was done."""
     done: list[Change] = []
     try:
         for change in plan.changes:
             if change.changes:
                 done.append(change)
                 _write(change, change.new, plan.scope)
+        _remember(plan)
     except BaseException:
         for change in reversed(done):
             with suppress(OSError):

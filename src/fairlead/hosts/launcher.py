@@ -34,8 +34,8 @@ code=$?
 case $code:$answer in
   0:0:*:end)
     text=${{answer#0:}} text=${{text%:end}}
-    [ -z "$text" ] || printf '%s\n' "$text"
-    exit 0 ;;
+    if [ -z "$text" ] || printf '%s\n' "$text"; then exit 0; fi
+    why="its answer could not be written" ;;
   0:2:*:end)
     text=${{answer#2:}}
     printf '%s\n' "${{text%:end}}" >&2

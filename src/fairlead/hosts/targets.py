@@ -6,9 +6,12 @@ is there. Whoever installs reads and writes the files.
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import stat
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, Protocol
 
@@ -16,7 +19,7 @@ import msgspec
 
 from ..errors import FairleadError
 from ..jsonc import BadJson, Document, Key, Node
-from .host import Host
+from .host import Host, hosts
 from .launcher import GUARDING, NAME
 from .settings import SETTINGS, Scope, Settings, entry_of, settings_file, times
 
@@ -108,18 +111,30 @@ _LOOKING = ["test", "-x"]
 
 def command_of(host: Host, event: str, launcher: Path, timeout: float) -> str:
     """The command line that puts an event of a CLI's to us."""
-    moment = host.moments[event]
-    seconds, lost = times(host, moment, timeout)[1], SETTINGS[host.name].lost
-    start = f"{shlex.quote(str(launcher))} {seconds:g} {moment.event} {host.name} {event}"
-    if lost is None or moment.event not in GUARDING:
+    return _line(host, event, launcher, f"{times(host, host.moments[event], timeout)[1]:g}")
+
+
+def _line(host: Host, event: str, launcher: Path, seconds: str) -> str:
+    ours, lost = host.moments[event].event, SETTINGS[host.name].lost
+    start = f"{shlex.quote(str(launcher))} {seconds} {ours} {host.name} {event}"
+    if lost is None or ours not in GUARDING:
         return start
     # Without braces, which not every login shell has, and without $, which some CLIs expand.
     return f"{shlex.join([*_LOOKING, str(launcher)])} || {lost}; {start} || exit 2"
 
 
+@lru_cache(8)
+def as_we_write(launcher: Path) -> re.Pattern[str]:
+    """The command lines that start a launcher and nothing else. `is_ours` is content with what looks like one."""
+    lines = {re.escape(_line(host, event, launcher, "SECONDS")) for host in hosts() for event in host.moments}
+    return re.compile("|".join(sorted(lines)).replace("SECONDS", r"[0-9.]+"))
+
+
 def targets_of(host: Host, scope: Scope, root: Path, launcher: Path, timeout: float) -> list[Target]:
     """The files of a CLI that must say so for us to be asked. What they say depends on launcher and time-out."""
     settings, path = SETTINGS[host.name], settings_file(host, scope, root)
+    if not (path.is_absolute() and launcher.is_absolute()):  # it is started from wherever the agent is
+        raise FairleadError(f"HOME must be an absolute path, not {os.environ.get('HOME')!r}")
     if settings.expands and "$" in str(launcher):
         raise FairleadError(f"{host.title} would expand the $ in {launcher}; set FAIRLEAD_STATE_DIR to another folder")
     try:

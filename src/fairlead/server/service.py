@@ -122,7 +122,11 @@ class Service:
             async def decide(step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
                 return (await self._decide(step, place, capabilities, lenient=True))[0]
 
-            return {"answer": await answer(host, asked.event, payload, memory, decide)}
+            halted = memory.halt
+            said = await answer(host, asked.event, payload, memory, decide)
+            if memory.halt != halted:
+                self._save()  # it holds also if this daemon is killed
+            return {"answer": said}
 
     @contextmanager
     def _under_way(self) -> Iterator[None]:
@@ -214,10 +218,16 @@ class Service:
         """Write down what must be remembered."""
         try:
             await self.projects.aclose()
-            self.sessions.save()
         except Exception as error:
-            logger.error("the sessions could not be saved (%s): they begin anew", error)
+            logger.error("a project could not be closed (%s)", error)
         finally:
+            self._save()
             self.pending.close()
             if self.journal is not None:
                 self.journal.close()
+
+    def _save(self) -> None:
+        try:
+            self.sessions.save()
+        except Exception as error:
+            logger.error("the sessions could not be saved (%s): they begin anew", error)

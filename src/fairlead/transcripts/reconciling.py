@@ -124,7 +124,7 @@ class Reconciled:
 
     def _is_new(self, host: str, told: Told) -> bool:
         """Whether a call is to be looked at: a session that goes on in another file repeats its calls there."""
-        if self._since is not None and (told.at or 0.0) < self._since:
+        if self._since is not None and told.at is not None and told.at < self._since:
             return False
         known = hash((host, told.key, told.at, told.agent.id if told.agent else None))
         new = known not in self._seen

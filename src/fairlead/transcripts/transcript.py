@@ -217,14 +217,14 @@ def transcripts_of(name: str) -> Transcripts:
 
 def moment_of(value: Any) -> float | None:
     """When something was, in seconds since 1970: from a text, or from milliseconds."""
-    if isinstance(value, str):
-        try:
-            return datetime.fromisoformat(value).timestamp()
-        except (ValueError, OverflowError):
-            return None
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value / 1000
-    return None
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    try:
+        at = datetime.fromisoformat(value).timestamp() if isinstance(value, str) else value / 1000
+        datetime.fromtimestamp(at)  # or else it is no time that anybody could read
+    except (ValueError, OverflowError, OSError):
+        return None
+    return at
 
 
 def a_list(value: Any) -> list[dict[str, Any]]:
