@@ -498,7 +498,7 @@ def test_hooks_of_others_on_the_same_event_are_noted(doctor):
     hooks["PreToolUse"].append({"matcher": "Bash", "hooks": [{"type": "command", "command": "./mine.sh"}]})
     doctor.edit(path, hooks=hooks)
     report = doctor.look("claude")
-    assert "note: another hook is on the same event: PreToolUse: ./mine.sh" in said(report)
+    assert "warning: another hook is on the same event, and may change the arguments unjudged: PreToolUse: ./mine.sh" in said(report)
     assert report["well"] is True
 
 
@@ -1134,7 +1134,7 @@ def test_a_program_of_somebody_else_beside_ours_is_not_given(doctor):
     saving(doctor, "cline")
     doctor.install("cline")
     doctor.write(doctor.home / ".cline/hooks/PreToolUse.py", "print('{}')")
-    assert "PreToolUse.py" in said(doctor.try_out("cline"), "note")
+    assert "PreToolUse.py" in said(doctor.try_out("cline"), "warning")
     assert not Path(f"{doctor.seen}-home/.cline/hooks/PreToolUse.py").exists()
 
 

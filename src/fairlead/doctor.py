@@ -248,7 +248,10 @@ def _settings(host: Host, found: list[Installed], report: Report) -> None:
         if installed.trusted is False:
             report.add("problem", f"{where}: {host.title} does not trust them, and skips them", again)
         for foreign in installed.foreign:
-            report.add("note", f"another hook is on the same event: {foreign}")
+            event = host.moments.get(foreign.split(":")[0])
+            changes = event is not None and event.event == "before_tool"  # after we have judged them
+            what = ", and may change the arguments unjudged" if changes else ""
+            report.add("warning" if changes else "note", f"another hook is on the same event{what}: {foreign}")
         if told := SETTINGS[host.name].says.get(installed.scope):
             report.add("note", told)
     if len(found) > 1:

@@ -1040,6 +1040,22 @@ def test_a_program_of_somebody_else_is_left_alone(home):
     assert home.all() == before
 
 
+def test_lines_that_somebody_put_into_a_program_of_ours_stay(home):
+    home.install("cline")
+    path = home.file("cline") / "PreToolUse"
+    path.write_text(path.read_text() + "echo mine\n")
+    home.uninstall("cline")
+    assert path.read_text() == "#!/bin/sh\necho mine\n"
+
+
+def test_a_program_of_ours_with_lines_of_somebody_is_not_written_over(home):
+    home.install("cline")
+    path = home.file("cline") / "PreToolUse"
+    path.write_text(path.read_text() + "echo mine\n")
+    with pytest.raises(FairleadError, match="lines that are not fairlead's"):
+        home.install("cline")
+
+
 def test_a_program_of_another_name_runs_beside_ours(home):
     mine = home.file("cline") / "PreToolUse.sh"
     mine.parent.mkdir(parents=True)

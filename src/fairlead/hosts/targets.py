@@ -441,10 +441,17 @@ class Script:
             raise FairleadError(
                 f"{self.path} is there, and is not fairlead's; it is left as it is: rename it, or take it away"
             )
+        if text is not None and self._of_others(text):
+            raise FairleadError(f"{self.path} has lines that are not fairlead's; put them into a file of their own")
         return self._text, Before(existed=False)
 
     def cut(self, text: str, before: Before) -> str | None:
-        return None if NAME in text else text
+        return text if NAME not in text else self._of_others(text)
+
+    def _of_others(self, text: str) -> str | None:
+        """What somebody has put into a program beside our line."""
+        left = [line for line in text.splitlines(keepends=True) if NAME not in line] if self.runs else []
+        return "".join(left) if any(line.strip() and not line.startswith("#!") for line in left) else None
 
     def look(self, text: str | None) -> Look:
         found = Look()
