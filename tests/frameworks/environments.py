@@ -21,7 +21,7 @@ TESTING = ["pytest>=8.2", "pytest-asyncio>=0.26"]
 
 def main(folder: Path, names: list[str]) -> int:
     table = tomllib.loads((HERE / "versions.toml").read_text())
-    wanted = [(name, age) for name in names or table for age in ("new", "old")]
+    wanted = [(name, age) for name in names or table for age in table[name]]
     for name, age in wanted:
         prepare(folder / f"{name}-{age}", table[name][age])
     with ThreadPoolExecutor(os.cpu_count()) as several:

@@ -361,10 +361,13 @@ class Turn:
         messages: Callable[[], Sequence[Message]],
         call: Callable[[Asking], Any],
         read: Callable[[Any], Reply],
+        *,
+        through: tuple[type[BaseException], ...] = (),
     ) -> Work[Asked]:
         """All of it, for a framework that lets one stand between it and the model: `call` asks, `read` tells the reply.
 
-        A model whose request or answer is refused is told why, and asked again, some times.
+        A model whose request or answer is refused is told why, and asked again, some times. Exceptions in `through` are
+        the framework's own, and no failure of the model's.
         """
         for attempt in range(1, REFUSALS + 1):
             asking = yield from self.before_model(model, messages(), attempt=attempt)
@@ -378,6 +381,8 @@ class Turn:
             if asking.answer is None:
                 try:
                     asked.native = yield lambda asking=asking: call(asking)
+                except through:
+                    raise
                 except Exception as error:
                     yield from self.model_failed(name, error)
                     raise
@@ -529,11 +534,12 @@ class Turn:
     # --- other agents -----------------------------------------------------------------------
 
     def hand_over(self, name: str, message: str | None = None) -> Work[str | None]:
-        """Another agent goes on with the work. Why not, if it may not."""
-        before = self.session.agent
-        session = self.session
+        """Another agent goes on with the work. Why not, if it may not. It goes on with what was said so far."""
+        session, before, can = self.session, self.session.agent, self.session.capabilities or {}
         session.agent = Agent(new_id("agent"), name, before.id if before else None)
+        session.capabilities = {**can, "subagent_start": frozenset(can.get("subagent_start", ())) - {"initial_message"}}
         decision = yield from self.fire(SubagentStart, agent_name=name, initial_message=message)
+        session.capabilities = can
         if decision is not None and decision.denied:
             session.agent = before
             return f"the agent {name!r} may not start: {decision.reason or 'denied'}"
