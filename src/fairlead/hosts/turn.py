@@ -210,6 +210,7 @@ class Turn:
         self.requests = self.extends = 0
         self._kept, self._lasting = kept, lasting
         self._results: list[dict[str, Any]] = []
+        self._reason = "refused"  # why the model was refused last
         self._started = self._ended = False
         self._helpers: list[Session] = []  # whoever the work was handed to, and by whom
 
@@ -294,6 +295,15 @@ class Turn:
         turn = Turn(self.session, self.runs, self._kept, lasting=True, parent=self.parent)
         turn.extends = self.extends
         return turn
+
+    @property
+    def started(self) -> bool:
+        """Whether it has begun, and not ended."""
+        return self._started
+
+    def reopen(self) -> None:
+        """It looked like the end, and was not."""
+        self._started, self._ended = True, False
 
     def _take_ids(self, decision: Decision[Any] | None) -> None:
         if decision is None:
@@ -393,7 +403,7 @@ class Turn:
                     return after
                 asked.text = asked.text if after.text is None else after.text
                 return asked
-        self.stop(self._reason, "refusal")
+        self.give_up()
         return Asked(None, self.said or "")
 
     def _refuse(self, decision: Decision[Any]) -> None:
@@ -401,7 +411,9 @@ class Turn:
             self._reason = decision.reason or "refused"
             self.waiting.append(Context(self._reason, decision.hook or "fairlead"))
 
-    _reason = "refused"
+    def give_up(self) -> None:
+        """The model was refused too often: the turn ends."""
+        self.stop(self._reason, "refusal")
 
     # --- what hooks have to say to the model --------------------------------------------------
 
