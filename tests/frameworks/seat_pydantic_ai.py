@@ -9,7 +9,7 @@ from typing import Any
 
 import seat
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 from seat import Call, Played, Say, Workbench
@@ -66,6 +66,16 @@ def scripted(script: list[Say | Call | Exception], played: Played, name: str) ->
                 yield {number: DeltaToolCall(tool, json.dumps(args))}
 
     return FunctionModel(reply, stream_function=stream, model_name=name)
+
+
+def run_sync(agent: Agent[Any, Any], given: Any, options: dict[str, Any]) -> Any:
+    """Run it on a thread that has a loop of its own, and close that."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        return agent.run_sync(given, **options)
+    finally:
+        loop.close()
 
 
 class Seat(seat.Seat):
@@ -133,7 +143,7 @@ class Seat(seat.Seat):
         agent: Agent[Any, Any], played: Played, streaming: bool, sync: bool, given: Any, **options: Any
     ) -> tuple[Any, list[ModelMessage]]:
         if sync:
-            result = await asyncio.to_thread(lambda: agent.run_sync(given, **options))
+            result = await asyncio.to_thread(run_sync, agent, given, options)
             return result.output, result.all_messages()
         if not streaming:
             result = await agent.run(given, **options)
@@ -146,6 +156,3 @@ class Seat(seat.Seat):
                     played.pieces.append(piece)
                 output = await stream.get_output()
             return output, stream.all_messages()
-
-
-__all__ = ["ModelRequest", "Seat"]

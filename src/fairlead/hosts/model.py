@@ -16,7 +16,6 @@ import msgspec
 
 from ..decision import Context
 from ..errors import FairleadError
-from ..redaction import redact_text
 from ..session import new_id
 
 if TYPE_CHECKING:
@@ -67,6 +66,8 @@ async def ask_model(
                 response = stream.get()
         return reply_of(response)
     except Exception as error:
+        from ..redaction import redact_text  # which takes a while to import, and is seldom needed
+
         # Some servers repeat the key they refuse, and a traceback would show the cause with all it says.
         raise ModelFailed(redact_text(_explain(error, model))) from None
 
