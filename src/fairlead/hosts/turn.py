@@ -262,7 +262,11 @@ class Turn:
         session.request_id = new_id("request")
         if self.parent is None and not kept.started:
             kept.started = True
-            yield from self.fire(SessionStart, source="new")
+            try:
+                yield from self.fire(SessionStart, source="new")
+            except Exception:  # a session that may not start is over, and the next request starts another one
+                yield from end_session(kept, "error")
+                raise
         self._take_ids((yield from self.fire(BeforeRequest, state=session.state)))
         decision = yield from self.fire(BeforeInput, source=source, input=given)
         begun = Begun(given, system_prompt)
