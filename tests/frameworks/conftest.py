@@ -16,11 +16,10 @@ from typing import Any
 
 import pytest
 from scene import Scene
-from seat import Seat
+from seat import NAME, Seat
 
 from fairlead.hosts.framework import ALL
 
-NAME = os.environ.get("FAIRLEAD_FRAMEWORK", "loop")
 HERE = Path(__file__).parent
 
 collect_ignore = [f"test_{name}.py" for name in (*ALL, "together") if name != NAME]

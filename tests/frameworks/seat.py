@@ -7,12 +7,16 @@ builds the framework's own agent, adds `Fairlead(hooks)` in the framework's own 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from fairlead import Hooks
 from fairlead.hosts.framework import Framework
+
+NAME = os.environ.get("FAIRLEAD_FRAMEWORK", "loop")
+"""The framework that the suite runs for."""
 
 
 @dataclass

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from conftest import NAME
+from seat import NAME
 
 PAGE = Path(__file__).parents[2] / f"docs/frameworks/{NAME}.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
