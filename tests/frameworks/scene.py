@@ -56,7 +56,7 @@ class Scene:
             self.hooks, *script, streaming=self.way == "streaming", sync=self.way == "sync", **options
         )
         error = played.error
-        while error is not None:
+        while error is not None and error not in self.errors:  # two may be each other's cause
             self.errors.append(error)
             error = error.__cause__ or error.__context__
         return played

@@ -102,9 +102,11 @@ class ToolCall:
     def _end(self) -> dict[str, Any]:
         """How it has ended, so far."""
         called = self.called
-        output = called.output if called.replaced else _readable(self.read(called.output))
-        error = called.text if called.is_error and called.replaced else called.error and describe(called.error)
-        output = None if called.is_error else output
+        output = error = None
+        if called.is_error:
+            error = called.text if called.replaced else called.error and describe(called.error)
+        else:
+            output = called.output if called.replaced else _readable(self.read(called.output))
         return {"outcome": called.outcome, "output": output, "is_error": called.is_error, "error": error}
 
     def _judge(self) -> Work[None]:
