@@ -1,0 +1,182 @@
+"""The tool calls of a run in Microsoft Agent Framework, and what humans say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import agent_framework
+from agent_framework import (
+    Content,
+    FunctionInvocationContext,
+    Message,
+    MiddlewareTermination,
+    UserInputRequiredException,
+)
+
+from ..approvals import Approval
+from ..decision import Decision
+from ..errors import FairleadError
+from ..frozen import thaw
+from . import agent_framework_messages as said
+from .work import drive
+
+if TYPE_CHECKING:
+    from .turn import Turn
+
+Next = Callable[[], Awaitable[None]]
+
+INSIDE: ContextVar[Turn | None] = ContextVar("fairlead_agent_framework", default=None)
+"""Whose tool is at work: an agent that runs inside of it is a subagent."""
+MiddlewareFailure: Any = getattr(agent_framework, "MiddlewareFailure", None)
+"""How a function middleware makes a run fail at once. Not there before 1.15."""
+ASKS_AGAIN = tuple(map(int, agent_framework.__version__.split(".")[:2])) >= (1, 19)
+"""Whether a question can be asked anew when a human has answered. Earlier, it is lost, or asked twice."""
+THROUGH = (UserInputRequiredException, FairleadError, *([MiddlewareFailure] if MiddlewareFailure else []))
+KINDS = ("shell", "read", "write", "search", "fetch", "mcp", "agent")
+OURS = "fairlead"
+"""Marks a question that a hook has asked."""
+
+
+class Loop:
+    """What the middleware inside of a run knows of it. Chat clients keep that for a while, so it is not all."""
+
+    turn: Turn
+
+    def __init__(self, models: Mapping[str, Any]) -> None:
+        self.models = models
+        self.prompt: tuple[str, str] | None = None
+        """The agent's own instructions, and those that a hook wants."""
+        self.wanted: list[Content] = []
+        """What the model wants; before it is asked: what a human has approved."""
+        self.approved: set[str | None] = set()
+        self.failure: FairleadError | None = None
+        """What the run is to fail with. The framework would make an error of the tool's of it."""
+
+    async def call_tool(self, context: FunctionInvocationContext, call_next: Next) -> None:
+        """One call, in place of the framework's."""
+        if self.failure is not None:
+            self._fail(self.failure)
+        turn, function, native = self.turn, context.function, context.arguments
+        given = said.arguments(native)
+        call_id = context.metadata.get("call_id")
+        call = self._matching(function.name, given) if call_id is None else None
+        approved = self._approved(call, context)
+        ended: MiddlewareTermination | None = None
+
+        async def run(args: dict[str, Any]) -> Any:
+            nonlocal ended
+            context.arguments = native if args == given else args
+            inside = INSIDE.set(turn)
+            try:
+                await call_next()
+            except MiddlewareTermination as termination:  # a tool that ends the run has a result all the same
+                ended = termination
+                return termination.result if isawaitable(context.result) else context.result or termination.result
+            finally:
+                INSIDE.reset(inside)
+            return context.result
+
+        def ask(decision: Decision[Any] | None) -> Approval:
+            args = given if decision is None else thaw(decision.step.args)
+            if approved and args == given:  # this very call is what a human has seen
+                return Approval("allow")
+            asked = call or self._known(context)
+            if turn.parent is not None or asked is None:
+                return Approval("deny", None, "there is nobody whom a subagent could ask")
+            if not turn.requests and not ASKS_AGAIN:
+                return Approval("deny", None, "it is not what was approved")
+            raise UserInputRequiredException([_question(asked, None if args == given else args, decision)])
+
+        about = {"kind": function.kind} if function.kind in KINDS else {}
+        try:
+            called = await drive(
+                turn.tool(
+                    function.name, given, call_id or (call and call.call_id), run, read=said.readable, ask=ask,
+                    proposed="ask" if approved and _requires(function) else "allow", through=THROUGH, **about,
+                )
+            )  # fmt: skip
+        except FairleadError as error:
+            self._fail(error)
+        context.result = said.result(called.output, context.result) if called.replaced else called.result()
+        if ended is not None:
+            raise ended
+
+    def _fail(self, error: FairleadError) -> NoReturn:
+        """Out of the call, and out of the run, which raises `failure` in the end."""
+        self.failure = self.failure or error
+        self.turn.over = True  # for the calls beside it
+        if MiddlewareFailure is not None:
+            raise MiddlewareFailure(str(error))
+        raise MiddlewareTermination(str(error), result=str(error))
+
+    # --- which one it is --------------------------------------------------------------------
+
+    def _matching(self, name: str, args: dict[str, Any]) -> Content | None:
+        """The model's own words for a call. Before 1.3, the framework does not tell which one it is."""
+        named = [call for call in self.wanted if call.name == name]
+        same = [call for call in named if said.call_args(call).items() <= args.items()]
+        found = next(iter(same or named), None)
+        self.wanted = [call for call in self.wanted if call is not found]
+        return found
+
+    def _known(self, context: FunctionInvocationContext) -> Content | None:
+        call_id = context.metadata.get("call_id")
+        return next((call for call in self.wanted if call.call_id == call_id), None)
+
+    # --- approvals --------------------------------------------------------------------------
+
+    def _approved(self, call: Content | None, context: FunctionInvocationContext) -> bool:
+        """Whether a human was asked about this very call, by the framework or by a hook, and has approved it.
+
+        It is not enough that the framework says so: it also does of calls that it held back because of others, and
+        about which nobody was asked.
+        """
+        response = context.metadata.get("approval_response")
+        if response is not None:
+            call = response.function_call
+        elif self.turn.requests:  # what was approved has run before the model was asked
+            return False
+        if call is None:
+            return False
+        asked = call.call_id in self.approved or OURS in (call.additional_properties or ())
+        return asked or _requires(context.function)
+
+    async def answered(self, messages: Sequence[Message]) -> None:
+        """What a human says of the calls that were left to him. Those that he refuses are over."""
+        for answer in said.answers(messages):
+            call = answer.function_call
+            if call is None or (call.additional_properties or {}).get("server_label"):
+                continue  # a hosted tool's
+            if answer.approved is True:
+                self.wanted.append(call)
+                self.approved.add(call.call_id)
+            else:
+                args = said.call_args(call)
+                await drive(self.turn.tool(call.name, args, call.call_id, _not_run, proposed="ask", ask=_refused))
+
+
+def _requires(function: Any) -> bool:
+    return bool(function.approval_mode == "always_require")
+
+
+def _refused(decision: Decision[Any] | None) -> Approval:
+    return Approval("deny", None, "a human has refused it")
+
+
+def _not_run(args: Any) -> NoReturn:
+    raise FairleadError("a human has refused it")  # if nothing else, this keeps it from running
+
+
+def _question(call: Content, args: dict[str, Any] | None, decision: Decision[Any] | None) -> Content:
+    """What a human is asked: the call, with the arguments that the tool would get."""
+    hook, reason = (None, None) if decision is None else (decision.hook, decision.reason)
+    asked = Content.from_function_call(
+        call.call_id, call.name, arguments=call.arguments if args is None else args,
+        additional_properties={**(call.additional_properties or {}), OURS: hook or ""},
+    )  # fmt: skip
+    asked.id = call.id
+    about = {"hook": hook, "reason": reason}
+    return Content.from_function_approval_request(call.id or call.call_id, asked, additional_properties=about)
