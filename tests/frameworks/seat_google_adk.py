@@ -15,6 +15,7 @@ from google.adk.apps import App
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
@@ -83,6 +84,8 @@ class Seat(seat.Seat):
     sync = True
     interrupts = True
     helpers = True
+    module = "google.adk.runners"
+    native = True
 
     def adapter(self, hooks: Hooks) -> Adapter:
         return Adapter(hooks)
@@ -133,6 +136,42 @@ class Seat(seat.Seat):
             if adapter is None:
                 await runner.close()
         return played
+
+    # --- for the bench ----------------------------------------------------------------------
+
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+        plugins = [Nothing(f"nothing-{number}") for number in range(native)] if hooks is None else [Fairlead(hooks)]
+        agent = LlmAgent(name="agent", model=Working(model="working", left=calls), tools=[nothing])
+        runner = InMemoryRunner(app=App(name="seat", root_agent=agent, plugins=plugins))
+        await runner.session_service.create_session(app_name="seat", user_id="u", session_id="s")
+        message = types.Content(role="user", parts=[types.Part(text="Go.")])
+        async for _ in runner.run_async(user_id="u", session_id="s", new_message=message):
+            pass
+        await runner.close()
+
+
+class Nothing(BasePlugin):
+    async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> None:
+        return None
+
+
+async def nothing(name: str) -> str:
+    """Do nothing."""
+    return "nothing"
+
+
+class Working(BaseLlm):
+    """Asks for so many calls, one after another."""
+
+    left: int
+
+    async def generate_content_async(self, request: LlmRequest, stream: bool = False) -> AsyncIterator[LlmResponse]:
+        self.left -= 1
+        part = types.Part(text="Done.")
+        if self.left >= 0:
+            part = types.Part.from_function_call(name="nothing", args={"name": "x"})
+        usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=3, candidates_token_count=2)
+        yield LlmResponse(content=types.Content(role="model", parts=[part]), usage_metadata=usage)
 
 
 class Play:

@@ -10,11 +10,12 @@ from weakref import WeakKeyDictionary
 
 import seat
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from seat import Call, Played, Say, Workbench
@@ -103,6 +104,8 @@ class Seat(seat.Seat):
     sync = True
     interrupts = True
     helpers = True
+    module = "langchain.agents"
+    native = True
 
     def __init__(self) -> None:
         self._savers: WeakKeyDictionary[Fairlead, InMemorySaver] = WeakKeyDictionary()
@@ -185,3 +188,57 @@ class Seat(seat.Seat):
             return str(done["messages"][-1].text)
 
         return StructuredTool.from_function(helper, ahelper, name="helper")
+
+    # --- for the bench ----------------------------------------------------------------------
+
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+        fairlead = None if hooks is None else Fairlead(hooks)
+        middleware = [Nothing(number) for number in range(native)] if fairlead is None else [fairlead]
+        agent = create_agent(Working(left=calls), [nothing], middleware=middleware)
+        config: Any = {"recursion_limit": 10 * calls + 20}  # two steps or more for each call
+        await agent.ainvoke({"messages": [{"role": "user", "content": "Go."}]}, config)
+        if fairlead is not None:
+            await fairlead.aclose()
+
+
+class Nothing(AgentMiddleware):
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    @property
+    def name(self) -> str:
+        return f"nothing-{self.number}"  # two of one name are refused
+
+    def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return handler(request)
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request)
+
+
+@tool
+async def nothing(name: str) -> str:
+    """Do nothing."""
+    return "nothing"
+
+
+class Working(BaseChatModel):
+    """Asks for so many calls, one after another."""
+
+    left: int
+
+    @property
+    def _llm_type(self) -> str:
+        return "working"
+
+    def bind_tools(self, tools: Any, **options: Any) -> Working:
+        return self
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> ChatResult:
+        self.left -= 1
+        calls = [{"name": "nothing", "args": {"name": "x"}, "id": f"c{self.left}"}] if self.left >= 0 else []
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("" if calls else "Done.", tool_calls=calls))])
+
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> ChatResult:
+        return self._generate(messages)  # and not on a thread

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import seat
-from pydantic_ai import Agent
+from pydantic_ai import Agent, UsageLimits
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
@@ -83,6 +84,8 @@ class Seat(seat.Seat):
     sync = True
     interrupts = True
     helpers = True
+    module = "pydantic_ai"
+    native = True
 
     def adapter(self, hooks: Hooks) -> Fairlead:
         return Fairlead(hooks)
@@ -156,3 +159,35 @@ class Seat(seat.Seat):
                     played.pieces.append(piece)
                 output = await stream.get_output()
             return output, stream.all_messages()
+
+    # --- for the bench ----------------------------------------------------------------------
+
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+        fairlead = None if hooks is None else Fairlead(hooks)
+        capabilities: list[Any] = [Nothing() for _ in range(native)] if fairlead is None else [fairlead]
+        agent = Agent(working(calls), tools=[nothing], capabilities=capabilities)
+        await agent.run("Go.", usage_limits=UsageLimits(request_limit=None))
+        if fairlead is not None:
+            await fairlead.aclose()
+
+
+class Nothing(AbstractCapability[Any]):
+    async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any) -> Any:
+        return args
+
+
+async def nothing(name: str) -> str:
+    """Do nothing."""
+    return "nothing"
+
+
+def working(calls: int) -> FunctionModel:
+    """Asks for so many calls, one after another."""
+    left = iter(range(calls))
+
+    async def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        for number in left:
+            return ModelResponse([ToolCallPart("nothing", {"name": "x"}, f"c{number}")])
+        return ModelResponse([TextPart("Done.")])
+
+    return FunctionModel(reply)

@@ -10,6 +10,7 @@ from typing import Any
 import seat
 from seat import Call, Played, Say, Workbench
 from strands import Agent, tool
+from strands.hooks import BeforeToolCallEvent
 from strands.models import Model
 
 from fairlead import Hooks
@@ -102,6 +103,8 @@ class Seat(seat.Seat):
     sync = True
     interrupts = True
     helpers = True
+    module = "strands"
+    native = True
 
     def adapter(self, hooks: Hooks) -> Fairlead:
         return Fairlead(hooks)
@@ -163,3 +166,50 @@ class Seat(seat.Seat):
                 played.pieces.append(event["data"])
             result = event.get("result", result)
         return result
+
+    # --- for the bench ----------------------------------------------------------------------
+
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+        fairlead = None if hooks is None else Fairlead(hooks)
+        agent = Agent(
+            model=Working(calls), tools=[nothing], callback_handler=None, hooks=None if fairlead is None else [fairlead]
+        )
+        for _ in range(native):
+            agent.hooks.add_callback(BeforeToolCallEvent, lambda event: None)
+        await agent.invoke_async("Go.")
+        if fairlead is not None:
+            await self.close(fairlead)
+
+
+@tool
+async def nothing(name: str) -> str:
+    """Do nothing."""
+    return "nothing"
+
+
+class Working(Model):  # type: ignore[misc]
+    """Asks for so many calls, one after another."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    def update_config(self, **config: Any) -> None:
+        pass
+
+    def get_config(self) -> Any:
+        return {"model_id": "working", "context_window_limit": 200_000}
+
+    def structured_output(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    async def stream(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        self.left -= 1
+        yield {"messageStart": {"role": "assistant"}}
+        if self.left < 0:
+            yield {"contentBlockStart": {"start": {}}}
+            yield {"contentBlockDelta": {"delta": {"text": "Done."}}}
+        else:
+            yield {"contentBlockStart": {"start": {"toolUse": {"name": "nothing", "toolUseId": f"c{self.left}"}}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": '{"name": "x"}'}}}}
+        yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "end_turn" if self.left < 0 else "tool_use"}}

@@ -49,7 +49,7 @@ from fairlead import (
     stop,
 )
 from fairlead.hosts.agent_framework import Fairlead
-from fairlead.hosts.agent_framework_tools import ASKS_AGAIN
+from fairlead.hosts.agent_framework.tools import ASKS_AGAIN
 
 LS = call("shell", command="ls")
 VERSION = tuple(map(int, agent_framework.__version__.split(".")[:2]))

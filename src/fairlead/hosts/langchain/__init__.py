@@ -21,14 +21,17 @@ from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
-from ..approvals import Approval
-from ..decision import Decision
-from ..errors import FairleadError, UnknownName
-from ..lifecycle import BeforeModel
-from ..registry import Hooks
-from ..session import new_id
-from .framework import Framework
-from .langchain_messages import (
+from ...approvals import Approval
+from ...decision import Decision
+from ...errors import FairleadError, UnknownName
+from ...lifecycle import BeforeModel
+from ...registry import Hooks
+from ...session import new_id
+from ..framework import Framework
+from ..model import Message, as_text
+from ..turn import SESSIONS, Asked, Asking, Begun, Runs, Turn, rewritten
+from ..work import Work, drive, drive_sync
+from .messages import (
     OURS,
     answer_of,
     human_message,
@@ -39,7 +42,7 @@ from .langchain_messages import (
     reply_of,
     with_text,
 )
-from .langchain_tools import (
+from .tools import (
     ask_human,
     calling,
     calling_async,
@@ -51,9 +54,6 @@ from .langchain_tools import (
     through_hooks,
     tool_message,
 )
-from .model import Message, as_text
-from .turn import SESSIONS, Asked, Asking, Begun, Runs, Turn, rewritten
-from .work import Work, drive, drive_sync
 
 _TOOL = {
     "before_tool": "deny ask allow abort args result is_error context",

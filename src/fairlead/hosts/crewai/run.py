@@ -12,10 +12,13 @@ from crewai.flow.flow_context import current_flow_id
 from crewai.hooks import HookAborted
 from crewai.llms.base_llm import call_stop_override, call_stream_override
 
-from ..errors import FairleadError, describe
-from ..lifecycle import AfterModel, Agent, BeforeModel
-from ..session import new_id
-from .crewai_messages import (
+from ...errors import FairleadError, describe
+from ...lifecycle import AfterModel, Agent, BeforeModel
+from ...session import new_id
+from ..model import Message, as_text
+from ..turn import Asked, Asking, Ended, Reply, Turn
+from ..work import Work, drive, drive_sync
+from .messages import (
     as_answer,
     calls_in,
     final_text,
@@ -26,13 +29,10 @@ from .crewai_messages import (
     text_of,
     with_system_prompt,
 )
-from .model import Message, as_text
-from .turn import Asked, Asking, Ended, Reply, Turn
-from .work import Work, drive, drive_sync
 
 if TYPE_CHECKING:
-    from .crewai import Fairlead
-    from .crewai_call import Call
+    from ..crewai import Fairlead
+    from .call import Call
 
 JUDGING = ("after_model", "before_response", "before_output")
 """Events at which a hook may still object to an answer: none of it is streamed before they are over."""

@@ -7,10 +7,10 @@ from typing import Any
 from langchain.agents.middleware import ModelResponse
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from ..errors import FairleadError
-from ..session import new_id
-from .model import Message, as_text
-from .turn import Asked, Reply
+from ...errors import FairleadError
+from ...session import new_id
+from ..model import Message, as_text
+from ..turn import Asked, Reply
 
 OURS = "fairlead"
 _ENDS = {"length": "max_tokens", "max_tokens": "max_tokens", "content_filter": "refusal", "refusal": "refusal"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..approvals import Approval
-from .model import Message, as_text
-from .turn import Reply
+from ...approvals import Approval
+from ..model import Message, as_text
+from ..turn import Reply
 
 REASONS = {
     "max_tokens": "max_tokens", "cancelled": "cancelled", "guardrail_intervened": "refusal",

@@ -14,15 +14,15 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, 
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.tools import RunContext
 
-from ..errors import UnknownName
-from ..lifecycle import BeforeModel
-from .model import Message
-from .pydantic_ai_messages import plain, prompted, rewrite, spoken, told
-from .turn import REFUSALS, Asked, Asking, Reply
-from .work import drive
+from ...errors import UnknownName
+from ...lifecycle import BeforeModel
+from ..model import Message
+from ..turn import REFUSALS, Asked, Asking, Reply
+from ..work import drive
+from .messages import plain, prompted, rewrite, spoken, told
 
 if TYPE_CHECKING:
-    from .pydantic_ai import Run
+    from ..pydantic_ai import Run
 
 
 class Request:

@@ -16,14 +16,14 @@ from weakref import WeakSet
 from crewai import LLM, BaseLLM
 from crewai.hooks import HookAborted, InterceptionPoint, register_hook, unregister_hook
 
-from ..errors import UnknownName
-from ..registry import Hooks
-from ..session import new_id
-from .crewai_call import BLOCKED, INSIDE, Call
-from .crewai_run import Run, Seam, agent_of, name_of, surely
-from .framework import Framework
-from .turn import Runs, end_session
-from .work import Work, drive, drive_sync
+from ...errors import UnknownName
+from ...registry import Hooks
+from ...session import new_id
+from ..framework import Framework
+from ..turn import Runs, end_session
+from ..work import Work, drive, drive_sync
+from .call import BLOCKED, INSIDE, Call
+from .run import Run, Seam, agent_of, name_of, surely
 
 __all__ = ["FRAMEWORK", "Fairlead"]
 

@@ -21,9 +21,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_core import from_json, to_json, to_jsonable_python
 
-from ..errors import FairleadError
-from .model import Message, as_text, history_of, reply_of
-from .turn import Asked, Reply, rewritten
+from ...errors import FairleadError
+from ..model import Message, as_text, history_of, reply_of
+from ..turn import Asked, Reply, rewritten
 
 
 class NoOutput(FairleadError):

@@ -8,8 +8,8 @@ from typing import Any
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
-from .model import Message, as_text
-from .turn import Reply
+from ..model import Message, as_text
+from ..turn import Reply
 
 STOP_REASONS = {"MAX_TOKENS": "max_tokens"} | dict.fromkeys(
     ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"), "refusal"

@@ -16,15 +16,15 @@ from agent_framework import (
     UserInputRequiredException,
 )
 
-from ..approvals import Approval
-from ..decision import Decision
-from ..errors import FairleadError
-from ..frozen import thaw
-from . import agent_framework_messages as said
-from .work import drive
+from ...approvals import Approval
+from ...decision import Decision
+from ...errors import FairleadError
+from ...frozen import thaw
+from ..work import drive
+from . import messages as said
 
 if TYPE_CHECKING:
-    from .turn import Turn
+    from ..turn import Turn
 
 Next = Callable[[], Awaitable[None]]
 

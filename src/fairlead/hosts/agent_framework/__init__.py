@@ -27,17 +27,17 @@ from agent_framework import (
     add_usage_details,
 )
 
-from ..errors import FairleadError
-from ..lifecycle import Agent
-from ..registry import Hooks
-from ..session import new_id
-from . import agent_framework_messages as said
-from .agent_framework_model import ask_model, close, replay
-from .agent_framework_tools import INSIDE, Loop, Next
-from .framework import Framework
-from .model import as_text
-from .turn import Runs, Turn
-from .work import drive
+from ...errors import FairleadError
+from ...lifecycle import Agent
+from ...registry import Hooks
+from ...session import new_id
+from ..framework import Framework
+from ..model import as_text
+from ..turn import Runs, Turn
+from ..work import drive
+from . import messages as said
+from .asking import ask_model, close, replay
+from .tools import INSIDE, Loop, Next
 
 FRAMEWORK = Framework(
     name="agent_framework",
@@ -311,9 +311,7 @@ class _Run:
         """A subagent stops; or goes on, in another turn."""
         feedback = None if self.parent is None else await drive(self.parent.helper_stops(turn))
         if feedback is not None:
-            again = Turn(turn.session, self.runs, turn._kept, lasting=True, parent=self.parent)
-            again.extends = turn.extends
-            self.loop.turn = again
+            self.loop.turn = turn.again()
         return feedback
 
     async def _go_on(self, response: AgentResponse, feedback: str) -> bool:
@@ -327,7 +325,7 @@ class _Run:
             context.messages = [said.user(feedback)]  # the rest is kept there
         else:
             context.messages = [*context.messages, *response.messages, said.user(feedback)]
-        return self.loop.turn._started or await self._begin()
+        return self.loop.turn.started or await self._begin()
 
 
 def _spoken(text: str) -> AgentResponse:

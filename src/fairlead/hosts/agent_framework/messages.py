@@ -15,9 +15,9 @@ from agent_framework import (
 )
 from pydantic_core import to_json, to_jsonable_python
 
-from .model import Message as Plain
-from .model import as_text
-from .turn import Reply, rewritten
+from ..model import Message as Plain
+from ..model import as_text
+from ..turn import Reply, rewritten
 
 STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal"}
 SHOWN = ("text", "text_reasoning")

@@ -24,13 +24,16 @@ from pydantic_ai.tools import DeferredToolRequests, RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import to_json, to_jsonable_python
 
-from ..approvals import Approval
-from ..decision import Decision
-from ..errors import FairleadError
-from ..registry import Hooks
-from .framework import Framework
-from .model import Message, arguments, as_text
-from .pydantic_ai_messages import (
+from ...approvals import Approval
+from ...decision import Decision
+from ...errors import FairleadError
+from ...registry import Hooks
+from ..framework import Framework
+from ..model import Message, arguments, as_text
+from ..turn import Runs, Turn
+from ..work import drive
+from .asking import JudgedModel, Request
+from .messages import (
     NoOutput,
     as_output,
     is_final,
@@ -46,9 +49,6 @@ from .pydantic_ai_messages import (
     told,
     with_text,
 )
-from .pydantic_ai_model import JudgedModel, Request
-from .turn import Runs, Turn
-from .work import drive
 
 __all__ = ["FRAMEWORK", "Fairlead", "NoOutput"]
 

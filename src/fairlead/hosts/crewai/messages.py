@@ -10,8 +10,8 @@ from crewai.agents.parser import AgentFinish
 from crewai.utilities.agent_utils import extract_tool_call_info, format_answer
 from pydantic import BaseModel
 
-from .model import Message, as_text
-from .turn import rewritten
+from ..model import Message, as_text
+from ..turn import rewritten
 
 BLANK = " "
 """Nothing. crewai takes an empty answer for a failure of the model's."""

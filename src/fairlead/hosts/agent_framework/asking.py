@@ -15,15 +15,15 @@ from agent_framework import (
     add_usage_details,
 )
 
-from ..errors import UnknownName
-from ..lifecycle import AfterModel, AfterToolBatch, BeforeModel
-from . import agent_framework_messages as said
-from .model import Message as Plain
-from .turn import REFUSALS, Asked, Asking, Reply, Turn
-from .work import drive
+from ...errors import UnknownName
+from ...lifecycle import AfterModel, AfterToolBatch, BeforeModel
+from ..model import Message as Plain
+from ..turn import REFUSALS, Asked, Asking, Reply, Turn
+from ..work import drive
+from . import messages as said
 
 if TYPE_CHECKING:
-    from .agent_framework_tools import Loop
+    from .tools import Loop
 
     Next = Callable[[], Awaitable[None]]
 
@@ -81,7 +81,7 @@ class Request:
             if not asking.refused:
                 break
         else:
-            turn.stop(turn._reason, "refusal")
+            turn.give_up()
             asking = Asking(answer=turn.said or "")
         name = asking.model or self.name
         if asking.answer is not None:

@@ -29,15 +29,19 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
-from ..approvals import Approval
-from ..decision import Context, Decision
-from ..errors import FairleadError, UnknownName
-from ..frozen import thaw
-from ..lifecycle import Agent, BeforeModel, BeforeOutput
-from ..registry import Hooks
-from ..session import new_id
-from .framework import Framework
-from .google_adk_messages import (
+from ...approvals import Approval
+from ...decision import Context, Decision
+from ...errors import FairleadError, UnknownName
+from ...frozen import thaw
+from ...lifecycle import Agent, BeforeModel, BeforeOutput
+from ...registry import Hooks
+from ...session import new_id
+from ..framework import Framework
+from ..model import Message, as_text
+from ..tool_call import Called
+from ..turn import SESSIONS, Asked, Asking, Runs, Turn, rewritten
+from ..work import Work, drive
+from .messages import (
     block_of,
     calls_of,
     content_of,
@@ -52,10 +56,6 @@ from .google_adk_messages import (
     units_of,
     user_content,
 )
-from .model import Message, as_text
-from .tool_call import Called
-from .turn import SESSIONS, Asked, Asking, Runs, Turn, rewritten
-from .work import Work, drive
 
 C = TypeVar("C", bound=Callable[..., Awaitable[Any]])
 

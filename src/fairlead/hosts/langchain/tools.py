@@ -13,13 +13,13 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command, interrupt
 
-from ..approvals import Approval
-from ..decision import Decision
-from ..errors import FairleadError
-from ..frozen import thaw
-from .model import as_text
-from .turn import Turn
-from .work import Work
+from ...approvals import Approval
+from ...decision import Decision
+from ...errors import FairleadError
+from ...frozen import thaw
+from ..model import as_text
+from ..turn import Turn
+from ..work import Work
 
 inside: ContextVar[tuple[Turn, str] | None] = ContextVar("fairlead_langchain", default=None)
 """The tool call inside which we are: an agent that is run there is a subagent."""

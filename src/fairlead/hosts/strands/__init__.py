@@ -36,16 +36,19 @@ from strands.hooks import (
 from strands.interrupt import InterruptException
 from strands.models import BedrockModel, Model
 
-from ..approvals import Approval
-from ..decision import Decision
-from ..errors import FairleadError, Unenforceable, UnknownName
-from ..frozen import thaw
-from ..lifecycle import BeforeModel
-from ..registry import Hooks
-from ..session import new_id
-from .framework import Framework
-from .model import Message, as_text
-from .strands_messages import (
+from ...approvals import Approval
+from ...decision import Decision
+from ...errors import FairleadError, Unenforceable, UnknownName
+from ...frozen import thaw
+from ...lifecycle import BeforeModel
+from ...registry import Hooks
+from ...session import new_id
+from ..framework import Framework
+from ..model import Message, as_text
+from ..tool_call import Called
+from ..turn import Asked, Asking, Runs, Turn, rewritten
+from ..work import Work, drive
+from .messages import (
     REASONS,
     approval_of,
     blocks_of,
@@ -63,9 +66,6 @@ from .strands_messages import (
     units_of,
     with_context,
 )
-from .tool_call import Called
-from .turn import Asked, Asking, Runs, Turn, rewritten
-from .work import Work, drive
 
 try:
     from strands.middleware import ExecuteToolStage, InvokeModelStage

@@ -8,10 +8,10 @@ from typing import Any
 
 from crewai.tools.agent_tools.base_agent_tools import BaseAgentTool
 
-from ..approvals import Approval
-from .crewai_run import Refused, Run
-from .model import as_text
-from .tool_call import Called
+from ...approvals import Approval
+from ..model import as_text
+from ..tool_call import Called
+from .run import Refused, Run
 
 BLOCKED = "Tool execution blocked by hook. Tool: "
 FAILED = ("Error executing tool: ", "I encountered an error while trying to use the tool.")

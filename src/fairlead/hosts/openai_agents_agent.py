@@ -1,0 +1,239 @@
+"""Copies of agents of the OpenAI Agents SDK, whose models, tools and handoffs come to us first."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from copy import copy
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from agents import (
+    AgentOutputSchema,
+    AgentOutputSchemaBase,
+    ApplyPatchTool,
+    FunctionTool,
+    Handoff,
+    LocalShellTool,
+    Model,
+    ShellTool,
+    ToolsToFinalOutputResult,
+    handoff,
+)
+from agents.editor import ApplyPatchResult
+
+from ..decision import Context
+from .openai_agents_call import RUN, current, readable
+from .openai_agents_model import GuardedModel
+from .tool_call import Called
+from .work import drive
+
+
+class Guarded:
+    """An agent that is under hooks."""
+
+    fairlead_original: Any
+
+
+def original(agent: Any) -> Any:
+    return agent.__dict__.get("fairlead_original", agent)
+
+
+@cache
+def _guarded_kind(kind: type[Any]) -> type[Any]:
+    class Guarded(kind, Guarded):
+        async def get_all_tools(self, run_context: Any) -> list[Any]:
+            run = RUN.get()
+            if run is not None:
+                run.context = run_context
+            return [_guarded_tool(tool, run) for tool in await super().get_all_tools(run_context)]
+
+    Guarded.__name__, Guarded.__qualname__ = kind.__name__, kind.__qualname__
+    return Guarded
+
+
+def guarded_agent(agent: Any, seen: dict[int, Any]) -> Any:
+    """A copy of an agent whose model, tools and handoffs come to us first. The agent itself stays as it is."""
+    agent = original(agent)
+    if id(agent) in seen:
+        return seen[id(agent)]
+    guarded = seen[id(agent)] = object.__new__(_guarded_kind(type(agent)))
+    about = guarded.__dict__
+    about.update(agent.__dict__, fairlead_original=agent)
+    if isinstance(agent.model, Model):
+        about["model"] = GuardedModel(agent.model)
+    if agent.output_type not in (None, str):
+        about["output_type"] = _Output(agent.output_type)
+    if agent.tool_use_behavior != "run_llm_again":
+        about["tool_use_behavior"] = _ending(agent.tool_use_behavior)
+    about["handoffs"] = [_guarded_handoff(item, guarded, seen) for item in agent.handoffs]
+    return guarded
+
+
+def _guarded_handoff(item: Any, source: Any, seen: dict[int, Any]) -> Any:
+    native = item.__dict__.get("fairlead_original", item) if isinstance(item, Handoff) else handoff(original(item))
+    guarded = object.__new__(type(native))
+    target = getattr(native, "_agent_ref", None)
+    target = guarded_agent(target(), seen) if target is not None and target() is not None else None
+    told: list[str | None] = [None]  # what the model is told, by the last one who asked
+
+    async def on_invoke_handoff(context: Any, arguments: str | None = None) -> Any:
+        agent, told[0] = await current().hand_over(native, context, arguments)
+        return source if agent is None else guarded_agent(agent, seen)
+
+    guarded.__dict__.update(native.__dict__, fairlead_original=native, on_invoke_handoff=on_invoke_handoff)
+    guarded.get_transfer_message = lambda agent: told[0] or native.get_transfer_message(agent)
+    if target is not None:  # where a RunState looks for agents
+        guarded.agent, guarded._agent_ref = target, weakref.ref(target)
+    return guarded
+
+
+def _guarded_tool(tool: Any, run: _Run | None) -> Any:
+    """A copy of a tool that comes to us first. Tools that run elsewhere stay as they are."""
+    if "fairlead_original" in getattr(tool, "__dict__", ()):
+        return tool
+    changes: dict[str, Any] = {}
+    if isinstance(tool, FunctionTool):
+
+        async def on_invoke_tool(context, arguments):  # type: ignore[no-untyped-def] # the SDK reads what it says
+            return await current().invoke(tool, context, arguments)
+
+        changes["on_invoke_tool"] = on_invoke_tool
+    elif isinstance(tool, (ShellTool, LocalShellTool)) and tool.executor is not None:
+        changes["executor"] = _shell(tool)
+    elif isinstance(tool, ApplyPatchTool):
+        changes["editor"] = _Editor(tool)
+    elif hasattr(tool, "on_invoke_tool"):  # a CustomTool, which is given a text
+        changes["on_invoke_tool"] = _custom(tool)
+    else:
+        return tool
+    guarded = object.__new__(type(tool))
+    guarded.__dict__.update(tool.__dict__, fairlead_original=tool, **changes)
+    if run is not None and any(run.decided.values()) and isinstance(tool, FunctionTool):
+        run.approve_here(guarded, tool)
+    return guarded
+
+
+async def _called(name: str, given: dict[str, Any], call_id: str | None, run: Any, **about: Any) -> Called:
+    async def wait(args: dict[str, Any]) -> Any:
+        output = run(args)
+        return await output if inspect.isawaitable(output) else output
+
+    return await drive(current().turn.tool(name, given, call_id, wait, read=readable, **about))
+
+
+def _shell(tool: Any) -> Any:
+    async def execute(request: Any) -> Any:
+        action = request.data.action
+        field = "commands" if hasattr(action, "commands") else "command"
+        given = {field: list(getattr(action, field))}
+
+        def run(args: dict[str, Any]) -> Any:
+            if args == given:
+                return tool.executor(request)
+            data, changed = copy(request.data), copy(action)
+            wanted = args.get(field)
+            setattr(changed, field, [wanted] if isinstance(wanted, str) else list(wanted or ()))
+            data.action = changed
+            return tool.executor(replace(request, data=data))
+
+        called = await _called(tool.name, given, request.data.call_id, run, kind="shell")
+        return called.text if called.replaced else called.result()
+
+    return execute
+
+
+def _custom(tool: Any) -> Any:
+    async def on_invoke_tool(context, text):  # type: ignore[no-untyped-def]
+        call_id = getattr(context, "tool_call_id", None)
+        called = await _called(
+            tool.name, {"input": text}, call_id, lambda args: tool.on_invoke_tool(context, args.get("input", ""))
+        )
+        return called.text if called.replaced else called.result()
+
+    return on_invoke_tool
+
+
+class _Editor:
+    """What applies patches, under hooks."""
+
+    def __init__(self, tool: Any) -> None:
+        self.tool = tool
+
+    async def create_file(self, operation: Any) -> Any:
+        return await self._apply(self.tool.editor.create_file, operation)
+
+    async def update_file(self, operation: Any) -> Any:
+        return await self._apply(self.tool.editor.update_file, operation)
+
+    async def delete_file(self, operation: Any) -> Any:
+        return await self._apply(self.tool.editor.delete_file, operation)
+
+    async def _apply(self, method: Any, operation: Any) -> Any:
+        fields = ("type", "path", "diff", "move_to")
+        given = {name: getattr(operation, name) for name in fields if getattr(operation, name, None) is not None}
+        called = await _called(
+            self.tool.name, given, None, lambda args: method(operation if args == given else replace(operation, **args)),
+            kind="write",
+        )  # fmt: skip
+        if called.replaced:
+            return ApplyPatchResult(status="failed" if called.is_error else "completed", output=called.text)
+        return called.result()
+
+
+def _ending(behavior: Any) -> Any:
+    """Where a tool's output is the run's, hooks still hear that it is about to end."""
+
+    async def decide(context: Any, results: list[Any]) -> Any:
+        final = await _decided(behavior, context, results)
+        run = current()
+        if final.is_final_output and not run.turn.over:
+            feedback = await drive(run.turn.ending())
+            run.asked_to_end = feedback is None
+            if feedback is not None:
+                run.turn.waiting.append(Context(feedback, "before_turn_end"))
+                return ToolsToFinalOutputResult(is_final_output=False)
+        return final
+
+    return decide
+
+
+async def _decided(behavior: Any, context: Any, results: list[Any]) -> Any:
+    if callable(behavior):
+        decided = behavior(context, results)
+        return await decided if inspect.isawaitable(decided) else decided
+    names = None if behavior == "stop_on_first_tool" else behavior.get("stop_at_tool_names", ())
+    for result in results:
+        if names is None or result.tool.name in names:
+            return ToolsToFinalOutputResult(is_final_output=True, final_output=result.output)
+    return ToolsToFinalOutputResult(is_final_output=False)
+
+
+class _Output(AgentOutputSchemaBase):
+    """The type of an agent's output. What a hook says in its place need not be of that type."""
+
+    def __init__(self, wanted: Any) -> None:
+        known = isinstance(wanted, AgentOutputSchemaBase)
+        self.inner = wanted if known else AgentOutputSchema(wanted)
+
+    def is_plain_text(self) -> bool:
+        return bool(self.inner.is_plain_text())
+
+    def name(self) -> str:
+        return str(self.inner.name())
+
+    def json_schema(self) -> dict[str, Any]:
+        return dict(self.inner.json_schema())
+
+    def is_strict_json_schema(self) -> bool:
+        return bool(self.inner.is_strict_json_schema())
+
+    def validate_json(self, json_str: str) -> Any:
+        try:
+            return self.inner.validate_json(json_str)
+        except Exception:
+            run = RUN.get()
+            if run is not None and json_str in run.said:
+                return json_str
+            raise

@@ -1,0 +1,166 @@
+"""Tool calls of the OpenAI Agents SDK: judged when the model has asked for them, run when the SDK runs them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from asyncio import CancelledError
+from contextlib import suppress
+from contextvars import ContextVar
+from copy import copy
+from typing import Any
+
+import agents.tool as sdk
+
+from ..approvals import Approval
+from ..errors import FairleadError
+from .openai_agents_messages import arguments_of
+from .tool_call import STOPPED, Called
+from .turn import Turn
+from .work import Work
+
+FAILED = ("An error occurred while running the tool. ", "An error occurred while parsing tool arguments. ")
+"""How the SDK begins what it tells the model of a tool that raised, where it does not tell us of it."""
+TELLS = hasattr(sdk, "maybe_invoke_function_tool_failure_error_function")
+"""Whether it does. It can since 0.10.4."""
+_PAUSE = object()
+
+RUN: ContextVar[Any] = ContextVar("fairlead_openai_agents_run", default=None)
+"""The run that is under hooks, here and now."""
+CALL: ContextVar[Call | None] = ContextVar("fairlead_openai_agents_call", default=None)
+"""The call that is at work: an agent that runs inside of it is a subagent."""
+
+
+def current() -> Any:
+    run = RUN.get()
+    if run is None:
+        raise FairleadError("this agent belongs under hooks: run it with the Fairlead(hooks) that it was made for")
+    return run
+
+
+class Refused(Exception):
+    """A subagent may not start."""
+
+
+async def asks_for_approval(setting: Any, context: Any, args: dict[str, Any], call_id: str) -> bool:
+    """What a tool's own `needs_approval` says."""
+    if callable(setting):
+        setting = setting(context, args, call_id)
+        if inspect.isawaitable(setting):
+            setting = await setting
+    return bool(setting)
+
+
+class Call:
+    """A call on its way: it is judged when the model has asked for it, and run when the SDK runs it."""
+
+    def __init__(self, turn: Turn, tool: Any, call_id: str, arguments: str, asks: bool) -> None:
+        self.tool, self.raw, self.call_id = tool, arguments, call_id
+        self.given = arguments_of(arguments)
+        self.turn = turn
+        self.waiting: str | None = None  # for somebody's answer ("ask"), or to be run ("run")
+        self.args = self.given
+        self.called: Called | None = None
+        self.noted: BaseException | None = None  # what it raised, of which the SDK makes a text
+        self.text: Any = None  # that text
+        self.refused: str | None = None
+        self.held = self.began = False  # held: its subagent waits for somebody's answer
+        self.work: Work[Called] = turn.tool(
+            tool.name, self.given, call_id, self._ready, proposed="ask" if asks else "allow", ask=self._ask,
+            read=readable, **_about(tool),
+        )  # fmt: skip
+
+    def _ask(self, decision: Any) -> Any:
+        self.waiting = "ask"
+        return _PAUSE
+
+    def _ready(self, args: dict[str, Any]) -> Any:
+        self.waiting, self.args = "run", args
+        return _PAUSE
+
+    async def go(self, value: Any = None, error: BaseException | None = None) -> None:
+        """Go on, until it must wait or is over."""
+        self.waiting = None
+        while True:
+            try:
+                wanted = self.work.send(value) if error is None else self.work.throw(error)
+            except StopIteration as end:
+                self.called = end.value
+                return
+            value = error = None
+            try:
+                if isinstance(wanted, tuple):
+                    value = await wanted[0].dispatch(wanted[1])
+                elif (value := wanted()) is _PAUSE:
+                    return
+            except BaseException as raised:
+                error = raised
+
+    async def abandon(self) -> None:
+        """It will not run."""
+        with suppress(CancelledError):
+            await self.go(error=CancelledError())
+        self.called = Called("aborted", STOPPED, True, True)
+
+    async def run(self, context: Any) -> Any:
+        if self.waiting == "ask":
+            approved = context.is_tool_approved(self.tool.name, self.call_id) is True
+            await self.go(Approval("allow") if approved else Approval("deny", None, "nobody has approved it"))
+        if self.waiting == "run" and self.turn.over and not self.began:
+            await self.abandon()
+        while self.waiting == "run":
+            self.began = True
+            await self._run(context)
+            if self.held:
+                return self.text
+        called = self.called
+        assert called is not None
+        if called.replaced:
+            return called.text
+        return self.text if called.error is not None and self.text is not None else called.result()
+
+    async def _run(self, context: Any) -> None:
+        self.noted = self.text = self.refused = None
+        self.held = False
+        inside = CALL.set(self)
+        try:
+            raw = self.raw if self.args == self.given else json.dumps(self.args)
+            output = await _noting(self.tool, self)(context, raw)
+        except BaseException as error:
+            CALL.reset(inside)
+            await self.go(error=self.noted or error)
+            return
+        CALL.reset(inside)
+        if not TELLS and isinstance(output, str) and output.startswith(FAILED):
+            self.noted = self.noted or RuntimeError(output)
+        if self.refused is not None:
+            self.noted = self.noted or Refused(self.refused)
+        self.text = output
+        if not self.held:
+            await (self.go(output) if self.noted is None else self.go(error=self.noted))
+
+
+def _noting(tool: Any, call: Call) -> Any:
+    """A tool's own function, which tells the call of what it raises before the SDK makes a text of that."""
+    if not TELLS or not hasattr(tool.on_invoke_tool, "__agents_bind_function_tool__"):
+        return tool.on_invoke_tool
+
+    async def failed(context: Any, error: Exception) -> Any:
+        call.noted = call.noted or error
+        return await sdk.maybe_invoke_function_tool_failure_error_function(
+            function_tool=tool, context=context, error=error
+        )
+
+    return sdk.set_function_tool_failure_error_function(copy(tool), failed).on_invoke_tool
+
+
+def _about(tool: Any) -> dict[str, Any]:
+    """What the SDK knows of what a tool does."""
+    if getattr(tool, "_is_agent_tool", False):
+        return {"kind": "agent"}
+    origin = getattr(tool, "_tool_origin", None)
+    return {"kind": "mcp"} if origin is not None and getattr(origin.type, "value", None) == "mcp" else {}
+
+
+def readable(output: Any) -> Any:
+    return output.model_dump(exclude_none=True) if hasattr(output, "model_dump") else output
