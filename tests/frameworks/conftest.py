@@ -22,9 +22,9 @@ from fairlead.hosts.framework import ALL
 
 HERE = Path(__file__).parent
 
-collect_ignore = [f"test_{name}.py" for name in (*ALL, "together") if name != NAME]
+collect_ignore_glob = [f"test_{name}*.py" for name in (*ALL, "together") if name != NAME]
 if NAME == "together":  # two frameworks in one process, and no suite
-    collect_ignore += ["test_cells.py", "test_portable.py", "test_page.py"]
+    collect_ignore_glob += ["test_cells.py", "test_portable.py", "test_page.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -430,7 +430,6 @@ async def test_two_requests_of_one_conversation_are_one_session(scene: Scene) ->
     assert len({decision.step.session_id for decision in scene.decisions}) == 1
 
 
-@needs(("session_start", "abort"))
 async def test_a_session_that_may_not_start_does_not_start_the_second_time_either(scene: Scene) -> None:
     scene.add(abort("closed on Sundays"), on="session_start")
     scene.adapter = scene.seat.adapter(scene.hooks)

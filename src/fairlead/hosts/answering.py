@@ -64,7 +64,7 @@ def read_payload(host: Host, event: str, said: str) -> dict[str, Any]:
 
 async def answer(host: Host, event: str, payload: dict[str, Any], memory: Memory, dispatch: Dispatch) -> str:
     """The answer for the thin client: the exit code, and the text that the CLI reads: `0:TEXT:end`."""
-    reply = await _Moment(host, event, payload, memory, dispatch).answer()
+    reply = await Answering(host, event, payload, memory, dispatch).answer()
     if EXIT_2 in reply:
         return f"2:{reply[EXIT_2]}:end"
     if TEXT in reply:
@@ -72,7 +72,7 @@ async def answer(host: Host, event: str, payload: dict[str, Any], memory: Memory
     return f"0:{host.prefix + msgspec.json.encode(reply, enc_hook=str).decode() if reply else ''}:end"
 
 
-class _Moment:
+class Answering:
     """One moment, being answered."""
 
     def __init__(self, host: Host, event: str, payload: dict[str, Any], memory: Memory, dispatch: Dispatch) -> None:

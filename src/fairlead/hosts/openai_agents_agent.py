@@ -6,8 +6,7 @@ import inspect
 import weakref
 from copy import copy
 from dataclasses import replace
-from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from agents import (
     AgentOutputSchema,
@@ -24,10 +23,13 @@ from agents import (
 from agents.editor import ApplyPatchResult
 
 from ..decision import Context
+from ..errors import FairleadError
 from .openai_agents_call import RUN, current, readable
 from .openai_agents_model import GuardedModel
 from .tool_call import Called
-from .work import drive
+from .work import Work, drive
+
+T = TypeVar("T")
 
 
 class Guarded:
@@ -40,17 +42,25 @@ def original(agent: Any) -> Any:
     return agent.__dict__.get("fairlead_original", agent)
 
 
-@cache
+_KINDS: dict[type[Any], type[Any]] = {}
+
+
 def _guarded_kind(kind: type[Any]) -> type[Any]:
-    class Guarded(kind, Guarded):
+    """The class of an agent's copy: that of the agent, with tools that come to us first."""
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if issubclass(kind, Guarded):  # the SDK has copied the copy
+        return kind
+
+    class Copy(kind, Guarded):  # type: ignore[misc, valid-type]
         async def get_all_tools(self, run_context: Any) -> list[Any]:
             run = RUN.get()
             if run is not None:
                 run.context = run_context
             return [_guarded_tool(tool, run) for tool in await super().get_all_tools(run_context)]
 
-    Guarded.__name__, Guarded.__qualname__ = kind.__name__, kind.__qualname__
-    return Guarded
+    _KINDS[kind] = Copy
+    return Copy
 
 
 def guarded_agent(agent: Any, seen: dict[int, Any]) -> Any:
@@ -89,7 +99,7 @@ def _guarded_handoff(item: Any, source: Any, seen: dict[int, Any]) -> Any:
     return guarded
 
 
-def _guarded_tool(tool: Any, run: _Run | None) -> Any:
+def _guarded_tool(tool: Any, run: Any) -> Any:
     """A copy of a tool that comes to us first. Tools that run elsewhere stay as they are."""
     if "fairlead_original" in getattr(tool, "__dict__", ()):
         return tool
@@ -120,7 +130,16 @@ async def _called(name: str, given: dict[str, Any], call_id: str | None, run: An
         output = run(args)
         return await output if inspect.isawaitable(output) else output
 
-    return await drive(current().turn.tool(name, given, call_id, wait, read=readable, **about))
+    return await under_hooks(current().turn.tool(name, given, call_id, wait, read=readable, **about))
+
+
+async def under_hooks(work: Work[T]) -> T:
+    """Go through some work inside of a tool. The SDK makes a text of what a tool raises, but an abort is none."""
+    try:
+        return await drive(work)
+    except FairleadError as error:
+        current().error = error
+        raise
 
 
 def _shell(tool: Any) -> Any:
@@ -173,10 +192,11 @@ class _Editor:
     async def _apply(self, method: Any, operation: Any) -> Any:
         fields = ("type", "path", "diff", "move_to")
         given = {name: getattr(operation, name) for name in fields if getattr(operation, name, None) is not None}
-        called = await _called(
-            self.tool.name, given, None, lambda args: method(operation if args == given else replace(operation, **args)),
-            kind="write",
-        )  # fmt: skip
+
+        def run(args: dict[str, Any]) -> Any:
+            return method(operation if args == given else replace(operation, **args))
+
+        called = await _called(self.tool.name, given, None, run, kind="write")
         if called.replaced:
             return ApplyPatchResult(status="failed" if called.is_error else "completed", output=called.text)
         return called.result()
@@ -210,7 +230,7 @@ async def _decided(behavior: Any, context: Any, results: list[Any]) -> Any:
     return ToolsToFinalOutputResult(is_final_output=False)
 
 
-class _Output(AgentOutputSchemaBase):
+class _Output(AgentOutputSchemaBase):  # type: ignore[misc]
     """The type of an agent's output. What a hook says in its place need not be of that type."""
 
     def __init__(self, wanted: Any) -> None:

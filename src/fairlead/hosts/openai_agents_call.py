@@ -113,8 +113,7 @@ class Call:
             await self._run(context)
             if self.held:
                 return self.text
-        called = self.called
-        assert called is not None
+        called = self.called or Called()
         if called.replaced:
             return called.text
         return self.text if called.error is not None and self.text is not None else called.result()

@@ -29,7 +29,7 @@ PENDING = (*LOCAL, "computer_call", "mcp_approval_request")
 
 
 def message_of(text: str) -> Any:
-    content = [ResponseOutputText(annotations=[], text=text, type="output_text", logprobs=[])]
+    content: list[Any] = [ResponseOutputText(annotations=[], text=text, type="output_text", logprobs=[])]
     return ResponseOutputMessage(
         id=FAKE_RESPONSES_ID, content=content, role="assistant", status="completed", type="message"
     )
@@ -55,8 +55,8 @@ def _messages_in(response: Any) -> list[Any]:
 
 
 def text_of(response: Any) -> str:
-    parts = [part for message in _messages_in(response) for part in message.content]
-    return "".join(getattr(part, "text", None) or getattr(part, "refusal", "") for part in parts)
+    parts: list[Any] = [part for message in _messages_in(response) for part in message.content]
+    return "".join(str(getattr(part, "text", None) or getattr(part, "refusal", "")) for part in parts)
 
 
 def with_text(response: Any, text: str) -> Any:

@@ -18,11 +18,11 @@ JUDGING = ("after_model", "before_response", "before_output")
 """Events at which a hook may still object to an answer: none of it is streamed before they are over."""
 
 
-class GuardedProvider(ModelProvider):
+class GuardedProvider(ModelProvider):  # type: ignore[misc]
     """Gives models that come to us first."""
 
     def __init__(self, inner: Any) -> None:
-        self.inner = inner.inner if isinstance(inner, GuardedProvider) else inner
+        self.inner: Any = inner.inner if isinstance(inner, GuardedProvider) else inner
 
     def get_model(self, model_name: str | None) -> Any:
         return GuardedModel(self.inner.get_model(model_name), model_name)
@@ -35,11 +35,11 @@ class GuardedProvider(ModelProvider):
             await self.inner.aclose()
 
 
-class GuardedModel(Model):
+class GuardedModel(Model):  # type: ignore[misc]
     """Stands right before the model."""
 
     def __init__(self, inner: Any, name: str | None = None) -> None:
-        self.inner = inner.inner if isinstance(inner, GuardedModel) else inner
+        self.inner: Any = inner.inner if isinstance(inner, GuardedModel) else inner
         found = getattr(self.inner, "model", None)
         self.name = found if isinstance(found, str) else name or type(self.inner).__name__
 
@@ -135,9 +135,9 @@ class Request:
         return response
 
     async def _streamed(self, model: Any, given: dict[str, Any]) -> Any:
-        assert self.sink is not None
         self.held, self.last = [], None
-        send = self.held.append if self.holds else self.sink
+        sink: Callable[[Any], None] = self.sink or self.held.append
+        send = self.held.append if self.holds else sink
         done: list[Any] = []
         async for event in model.stream_response(**given):
             if event.type in ("response.completed", "response.incomplete"):
@@ -145,7 +145,7 @@ class Request:
                 continue
             if event.type == "response.output_item.done":
                 done.append(event.item)
-            (send if event.type not in ("response.failed", "error") else self.sink)(event)
+            (send if event.type not in ("response.failed", "error") else sink)(event)
         if self.last is None:
             raise ModelBehaviorError("the model's stream ended without an answer")
         said = self.last.response
@@ -199,7 +199,7 @@ class Request:
         return self.last.model_copy(update={"response": said.model_copy(update=changes)})
 
 
-class Said(Model):
+class Said(Model):  # type: ignore[misc]
     """Says what hooks have to say, where no model is asked."""
 
     def __init__(self, text: str) -> None:

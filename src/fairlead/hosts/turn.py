@@ -124,25 +124,32 @@ class Runs:
     """
 
     def __init__(self, hooks: Hooks | None, framework: Framework, *, asks: bool = False, **about: Any) -> None:
+        if hooks is not None and not isinstance(hooks, Hooks):
+            raise TypeError(f"Fairlead takes the Hooks that yours are registered with, not {type(hooks).__name__}")
         self.hooks = hooks if hooks is not None else Hooks()
         self.framework = framework
         self._asks = asks and self.hooks.approver is None  # whoever is named to approve is asked, and not the framework
         self._about = {"host": framework.name, **about}
         self._can = {streaming: framework.capabilities(streaming) for streaming in (False, True)}
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Any, _Kept] = OrderedDict()
 
     def turn(
-        self, session_id: str | None = None, *, agent: str | None = None, streaming: bool = False, **about: Any
-    ) -> Turn:
-        """A new request, of some session of the framework's or of its own."""
+        self, session_id: str | None = None, *, key: Any = None, agent: str | None = None, streaming: bool = False,
+        **about: Any,
+    ) -> Turn:  # fmt: skip
+        """A new request, of some session of the framework's or of its own.
+
+        `key` tells sessions apart where the framework's ids alone do not.
+        """
         session_id = session_id or self._about.get("session_id")
-        kept = self._kept.get(session_id) if session_id is not None else None
+        key = session_id if key is None else key
+        kept = self._kept.get(key) if session_id is not None else None
         if kept is None:
             kept = _Kept(self._session(session_id, agent, about))
             if session_id is not None:
-                self._kept[session_id] = kept
+                self._kept[key] = kept
         if session_id is not None:
-            self._kept.move_to_end(session_id)
+            self._kept.move_to_end(key)
         session = copy(kept.session)  # whose ids are this request's, whose state is the session's
         session.capabilities = self._can[streaming]
         return Turn(session, self, kept, lasting=session_id is not None)

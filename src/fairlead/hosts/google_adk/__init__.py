@@ -233,7 +233,7 @@ class Fairlead(BasePlugin):
         self._about, self._session_id = about, session_id
         self._models = dict(models or {})
         self._runs: dict[str, _Run] = {}
-        self._waiting: dict[str, _Run] = {}  # for a human's answer, by session
+        self._waiting: dict[Any, _Run] = {}  # for a human's answer, by session
 
     async def __aenter__(self) -> Self:
         return self
@@ -258,12 +258,15 @@ class Fairlead(BasePlugin):
 
     @_kept
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: Any) -> Any:
-        session_id = invocation_context.session.id
-        if session_id in self._waiting and all(map(_is_answer, user_message.parts or ())):
-            run = self._runs[invocation_context.invocation_id] = self._waiting.pop(session_id)
-            run.alive, run.unanswered = ref(invocation_context), False
+        return await self._told(invocation_context, user_message)
+
+    async def _told(self, invocation: Any, message: Any) -> Any:
+        key = _key(invocation)
+        if key in self._waiting and message is not None and all(map(_is_answer, message.parts or ())):
+            run = self._runs[invocation.invocation_id] = self._waiting.pop(key)
+            run.alive, run.unanswered = ref(invocation), False
             return None  # the turn goes on, with the answer
-        return await self._start(invocation_context, user_message)
+        return await self._start(invocation, message)
 
     @_kept
     async def before_run_callback(self, *, invocation_context: Any) -> Any:
@@ -273,9 +276,16 @@ class Fairlead(BasePlugin):
         return model_content(line.shown) if line.ended else None
 
     async def _run(self, invocation: Any) -> _Run:
-        """The run, which has begun by now: also one that is resumed without a message."""
+        """The run, which has begun by now: also one that is resumed without a message.
+
+        If a plugin that stands before this one has changed the message, it is seen only now, in the session.
+        """
         if invocation.invocation_id not in self._runs:
-            await self._start(invocation, None)
+            last = invocation.session.events[-1] if invocation.session.events else None
+            if last is None or last.author != "user" or last.invocation_id != invocation.invocation_id:
+                await self._told(invocation, None)
+            elif (wanted := await self._told(invocation, last.content)) is not None:
+                last.content = wanted
         return self._runs[invocation.invocation_id]
 
     async def _start(self, invocation: Any, message: Any) -> Any:
@@ -295,7 +305,13 @@ class Fairlead(BasePlugin):
         else:
             session, about = invocation.session, {"user_id": invocation.user_id, **self._about}
             line = _Line(
-                self._sessions.turn(self._session_id or session.id, agent=name, streaming=_streams(invocation), **about)
+                self._sessions.turn(
+                    self._session_id or session.id,
+                    key=self._session_id or _key(invocation),
+                    agent=name,
+                    streaming=_streams(invocation),
+                    **about,
+                )
             )
         self._runs[invocation.invocation_id] = _Run(invocation, line)
         if not line.ended:
@@ -323,10 +339,10 @@ class Fairlead(BasePlugin):
         if run is None:
             return
         if run.unanswered and not run.nested:
-            session_id = invocation_context.session.id
+            key = _key(invocation_context)
             del self._runs[invocation_context.invocation_id]
-            forgotten = [self._waiting.pop(session_id)] if session_id in self._waiting else []
-            self._waiting[session_id] = run
+            forgotten = [self._waiting.pop(key)] if key in self._waiting else []
+            self._waiting[key] = run
             if len(self._waiting) > SESSIONS:
                 forgotten.append(self._waiting.pop(next(iter(self._waiting))))
             for gone in forgotten:
@@ -740,6 +756,12 @@ def _invocation(context: Any) -> Any:
     if public is not None:
         return public()
     return context if hasattr(context, "session_service") else context._invocation_context
+
+
+def _key(invocation: Any) -> tuple[str, str, str]:
+    """A session of the framework's: two users may have sessions of the same id."""
+    session = invocation.session
+    return session.app_name, session.user_id, session.id
 
 
 def _is_answer(part: Any) -> bool:

@@ -7,7 +7,7 @@ turn is judged inside the request that brought the final answer, before the grap
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, NotRequired, Self
 
@@ -24,12 +24,13 @@ from langgraph.types import Command
 from ...approvals import Approval
 from ...decision import Decision
 from ...errors import FairleadError, UnknownName
+from ...frozen import thaw
 from ...lifecycle import BeforeModel
 from ...registry import Hooks
 from ...session import new_id
 from ..framework import Framework
 from ..model import Message, as_text
-from ..turn import SESSIONS, Asked, Asking, Begun, Runs, Turn, rewritten
+from ..turn import SESSIONS, Asked, Asking, Begun, Runs, Turn, end_session, rewritten
 from ..work import Work, drive, drive_sync
 from .messages import (
     OURS,
@@ -121,7 +122,9 @@ class _Run:
         self.calls: set[object] = set()  # those at work
         self.error: BaseException | None = None  # what one of them raised
         self.paused: set[str | None] = set()  # the calls that were interrupted
-        self.handed: str | None = None  # the call that handed the work to another agent
+        self.handed: tuple[str | None, str] | None = None  # the call that handed the work to another agent
+        self.human: str | None = None  # the id of the user's message
+        self.asked: dict[str | None, Any] = {}  # by call: the arguments that a human was asked about
 
 
 class _Left(FairleadError):
@@ -153,7 +156,7 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         self._nodes = Runs(self._runs.hooks, TOOL_NODE, asks=True, session_id=session_id, **about)
         self._models = dict(models or {})
         self._turns: dict[str, _Run] = {}
-        self._handed: dict[str, _Run] = {}
+        self._handed: dict[tuple[str | None, str], _Run] = {}  # by the user's message, and the call: ids of calls recur
 
     # --- what LangChain calls ---------------------------------------------------------------
 
@@ -232,7 +235,7 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         run = self._taken_over(state["messages"])
         if run is not None:
             return {FIELD: run.key}
-        run, changes = yield from self._begin(state["messages"], new_id("turn"))
+        run, changes = yield from self._begin(state["messages"], new_id("turn"), fresh=True)
         if run.refused is None and not run.turn.over:
             return {FIELD: run.key, "messages": changes}
         text = run.refused
@@ -246,11 +249,14 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         said = AIMessage(text or "", id=new_id(OURS), response_metadata=_REFUSED if refused else {})
         return {FIELD: run.key, "messages": [*changes, said], "jump_to": "end"}
 
-    def _begin(self, messages: Sequence[AnyMessage], key: str) -> Work[tuple[_Run, list[AnyMessage]]]:
+    def _begin(
+        self, messages: Sequence[AnyMessage], key: str, fresh: bool = False
+    ) -> Work[tuple[_Run, list[AnyMessage]]]:
         """A new turn, and what becomes of the user's message."""
-        asked = next((one for one in reversed(messages) if isinstance(one, HumanMessage) and not is_ours(one)), None)
+        asked = _asked(messages, fresh)
         given = asked.content if asked is not None else ""
         run = yield from self._open(key, as_text(given))
+        run.human = asked.id if asked is not None else None
         if run.refused is not None:
             return run, []
         if run.user_message != as_text(given):
@@ -285,6 +291,8 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
             place = (thread, _path(config["configurable"].get("checkpoint_ns") or ""))
             for old in [old for old in list(self._turns.values()) if old.paused and thread and old.place == place]:
                 yield from self._failed(old, _Left("another request came instead of an answer"))
+            for old in [old for old in list(self._handed.values()) if thread and old.place == place]:
+                yield from self._failed(old, _Left("the work was handed over, and no agent went on with it"))
             run = _Run(key, self._runs.turn(thread, agent=name, thread_id=thread), place)
             run.user_message = text
         self._turns[key] = run
@@ -298,9 +306,12 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         run.user_message = as_text(begun.input)
         return begun
 
-    def _taken_over(self, messages: Iterable[AnyMessage]) -> _Run | None:
-        """The turn that another agent has handed over, with these messages."""
-        ids = [one.tool_call_id for one in messages if isinstance(one, ToolMessage)] if self._handed else []
+    def _taken_over(self, messages: Sequence[AnyMessage]) -> _Run | None:
+        """The turn that another agent has handed over, with these messages. What the user says next is another one."""
+        if not self._handed:
+            return None
+        human = getattr(_asked(messages, fresh=True), "id", None)
+        ids = [(human, one.tool_call_id) for one in messages if isinstance(one, ToolMessage)]
         return next((self._handed.pop(call) for call in reversed(ids) if call in self._handed), None)
 
     def _of(self, state: Any, messages: Sequence[AnyMessage]) -> Work[tuple[_Run, list[AnyMessage]]]:
@@ -368,7 +379,8 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
                     yield from run.turn.parent.helper_stops(run.turn)
 
     def _forget(self, run: _Run) -> bool:
-        self._handed.pop(run.handed or "", None)
+        if run.handed is not None:
+            self._handed.pop(run.handed, None)
         return self._turns.pop(run.key, None) is not None
 
     # --- the model --------------------------------------------------------------------------
@@ -477,11 +489,25 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         run, _ = yield from self._of(request.state, messages)
         if run.refused is not None:
             return tool_message(request, run.refused, is_error=True)
-        me = object()
+        me, call_id = object(), request.tool_call["id"]
         run.calls.add(me)
-        run.paused.discard(request.tool_call["id"])
+        paused = call_id in run.paused
+        run.paused.discard(call_id)
+
+        def ask(request: Any, decision: Decision[Any]) -> Approval:
+            args = thaw(decision.step.args)
+            crossed = paused and call_id not in run.asked  # LangGraph tells the answers of a call apart by order only
+            about = run.asked.setdefault(call_id, args)
+            approval = ask_human(request, decision)
+            if approval.granted and crossed:
+                return Approval("deny", None, "the answer was to a question of the tool's own")
+            if approval.granted and about != args:
+                return Approval("deny", None, "its arguments are not those that were approved")
+            return approval
+
         try:
-            given = yield from through_hooks(run.turn, request, call, ask_human)
+            given = yield from through_hooks(run.turn, request, call, ask)
+            run.asked.pop(call_id, None)
             for command in commands_in(given):
                 if command.graph == Command.PARENT:
                     given = yield from self._hand_over(run, request, command, given)
@@ -504,7 +530,7 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         refused = yield from run.turn.hand_over(name)
         if refused is not None:
             return tool_message(request, refused, is_error=True)
-        run.handed = request.tool_call["id"] or ""
+        run.handed = run.human, request.tool_call["id"] or ""
         self._handed[run.handed] = run
         return given
 
@@ -517,6 +543,8 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
             return Approval("deny", None, "it needs approval, and must be called alone for that")
 
         turn = self._nodes.turn(thread_of(request.runtime.config))
+        for old in self._nodes.surplus():
+            yield from end_session(old, "forgotten")
         given = yield from through_hooks(turn, request, call, ask)
         if turn.waiting and isinstance(given, ToolMessage):
             texts = [f"[{text.hook}] {text}" for text in turn.waiting]
@@ -525,6 +553,14 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
             content = "\n\n".join([content, *texts]) if isinstance(content, str) else [*content, *blocks]
             given = given.model_copy(update={"content": content})
         return given
+
+
+def _asked(messages: Sequence[AnyMessage], fresh: bool) -> HumanMessage | None:
+    """What the user has said. When a graph begins, its last message is the user's, whatever id it was given."""
+    ours = [one for one in messages if isinstance(one, HumanMessage) and is_ours(one)]
+    if fresh and ours and messages[-1] is ours[-1]:
+        return ours[-1]
+    return next((one for one in reversed(messages) if isinstance(one, HumanMessage) and not is_ours(one)), None)
 
 
 def _path(namespace: str) -> str:
