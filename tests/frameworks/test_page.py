@@ -6,12 +6,17 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from seat import NAME
 
-PAGE = Path(__file__).parents[2] / f"docs/frameworks/{NAME}.md"
+from fairlead.hosts.framework import framework_named
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / f"docs/frameworks/{NAME}.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -26,3 +31,14 @@ def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip()
+
+
+@pytest.mark.skipif(NAME == "loop", reason="the loop is no framework, and has no versions")
+def test_the_extra_and_the_page_name_the_range_that_is_tried() -> None:
+    framework = framework_named(NAME)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert extras[NAME.replace("_", "-")] == [f"{framework.package}{framework.versions}"]
+    tried = tomllib.loads((ROOT / "tests/frameworks/versions.toml").read_text())[NAME]
+    assert tried["old"][0].split("==")[1].startswith(framework.versions.split(",")[0].removeprefix(">="))
+    installed = version(framework.package)
+    assert f"{framework.package}=={installed}" in (tried["old"][0], tried["new"][0])

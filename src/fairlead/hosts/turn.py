@@ -173,7 +173,13 @@ class Runs:
     def closing(self) -> Work[None]:
         """End all sessions."""
         while self._kept:
-            yield from end_session(self._kept.popitem()[1], "exit")
+            yield from self.over(next(reversed(self._kept)), "exit")
+
+    def over(self, key: Any, reason: str) -> Work[None]:
+        """End one session, if there is one."""
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            yield from end_session(kept, reason)
 
     async def aclose(self) -> None:
         await drive(self.closing())

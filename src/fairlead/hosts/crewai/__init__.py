@@ -20,7 +20,7 @@ from ...errors import UnknownName
 from ...registry import Hooks
 from ...session import new_id
 from ..framework import Framework
-from ..turn import Runs, end_session
+from ..turn import Runs
 from ..work import Work, drive, drive_sync
 from .call import BLOCKED, INSIDE, Call
 from .run import Run, Seam, agent_of, name_of, surely
@@ -180,9 +180,8 @@ class Fairlead:
                     text = None if ctx.output is None else str(getattr(ctx.output, "raw", ctx.output))
                     drive_sync(run.finish(text) if ctx.error is None else run.fail(ctx.error))
             finally:
-                kept = self.runs._kept.pop(session_id, None) if own and session_id else None
-                if kept is not None:
-                    drive_sync(end_session(kept, "exit" if ctx.error is None else "error"))
+                if own:
+                    drive_sync(self.runs.over(session_id, "exit" if ctx.error is None else "error"))
 
     def _task_is_done(self, ctx: Any) -> Any:
         """Most turns ended when the model gave its answer. Not if a tool's result is the answer."""
