@@ -46,15 +46,14 @@ def prepare(place: Path, packages: list[str]) -> None:
 
 def run(folder: Path, name: str, age: str) -> int:
     """The suite, in one environment."""
-    began = time.monotonic()
     about = {"FAIRLEAD_FRAMEWORK": name, "FAIRLEAD_RESULTS": str((folder / "results" / age).absolute())}
-    words = ["-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", str(HERE)]
+    words = ["-m", "pytest", "-m", "", "-W", "default", "-p", "no:cacheprovider", str(HERE)]
     done = subprocess.run(
         [folder.absolute() / f"{name}-{age}/bin/python", *words],
         env=os.environ | about, cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     last = (done.stdout.strip().splitlines() or ["nothing was said"])[-1]
-    print(f"{name} ({age}): {last} [{time.monotonic() - began:.0f} s]", flush=True)
+    print(f"{name} ({age}): {last}", flush=True)
     if done.returncode:
         print(done.stdout[-20_000:], done.stderr[-5_000:], sep="\n", flush=True)
     return done.returncode

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from google.adk.agents import LlmAgent
 from google.adk.apps import App
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner
 from google.genai import types
 from seat import Played, Say, call
 from seat_google_adk import Scripted
 
-from fairlead import Hooks, deny
+from fairlead import Hooks, UnknownName, ask, change, deny
 from fairlead.hosts.google_adk import Fairlead
 
 
@@ -72,3 +75,76 @@ def test_a_message_that_an_earlier_plugin_has_changed_is_judged() -> None:
     shown = asyncio.run(say(made, "bad"))
     assert seen == [("user", "bad!")]
     assert shown[-1].content.parts[0].text == "[Message rejected: no]"
+
+
+@pytest.mark.parametrize("plugged", [True, False])
+@pytest.mark.parametrize(("asked", "then"), [(1, 2), (0, 1), (1, 0), (1, 1), (0, 0)])
+def test_only_what_was_approved_runs_after_a_restart(asked: int, then: int, plugged: bool) -> None:
+    ran: list[Any] = []
+
+    def shell(command: str, text: str = "") -> str:
+        """Run."""
+        ran.append(command)
+        return "ran"
+
+    def changed(number: int) -> dict[str, Any]:
+        return {"command": f"number {number}", "text": "t"}
+
+    class Changes(BasePlugin):
+        number = 0
+
+        async def before_tool_callback(self, *, tool_args: dict[str, Any], **given: Any) -> None:
+            tool_args.update(changed(self.number))
+
+    def started(number: int, *script: Any) -> InMemoryRunner:
+        hooks, other = Hooks(), Changes(name="changes")
+        other.number = number
+        if not plugged:
+            hooks.on.before_tool(name="other")(lambda step: change(args=changed(number)) if number else None)
+        hooks.on.before_permission(name="asks")(lambda step: ask("May it?"))
+        plugins = [other, Fairlead(hooks)] if plugged and number else [Fairlead(hooks)]
+        return runner(*script, plugins=plugins, tools=[shell])
+
+    async def restarted() -> None:
+        first, second = started(asked, call("shell", command="x", text="t")), started(then, Say("done"))
+        calls = [one for event in await say(first, "go") for one in event.get_function_calls()]
+        second.session_service = first.session_service
+        answer = types.FunctionResponse(id=calls[-1].id, name=calls[-1].name, response={"confirmed": True})
+        message = types.Content(role="user", parts=[types.Part(function_response=answer)])
+        async for _ in second.run_async(user_id="u", session_id="s1", new_message=message):
+            pass
+
+    asyncio.run(restarted())
+    assert ran == ([f"number {then}" if then else "x"] if asked == then else [])
+
+
+def test_two_calls_with_the_same_id_are_two() -> None:
+    hooks, seen = Hooks(), []
+
+    @hooks.on.after_tool
+    def look(step: Any) -> None:
+        seen.append((step.args["command"], step.output))
+
+    class Twice(BaseLlm):
+        asked: bool = False
+
+        async def generate_content_async(self, request: Any, stream: bool = False) -> Any:
+            calls = [types.FunctionCall(id="c0", name="shell", args={"command": one}) for one in "ab"]
+            parts = [types.Part(text="done")] if self.asked else [types.Part(function_call=one) for one in calls]
+            self.asked = True
+            yield LlmResponse(content=types.Content(role="model", parts=parts))
+
+    async def shell(command: str) -> str:
+        """Run."""
+        await asyncio.sleep(0.05)
+        return f"ran {command}"
+
+    agent = LlmAgent(name="agent", model=Twice(model="twice"), tools=[shell])
+    shown = asyncio.run(say(InMemoryRunner(app=App(name="seat", root_agent=agent, plugins=[Fairlead(hooks)])), "go"))
+    assert sorted(seen) == [("a", "ran a"), ("b", "ran b")]
+    assert shown[-1].content.parts[0].text == "done"
+
+
+def test_a_misspelt_keyword_is_told_of_at_once() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'models'"):
+        Fairlead(Hooks(), modles={})

@@ -16,7 +16,7 @@ from langgraph.types import Command, interrupt
 from seat import Call, Played, Say
 from seat_langchain import Scripted
 
-from fairlead import Hooks, ask, change, deny
+from fairlead import HookAborted, Hooks, UnknownName, abort, ask, change, deny, stop
 from fairlead.hosts import turn
 from fairlead.hosts.langchain import Fairlead
 
@@ -184,3 +184,80 @@ def test_a_tool_node_forgets_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_no_hooks_is_said_to_be_none() -> None:
     with pytest.raises(TypeError, match="Hooks"):
         Fairlead([deny])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ends", ["deny", "abort", "allow"])
+@pytest.mark.parametrize("sync", [True, False])
+def test_calls_resumed_in_a_new_process_wait_for_before_input(sync: bool, ends: str) -> None:
+    ran: list[str] = []
+    seen: list[str] = []
+
+    @tool
+    def shell(command: str) -> str:
+        """Run."""
+        ran.append(command)
+        return "ran"
+
+    def asking() -> Hooks:
+        hooks = Hooks()
+        hooks.on.before_tool(name="asks")(lambda step: ask("May it?"))
+        return hooks
+
+    saver, later = InMemorySaver(), asking()
+    calls = Call([("shell", {"command": one}) for one in "xyz"])
+    told = built(Fairlead(asking()), calls, tools=[shell], checkpointer=saver).invoke(said("go"), on("t"))
+
+    @later.on.before_input
+    async def slow(step: Any) -> Any:
+        seen.append(step.source)
+        await asyncio.sleep(0.2)
+        return {"deny": deny("not any more"), "abort": abort("not any more"), "allow": None}[ends]
+
+    fairlead = Fairlead(later)
+    agent = built(fairlead, Say("done"), tools=[shell], checkpointer=saver)
+    answers = Command(resume={one.id: True for one in told["__interrupt__"]})
+
+    def resume() -> Any:
+        return agent.invoke(answers, on("t")) if sync else asyncio.run(agent.ainvoke(answers, on("t")))
+
+    if ends == "abort":
+        with pytest.raises(HookAborted):
+            resume()
+    else:
+        resume()
+    assert sorted(ran) == (["x", "y", "z"] if ends == "allow" else [])
+    assert seen == ["continuation"]
+    assert not fairlead._turns
+    assert not fairlead._beginning
+
+
+def test_all_that_the_user_says_at_once_is_judged() -> None:
+    hooks = Hooks()
+    seen = no_bad(hooks)
+    agent = built(Fairlead(hooks), Say("one"), Say("two"), checkpointer=InMemorySaver())
+    agent.invoke(said("first"), on("t"))
+    several = [{"role": "user", "content": "bad", "id": "fairlead-1"}, ("user", "fine")]
+    told = agent.invoke({"messages": several}, on("t"))
+    assert seen == ["first", "bad\n\nfine"]
+    assert [one.text for one in told["messages"]] == ["first", "one", "[Message rejected: no]"]
+    blocks = [{"type": "text", "text": "a picture"}, {"type": "image", "url": "x"}]
+    told = agent.invoke({"messages": [("user", "look"), {"role": "user", "content": blocks}]}, on("t"))
+    assert seen[-1] == [{"type": "text", "text": "look"}, *blocks]
+    assert [one.text for one in told["messages"]][-3:] == ["look", "a picture", "two"]
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_what_a_hook_makes_of_several_messages_is_one(stops: bool) -> None:
+    hooks = Hooks()
+    hooks.on.before_input(name="both")(lambda step: change(input=f"<{step.input}>"))
+    if stops:
+        hooks.on.turn_start(name="stops")(lambda step: stop("enough"))
+    told = built(Fairlead(hooks), Say("done")).invoke({"messages": [("user", "a"), ("user", "b")]})
+    assert [one.text for one in told["messages"]] == ["<a\n\nb>", "[Stopped: enough]" if stops else "done"]
+    assert told["messages"][-1].response_metadata.get("fairlead") is None
+
+
+def test_a_misspelt_keyword_is_told_of_at_once() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'models'"):
+        Fairlead(Hooks(), modles={})
+    Fairlead(Hooks(), models={}, session_id="s", user_id="u", agent="one")

@@ -17,7 +17,7 @@ import msgspec
 
 from ..approvals import Approval, ApprovalRequest
 from ..decision import Context, Decision
-from ..errors import FairleadError, describe
+from ..errors import FairleadError, UnknownName, describe
 from ..frozen import thaw
 from ..lifecycle import (
     AfterInput,
@@ -42,7 +42,7 @@ from ..lifecycle import (
     TurnStart,
 )
 from ..registry import Hooks
-from ..session import Session, new_id
+from ..session import About, Session, new_id
 from .framework import Framework
 from .model import Message, as_text
 from .tool_call import Ask, Called, ToolCall
@@ -126,6 +126,8 @@ class Runs:
     def __init__(self, hooks: Hooks | None, framework: Framework, *, asks: bool = False, **about: Any) -> None:
         if hooks is not None and not isinstance(hooks, Hooks):
             raise TypeError(f"Fairlead takes the Hooks that yours are registered with, not {type(hooks).__name__}")
+        for unknown in about.keys() - About.__annotations__.keys() - {"session_id"}:
+            raise UnknownName("keyword", unknown, [*About.__annotations__, "models", "session_id"], " of Fairlead")
         self.hooks = hooks if hooks is not None else Hooks()
         self.framework = framework
         self._asks = asks and self.hooks.approver is None  # whoever is named to approve is asked, and not the framework

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Self, TypeVar
 from weakref import ref
 
+import msgspec
 from google.adk.agents.readonly_context import ReadonlyContext
 from google.adk.agents.run_config import StreamingMode
 from google.adk.events.event import Event
@@ -63,7 +65,7 @@ FRAMEWORK = Framework(
     name="google_adk",
     title="Google ADK",
     package="google-adk",
-    versions=">=1.19,<3",
+    versions=">=1.22.1,<3",
     can={
         "session_start": "abort context",
         "session_end": "",
@@ -155,14 +157,18 @@ class _Run:
         self.root = getattr(root, "name", None)
         self.is_chat = hasattr(root, "canonical_model")  # no workflow, in which each agent has an answer of its own
         self.streams = _streams(invocation)
-        self.calls: dict[str | None, Work[Called]] = {}
-        self.asked: dict[str | None, Any] = {}  # the arguments that a human was asked about
+        self.calls: dict[Any, Work[Called]] = {}  # by context, as ids may recur; those of delegations by id
         self.unanswered = False
         self.broken: FairleadError | None = None
         self.error: BaseException | None = None
 
     def line_of(self, name: str, branch: str | None) -> _Line:
         return self.lines.get((name, branch)) or self.lines.get((name, None)) or self.line
+
+    def call_of(self, call_id: str | None) -> Any:
+        """The key in `calls` of a call that is not over."""
+        keys = (key for key in self.calls if getattr(key, "function_call_id", key) == call_id)
+        return next(keys, None)
 
     @property
     def nested(self) -> bool:
@@ -598,8 +604,10 @@ class Fairlead(BasePlugin):
         for part in reply.content.parts:
             tool = line.request.tools_dict.get(part.function_call.name) if part.function_call else None
             if _is_delegated(tool):
-                part.function_call.id = part.function_call.id or new_id("adk-call")
-                answer = await self._judge_delegation(self._runs[context.invocation_id], line, tool, part.function_call)
+                run = self._runs[context.invocation_id]
+                if not part.function_call.id or part.function_call.id in run.calls:
+                    part.function_call.id = new_id("adk-call")
+                answer = await self._judge_delegation(run, line, tool, part.function_call)
                 refused += [(part, answer)] if answer is not None else []
         if not refused:
             return reply
@@ -635,7 +643,7 @@ class Fairlead(BasePlugin):
     async def on_event_callback(self, *, invocation_context: Any, event: Any) -> Any:
         """What is shown has been judged by now. If it has not, because others had it said, that is made up for."""
         run = self._runs.get(invocation_context.invocation_id)
-        if run is not None and any(result.id in run.calls for result in event.get_function_responses()):
+        if run is not None and any(run.call_of(one.id) is not None for one in event.get_function_responses()):
             return await self._delegated(run, event)
         text = text_of(event.content)
         if run is None or not text or event.partial or event.author == "user" or not event.is_final_response():
@@ -661,7 +669,7 @@ class Fairlead(BasePlugin):
         parts, changed = [], False
         for part in event.content.parts:
             result = part.function_response
-            work = run.calls.pop(result.id, None) if result is not None else None
+            work = run.calls.pop(run.call_of(result.id), None) if result is not None else None
             while work is not None:
                 called = await _advance(work, result.response)
                 if not isinstance(called, _Native):
@@ -685,7 +693,6 @@ class Fairlead(BasePlugin):
             came = await _advance(work)
         except _Unanswered as waiting:
             run.unanswered = True
-            run.asked[tool_context.function_call_id] = _asked_about(waiting.asking)
             return _request_confirmation(tool, tool_args, tool_context, waiting.asking)
         if isinstance(came, Called):
             return _response(came)
@@ -697,7 +704,7 @@ class Fairlead(BasePlugin):
         tool_args.update(came.args)
         if requires and tool_context.tool_confirmation is None:  # a hook has answered
             tool_context.tool_confirmation = ToolConfirmation(confirmed=True)
-        run.calls[tool_context.function_call_id] = work
+        run.calls[tool_context] = work
         _calling.set(_Calling(self, run, line, as_text(tool_args.get("request", tool_args))))
         return None
 
@@ -706,7 +713,7 @@ class Fairlead(BasePlugin):
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
         run, _ = await self._line(tool_context)
-        work = None if _is_delegated(tool) else run.calls.pop(tool_context.function_call_id, None)
+        work = None if _is_delegated(tool) else run.calls.pop(tool_context, None)
         if work is None:
             return None
         _calling.set(None)
@@ -725,7 +732,7 @@ class Fairlead(BasePlugin):
     ) -> dict[str, Any] | None:
         run, line = await self._line(tool_context)
         run.error = error
-        work = run.calls.pop(tool_context.function_call_id, None)
+        work = run.calls.pop(tool_context if tool_context in run.calls else tool_context.function_call_id, None)
         _calling.set(None)
         if work is None:  # some versions do not ask about a tool that does not exist
             work = self._work(run, line, tool, tool_args, tool_context)
@@ -742,8 +749,8 @@ class Fairlead(BasePlugin):
         self, run: _Run, line: _Line, tool: Any, args: dict[str, Any], context: Any, proposed: Any = "allow"
     ) -> Work[Called]:
         return line.turn.tool(
-            tool.name, args, context.function_call_id, _Native, proposed=proposed,
-            ask=functools.partial(_approval, run, context), through=(_Unanswered,), read=output_of, **_about(tool),
+            tool.name, args, context.function_call_id, _Native, proposed=proposed, read=output_of,
+            ask=functools.partial(_approval, run, args, context), through=(_Unanswered,), **_about(tool),
         )  # fmt: skip
 
 
@@ -852,31 +859,44 @@ async def _requires_confirmation(tool: Any, args: dict[str, Any], context: Any) 
     return False
 
 
-def _approval(run: _Run, context: Any, asking: Decision[Any] | None) -> Approval:
-    """A human's answer, by the framework's own means."""
+def _approval(run: _Run, args: dict[str, Any], context: Any, asking: Decision[Any] | None) -> Approval:
+    """A human's answer, by the framework's own means. What the question was stands in the session."""
     if run.nested:
         return Approval("deny", None, "nobody can be asked from inside an agent that is a tool")
     answer = context.tool_confirmation
     if answer is None:
         raise _Unanswered(asking)
-    about = run.asked.get(context.function_call_id)
-    if answer.confirmed and about is not None and about != _asked_about(asking):
+    asked = (call.args or {} for call in _calls_in(context) if call.name == "adk_request_confirmation")
+    shown = next((one for one in asked if one["originalFunctionCall"].get("id") == context.function_call_id), None)
+    if answer.confirmed and not (shown and _names(shown["toolConfirmation"]["hint"], _naming(asking, args, context))):
         return Approval("deny", None, "its arguments are not those that were approved")
     return Approval("allow" if answer.confirmed else "deny", "the user")
 
 
-def _asked_about(asking: Decision[Any] | None) -> Any:
-    return None if asking is None else thaw(asking.step.args)
+def _calls_in(context: Any) -> Iterator[Any]:
+    """The calls in a session, of the latest event first."""
+    for event in reversed(_invocation(context).session.events):
+        yield from event.get_function_calls()
+
+
+def _naming(asking: Decision[Any] | None, args: dict[str, Any], context: Any) -> str:
+    """What a question says of the arguments. The framework itself shows those that the model gave."""
+    final = args if asking is None else thaw(asking.step.args)
+    given = next((call.args or {} for call in _calls_in(context) if call.id == context.function_call_id), None)
+    told = msgspec.json.encode(final, enc_hook=str, order="deterministic").decode()
+    return "" if final == given else f" It will be called with {told}."
+
+
+def _names(hint: str, naming: str) -> bool:
+    """Whether a question did say this of them."""
+    return hint.endswith(naming) if naming else not re.search(r" It will be called with \{.*\}\.$", hint, re.DOTALL)
 
 
 def _request_confirmation(
     tool: Any, args: dict[str, Any], context: Any, asking: Decision[Any] | None
 ) -> dict[str, Any]:
     hint = (asking.reason if asking is not None else None) or f"May {tool.name} be called?"
-    final = _asked_about(asking)
-    if final is not None and final != args:  # the framework shows what the model gave
-        hint = f"{hint} It will be called with {as_text(final)}."
-    context.request_confirmation(hint=hint)
+    context.request_confirmation(hint=hint + _naming(asking, args, context))
     context.actions.skip_summarization = True  # the model is not asked before there is an answer
     return {"error": "This tool call requires confirmation, please approve or reject."}
 

@@ -7,7 +7,9 @@ turn is judged inside the request that brought the final answer, before the grap
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, NotRequired, Self
 
@@ -37,6 +39,7 @@ from .messages import (
     answer_of,
     human_message,
     is_ours,
+    joined,
     model_name,
     native_message,
     plain_message,
@@ -65,7 +68,7 @@ FRAMEWORK = Framework(
     name="langchain",
     title="LangChain",
     package="langchain",
-    versions=">=1.1.0,<=1.4.7",
+    versions=">=1.1,<2",
     can={
         "session_start": "abort context",
         "session_end": "",
@@ -156,6 +159,7 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         self._nodes = Runs(self._runs.hooks, TOOL_NODE, asks=True, session_id=session_id, **about)
         self._models = dict(models or {})
         self._turns: dict[str, _Run] = {}
+        self._beginning: dict[str, Future[_Run]] = {}  # in the node of one call, while others wait
         self._handed: dict[tuple[str | None, str], _Run] = {}  # by the user's message, and the call: ids of calls recur
 
     # --- what LangChain calls ---------------------------------------------------------------
@@ -245,33 +249,34 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
             except BaseException as error:
                 yield from self._failed(run, error)
                 raise
-        refused = any(isinstance(one, RemoveMessage) for one in changes)
+        refused = bool(changes) and all(isinstance(one, RemoveMessage) for one in changes)
         said = AIMessage(text or "", id=new_id(OURS), response_metadata=_REFUSED if refused else {})
         return {FIELD: run.key, "messages": [*changes, said], "jump_to": "end"}
 
     def _begin(
         self, messages: Sequence[AnyMessage], key: str, fresh: bool = False
     ) -> Work[tuple[_Run, list[AnyMessage]]]:
-        """A new turn, and what becomes of the user's message."""
+        """A new turn, and what becomes of the user's messages."""
         asked = _asked(messages, fresh)
-        given = asked.content if asked is not None else ""
+        said = given = joined([one.content for one in asked])
         run = yield from self._open(key, as_text(given))
-        run.human = asked.id if asked is not None else None
+        run.human = asked[-1].id if asked else None
         if run.refused is not None:
             return run, []
         if run.user_message != as_text(given):
             given = run.user_message
         try:
-            goes_on = asked is None or messages[-1] is not asked
+            goes_on = not asked or messages[-1] is not asked[-1]
             begun = yield from self._begin_turn(run, given, "continuation" if goes_on else "user", len(messages))
         except BaseException as error:
             yield from self._failed(run, error)
             raise
-        if asked is not None and run.turn.session.turn_id is None:  # it was refused, and nothing of it is kept
-            return run, [RemoveMessage(id=asked.id)] if asked.id else []
-        if asked is None or asked.content == begun.input:
+        removed: list[AnyMessage] = [RemoveMessage(id=one.id) for one in asked if one.id]
+        if run.turn.session.turn_id is None:  # it was refused, and nothing of it is kept
+            return run, removed
+        if not asked or begun.input == said:
             return run, []
-        return run, [asked.model_copy(update={"content": begun.input})]
+        return run, [*removed[:-1], asked[-1].model_copy(update={"content": begun.input})]
 
     def _open(self, key: str, text: str) -> Work[_Run]:
         """The turn of an agent, or of a subagent, if it is run inside a tool call."""
@@ -310,7 +315,7 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         """The turn that another agent has handed over, with these messages. What the user says next is another one."""
         if not self._handed:
             return None
-        human = getattr(_asked(messages, fresh=True), "id", None)
+        human = next((one.id for one in reversed(_asked(messages, fresh=True))), None)
         ids = [(human, one.tool_call_id) for one in messages if isinstance(one, ToolMessage)]
         return next((self._handed.pop(call) for call in reversed(ids) if call in self._handed), None)
 
@@ -319,13 +324,41 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         or if another middleware has the agent go on after its end."""
         key = state.get(FIELD) if isinstance(state, dict) else None
         run = self._turns.get(key) if key is not None else None
-        if run is not None:
+        if run is not None and key not in self._beginning:
             return run, []
         if messages and isinstance(messages[-1], AIMessage) and is_ours(messages[-1]) and not messages[-1].tool_calls:
             raise FairleadError(f"a hook has ended the turn, and the agent will not end: {messages[-1].text}")
-        human = next((one.id for one in reversed(messages) if isinstance(one, HumanMessage)), None)
-        found = yield from self._begin(messages, key or human or new_id("turn"))
+        if key is None:
+            human = next((one.id for one in reversed(messages) if isinstance(one, HumanMessage)), None)
+            found = yield from self._begin(messages, human or new_id("turn"))
+            return found
+        found = yield from self._begin_once(messages, key)
         return found
+
+    def _begin_once(self, messages: Sequence[AnyMessage], key: str) -> Work[tuple[_Run, list[AnyMessage]]]:
+        """Several calls may be resumed at once, in threads or in tasks: one begins the turn, the others wait for it."""
+        mine: Future[_Run] = Future()
+        mine.set_running_or_notify_cancel()  # whoever waits and is cancelled does not cancel it for the others
+        begun = self._beginning.setdefault(key, mine)
+        if begun is not mine:
+
+            async def wait() -> _Run:
+                return await asyncio.wrap_future(begun)
+
+            run: _Run = yield wait
+            return run, []
+        try:
+            known = self._turns.get(key)  # it has begun just now
+            found = (known, []) if known is not None else (yield from self._begin(messages, key))
+        except BaseException as error:
+            left = _Left("the call with which it was to begin was cancelled")
+            mine.set_exception(error if isinstance(error, Exception) else left)
+            raise
+        else:
+            mine.set_result(found[0])
+            return found
+        finally:
+            del self._beginning[key]
 
     def _finish(self, run: _Run, text: str | None, voluntary: bool = True) -> Work[tuple[str | None, Any]]:
         """The turn ends: what is shown of it, and what the model is told instead, if it is to go on."""
@@ -555,12 +588,20 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         return given
 
 
-def _asked(messages: Sequence[AnyMessage], fresh: bool) -> HumanMessage | None:
-    """What the user has said. When a graph begins, its last message is the user's, whatever id it was given."""
-    ours = [one for one in messages if isinstance(one, HumanMessage) and is_ours(one)]
-    if fresh and ours and messages[-1] is ours[-1]:
-        return ours[-1]
-    return next((one for one in reversed(messages) if isinstance(one, HumanMessage) and not is_ours(one)), None)
+def _asked(messages: Sequence[AnyMessage], fresh: bool) -> list[HumanMessage]:
+    """What the user has said since the last answer, or before it, if nothing.
+
+    When a graph begins, all that was said since is the user's, whatever ids it was given.
+    """
+    asked: list[HumanMessage] = []
+    for one in reversed(messages):
+        if isinstance(one, HumanMessage) and (fresh or not is_ours(one)):
+            asked.insert(0, one)
+        elif isinstance(one, (AIMessage, ToolMessage)):
+            if asked:
+                break
+            fresh = False
+    return asked
 
 
 def _path(namespace: str) -> str:

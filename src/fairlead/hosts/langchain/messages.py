@@ -24,6 +24,16 @@ def human_message(content: Any) -> HumanMessage:
     return HumanMessage(content, id=new_id(OURS))
 
 
+def joined(contents: list[Any]) -> Any:
+    """The contents of several messages, as that of one."""
+    if len(contents) == 1:
+        return contents[0]
+    if all(isinstance(one, str) for one in contents):
+        return "\n\n".join(contents)
+    blocks = [[{"type": "text", "text": one}] if isinstance(one, str) else one for one in contents]
+    return [block for one in blocks for block in one]
+
+
 def with_text(message: AIMessage, text: str, **changed: Any) -> AIMessage:
     return message.model_copy(update={"content": text, "additional_kwargs": {}, **changed})
 
