@@ -498,7 +498,8 @@ def test_hooks_of_others_on_the_same_event_are_noted(doctor):
     hooks["PreToolUse"].append({"matcher": "Bash", "hooks": [{"type": "command", "command": "./mine.sh"}]})
     doctor.edit(path, hooks=hooks)
     report = doctor.look("claude")
-    assert "warning: another hook is on the same event, and may change the arguments unjudged: PreToolUse: ./mine.sh" in said(report)
+    warned = "warning: another hook is on the same event, and may change the arguments unjudged: PreToolUse: ./mine.sh"
+    assert warned in said(report)
     assert report["well"] is True
 
 

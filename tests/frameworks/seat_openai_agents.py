@@ -13,7 +13,6 @@ from agents import (
     Agent,
     Model,
     ModelResponse,
-    RunHooks,
     Runner,
     SQLiteSession,
     ToolInputGuardrail,
@@ -123,9 +122,9 @@ class Scripted(Model):
 
 async def drained(result: Any, played: Played | None = None) -> Any:
     async for event in result.stream_events():
-        if played is not None and event.type == "raw_response_event":
-            if event.data.type == "response.output_text.delta":
-                played.pieces.append(event.data.delta)
+        raw = event.data if event.type == "raw_response_event" else None
+        if played is not None and raw is not None and raw.type == "response.output_text.delta":
+            played.pieces.append(raw.delta)
     return result
 
 
@@ -201,19 +200,35 @@ class Seat(seat.Seat):
             return await drained(fairlead.run_streamed(agent, given, **options), played)
         return await fairlead.run(agent, given, **options)
 
+    # --- for the bench ----------------------------------------------------------------------
+
     async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
-        async def allow(data: Any) -> ToolGuardrailFunctionOutput:
-            return ToolGuardrailFunctionOutput.allow()
-
-        @function_tool
-        async def nothing() -> str:
-            return "nothing"
-
-        nothing.tool_input_guardrails = [ToolInputGuardrail(allow, name=f"{n}") for n in range(native)] or None
-        script: list[Any] = [Call([("nothing", {})]) for _ in range(calls)]
-        agent = Agent("main", model=Scripted(script, Played()), tools=[nothing])
+        tool = function_tool(nothing)
+        tool.tool_input_guardrails = [ToolInputGuardrail(allow, name=f"allow-{n}") for n in range(native)] or None
+        agent = Agent("main", model=Working(calls), tools=[tool])
         runner: Any = Runner if hooks is None else Fairlead(hooks)
         await runner.run(agent, "Go.", max_turns=calls + 2)
 
 
-__all__ = ["RunHooks", "Seat"]
+async def nothing(name: str) -> str:
+    """Do nothing."""
+    return "nothing"
+
+
+async def allow(data: Any) -> ToolGuardrailFunctionOutput:
+    return ToolGuardrailFunctionOutput.allow()
+
+
+class Working(Model):
+    """Asks for so many calls, one after another."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    async def get_response(self, *args: Any, **rest: Any) -> ModelResponse:
+        self.left -= 1
+        output = message("Done.") if self.left < 0 else function_call("nothing", '{"name": "x"}')
+        return ModelResponse([output], Usage(), None)
+
+    def stream_response(self, *args: Any, **rest: Any) -> AsyncIterator[Any]:
+        raise NotImplementedError

@@ -34,6 +34,8 @@ from agents.mcp import MCPServer
 from agents.run import get_default_agent_runner, set_default_agent_runner
 from agents.tool_guardrails import ToolGuardrailFunctionOutput
 from openai.types.responses import ResponseFunctionWebSearch
+from openai.types.responses.response_apply_patch_tool_call import OperationDeleteFile, ResponseApplyPatchToolCall
+from openai.types.responses.response_function_shell_tool_call import Action, ResponseFunctionShellToolCall
 from openai.types.responses.response_function_web_search import ActionSearch
 from pydantic import BaseModel
 from scene import has
@@ -41,7 +43,7 @@ from seat import Call, Played, Say, call
 from seat_openai_agents import Scripted, drained, function_call, message, shown
 
 from fairlead import Decision, FairleadError, HookAborted, Hooks, abort, allow, ask, change, deny, extend, inject, stop
-from fairlead.hosts import openai_agents
+from fairlead.hosts import openai_agents_call
 from fairlead.hosts.openai_agents import Fairlead
 
 
@@ -125,6 +127,13 @@ async def test_an_agent_of_a_class_of_its_own_stays_of_that_class(stage: Stage) 
     await stage.runner.run(agent, "Go.", hooks=Watch())
     assert isinstance(seen[0], Special)
     assert seen[0].name == "main"
+
+
+async def test_a_copy_that_the_sdk_makes_of_the_copy_is_under_hooks_too(stage: Stage) -> None:
+    stage.add(deny("no"), on="before_tool")
+    copied = stage.runner.agent(stage.agent(LS)).clone(name="copied")
+    await stage.runner.run(copied, "Go.")
+    assert (stage.ran, stage.events.count("before_model"), stage.events.count("before_tool")) == ([], 2, 1)
 
 
 async def test_tools_that_are_added_or_turned_off_later_count(stage: Stage) -> None:
@@ -245,7 +254,11 @@ async def test_a_turn_that_was_extended_has_all_answers_in_its_history_and_in_it
         "user: Go.", "assistant: First.", 'assistant: calls shell {"command": "ls"}', "tool: ran ls",
         "assistant: Second.",
     ]  # fmt: skip
-    assert stage.played.sent[2][1:4] == ["assistant: First.", "user: Go on.", 'assistant: calls shell {"command": "ls"}']
+    assert stage.played.sent[2][1:4] == [
+        "assistant: First.",
+        "user: Go on.",
+        'assistant: calls shell {"command": "ls"}',
+    ]
     assert result.context_wrapper.usage.total_tokens == 3
 
 
@@ -330,7 +343,7 @@ async def test_a_tool_whose_errors_fail_the_run_still_does_so(stage: Stage) -> N
     assert stage.events[-1] == "session_end"
 
 
-@pytest.mark.skipif(not openai_agents._noting_is_possible, reason="older ones do not say that a tool has failed")
+@pytest.mark.skipif(not openai_agents_call.TELLS, reason="older ones do not say that a tool has failed")
 async def test_a_tool_with_its_own_words_for_errors_has_failed_too(stage: Stage) -> None:
     @function_tool(failure_error_function=lambda context, error: f"Sorry: {error}")
     def fail() -> str:
@@ -342,18 +355,21 @@ async def test_a_tool_with_its_own_words_for_errors_has_failed_too(stage: Stage)
     assert has(stage.played.sent[1], "Sorry: broken", "tool")
 
 
+def shell_call(number: int, *commands: str) -> Any:
+    return ResponseFunctionShellToolCall(
+        id=f"sh_{number}", call_id=f"call_sh_{number}", action=Action(commands=list(commands)),
+        status="completed", type="shell_call", environment=None,
+    )  # fmt: skip
+
+
+async def test_an_abort_in_a_shell_tool_fails_the_request(stage: Stage) -> None:
+    stage.add(abort("no more"), on="before_tool")
+    with pytest.raises(HookAborted):
+        await stage.runner.run(stage.agent([shell_call(1, "ls")], tools=[ShellTool(executor=lambda _: "done")]), "Go.")
+    assert len(stage.played.sent) == 1
+
+
 async def test_a_shell_tool_is_under_hooks(stage: Stage) -> None:
-    from openai.types.responses.response_function_shell_tool_call import (  # type: ignore[import-not-found]
-        Action,
-        ResponseFunctionShellToolCall,
-    )
-
-    def shell_call(number: int, *commands: str) -> Any:
-        return ResponseFunctionShellToolCall(
-            id=f"sh_{number}", call_id=f"call_sh_{number}", action=Action(commands=list(commands)),
-            status="completed", type="shell_call", environment=None,
-        )  # fmt: skip
-
     def execute(request: Any) -> str:
         stage.ran.extend(request.data.action.commands)
         return "done"
@@ -371,11 +387,6 @@ async def test_a_shell_tool_is_under_hooks(stage: Stage) -> None:
 
 
 async def test_a_patch_tool_is_under_hooks(stage: Stage) -> None:
-    from openai.types.responses.response_apply_patch_tool_call import (  # type: ignore[import-not-found]
-        OperationDeleteFile,
-        ResponseApplyPatchToolCall,
-    )
-
     class Editor:
         def create_file(self, operation: Any) -> Any:
             return None
@@ -464,7 +475,9 @@ async def test_a_structured_output_may_be_changed_and_keeps_its_type(stage: Stag
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-async def test_a_hook_that_stops_an_agent_with_structured_output_says_so_in_words(stage: Stage, streaming: bool) -> None:
+async def test_a_hook_that_stops_an_agent_with_structured_output_says_so_in_words(
+    stage: Stage, streaming: bool
+) -> None:
     stage.add(stop("enough"), on="after_tool")
     agent = stage.agent(LS, output_type=Answer)
     result = stage.runner.run_streamed(agent, "Go.") if streaming else await stage.runner.run(agent, "Go.")
@@ -513,6 +526,14 @@ async def test_a_refused_handoff_leaves_the_work_where_it_was(stage: Stage, even
     assert stage.played.models == ["main", "main"]
     assert has(stage.played.sent[1], "not today", "tool")
     assert result.last_agent is agent
+
+
+async def test_what_a_handoff_cannot_do_is_reported(stage: Stage) -> None:
+    stage.add(change(initial_message="Something else."), on="subagent_start")
+    stage.add(extend("More."), on="subagent_stop", name="more")
+    await stage.runner.run(stage.agent(call("transfer_to_helper"), handoffs=[stage.agent(name="helper")]), "Go.")
+    told = {decision.event: decision.unsupported for decision in stage.decisions if decision.unsupported}
+    assert told == {"subagent_start": ("initial_message",), "subagent_stop": ("extend",)}
 
 
 async def test_agents_that_hand_over_to_each_other_are_copied_once(stage: Stage) -> None:
@@ -591,6 +612,29 @@ async def test_a_question_in_a_subagent_is_asked_by_the_sdk_and_its_call_runs_on
     assert [stage.events.count(name) for name in ("subagent_start", "subagent_stop", "turn_start", "turn_end")] == [
         1, 1, 2, 2,
     ]  # fmt: skip
+
+
+async def test_a_subagent_that_is_told_to_go_on_has_its_prompt_and_what_it_has_said(stage: Stage) -> None:
+    said = iter([extend("More.")])
+    stage.add(lambda step: next(said, None), on="subagent_stop")
+    stage.add(lambda step: change(system_prompt="Help well."), on="before_prompt", name="prompt", agent="helper")
+    await stage.runner.run(with_helper(stage, Say("Half."), Say("Whole.")), "Go.")
+    assert stage.played.sent[2] == ["system: Help well.", "user: Help me.", "assistant: Half.", "user: More."]
+    assert has(stage.played.sent[3], "tool: Whole.")
+    assert [step.user_message for step in stage.steps("before_prompt")] == ["Go.", "Help me.", "More."]
+
+
+async def test_an_agent_in_a_guardrail_is_a_subagent(stage: Stage) -> None:
+    checker = stage.agent(LS, Say("fine"), name="checker")
+
+    async def check(context: Any, agent: Any, given: Any) -> Any:
+        said = (await Runner.run(checker, given)).final_output
+        return GuardrailFunctionOutput(said, tripwire_triggered=said != "fine")
+
+    stage.add(deny("no"), on="before_tool")
+    result = await stage.runner.run(stage.agent(input_guardrails=[InputGuardrail(check)]), "Go.")
+    assert (stage.ran, result.final_output) == ([], "Done.")
+    assert [step.agent_name for step in stage.steps("subagent_start")] == ["checker"]
 
 
 async def test_an_agent_that_runs_outside_is_not_under_hooks(stage: Stage) -> None:

@@ -52,13 +52,14 @@ def _guarded_kind(kind: type[Any]) -> type[Any]:
     if issubclass(kind, Guarded):  # the SDK has copied the copy
         return kind
 
-    class Copy(kind, Guarded):  # type: ignore[misc, valid-type]
+    class Copy(kind, Guarded):  # type: ignore[misc]
         async def get_all_tools(self, run_context: Any) -> list[Any]:
             run = RUN.get()
             if run is not None:
                 run.context = run_context
             return [_guarded_tool(tool, run) for tool in await super().get_all_tools(run_context)]
 
+    Copy.__name__, Copy.__qualname__ = kind.__name__, kind.__qualname__
     _KINDS[kind] = Copy
     return Copy
 
@@ -75,7 +76,7 @@ def guarded_agent(agent: Any, seen: dict[int, Any]) -> Any:
         about["model"] = GuardedModel(agent.model)
     if agent.output_type not in (None, str):
         about["output_type"] = _Output(agent.output_type)
-    if agent.tool_use_behavior != "run_llm_again":
+    if agent.tool_use_behavior != "run_llm_again" and not hasattr(agent.tool_use_behavior, "fairlead_original"):
         about["tool_use_behavior"] = _ending(agent.tool_use_behavior)
     about["handoffs"] = [_guarded_handoff(item, guarded, seen) for item in agent.handoffs]
     return guarded
@@ -120,7 +121,7 @@ def _guarded_tool(tool: Any, run: Any) -> Any:
         return tool
     guarded = object.__new__(type(tool))
     guarded.__dict__.update(tool.__dict__, fairlead_original=tool, **changes)
-    if run is not None and any(run.decided.values()) and isinstance(tool, FunctionTool):
+    if run is not None and run.asks and isinstance(tool, FunctionTool):
         run.approve_here(guarded, tool)
     return guarded
 
@@ -216,6 +217,7 @@ def _ending(behavior: Any) -> Any:
                 return ToolsToFinalOutputResult(is_final_output=False)
         return final
 
+    decide.fairlead_original = behavior  # type: ignore[attr-defined]
     return decide
 
 

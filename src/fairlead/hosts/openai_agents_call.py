@@ -7,7 +7,6 @@ import json
 from asyncio import CancelledError
 from contextlib import suppress
 from contextvars import ContextVar
-from copy import copy
 from typing import Any
 
 import agents.tool as sdk
@@ -141,7 +140,8 @@ class Call:
 
 def _noting(tool: Any, call: Call) -> Any:
     """A tool's own function, which tells the call of what it raises before the SDK makes a text of that."""
-    if not TELLS or not hasattr(tool.on_invoke_tool, "__agents_bind_function_tool__"):
+    bind = getattr(tool.on_invoke_tool, "__agents_bind_function_tool__", None)
+    if not TELLS or bind is None:
         return tool.on_invoke_tool
 
     async def failed(context: Any, error: Exception) -> Any:
@@ -150,7 +150,9 @@ def _noting(tool: Any, call: Call) -> Any:
             function_tool=tool, context=context, error=error
         )
 
-    return sdk.set_function_tool_failure_error_function(copy(tool), failed).on_invoke_tool
+    noting = object.__new__(type(tool))
+    noting.__dict__.update(tool.__dict__)
+    return bind(sdk.set_function_tool_failure_error_function(noting, failed))
 
 
 def _about(tool: Any) -> dict[str, Any]:

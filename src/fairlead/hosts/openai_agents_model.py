@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
-from agents import ItemHelpers, Model, ModelBehaviorError, ModelProvider, ModelResponse, Usage
+from agents import Model, ModelBehaviorError, ModelProvider, ModelResponse, Usage
 
+from ..lifecycle import BeforeModel
 from .model import Message
 from .openai_agents_call import current
 from .openai_agents_messages import completed_of, delta_of, items_of, message_of, plain, text_of, user_message
@@ -28,6 +29,8 @@ class GuardedProvider(ModelProvider):  # type: ignore[misc]
         return GuardedModel(self.inner.get_model(model_name), model_name)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "inner" or name.startswith("__"):  # of one that is being copied
+            raise AttributeError(name)
         return getattr(self.inner, name)
 
     async def aclose(self) -> None:
@@ -44,6 +47,8 @@ class GuardedModel(Model):  # type: ignore[misc]
         self.name = found if isinstance(found, str) else name or type(self.inner).__name__
 
     def __getattr__(self, name: str) -> Any:
+        if name == "inner" or name.startswith("__"):  # of one that is being copied
+            raise AttributeError(name)
         return getattr(self.inner, name)
 
     async def close(self) -> None:
@@ -94,7 +99,8 @@ class Request:
 
     def __init__(self, run: Any, model: GuardedModel, given: dict[str, Any], sink: Callable[[Any], None] | None = None):
         self.run, self.model, self.name, self.given, self.sink = run, model.inner, model.name, given, sink
-        self.items: list[Any] = ItemHelpers.input_to_new_input_list(given["input"])
+        asked = given["input"]
+        self.items: list[Any] = [user_message(asked)] if isinstance(asked, str) else list(asked)
         self.elsewhere = bool(given.get("conversation_id") or given.get("previous_response_id"))
         self.native: list[Any] = []
         self.shown: list[Message] = []
@@ -105,7 +111,10 @@ class Request:
         self.last: Any = None
 
     def plain(self) -> list[Message]:
-        self.native = self.run.turn.woven(self.items, user_message)
+        turn = self.run.turn
+        self.native = turn.woven(self.items, user_message) if turn.placed else self.items
+        if not turn.hears(BeforeModel):
+            return []
         tools: dict[str, str] = {}
         self.shown = [plain(item, tools) for item in self.native]
         return self.shown

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from asyncio import CancelledError
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from copy import copy
 from typing import Any
 
@@ -13,7 +14,7 @@ from agents import Agent, FunctionTool, Model, ModelResponse, RunConfig, Usage
 from ..approvals import Approval
 from ..errors import FairleadError
 from .model import as_text
-from .openai_agents_agent import guarded_agent, original, under_hooks
+from .openai_agents_agent import Guarded, guarded_agent, original, under_hooks
 from .openai_agents_call import Call, Refused, asks_for_approval
 from .openai_agents_messages import (
     arguments_of,
@@ -53,9 +54,10 @@ class Run:
         self.calls: dict[str, Call] = {}
         self.handoffs: dict[str, str] = {}  # the ids of calls that are handoffs, by the handoff's name
         self.decided: dict[str, bool] = {}  # which calls a human is asked about
+        self.asks = False  # whether there are any
         self.said: set[str] = set()  # what hooks said in place of the model: it need not be of any type
         self.ended: Ended | None = None
-        self.begun = self.refused = self.asked_to_end = self.stopped = False
+        self.begun = self.refused = self.asked_to_end = self.stopped = self.handed_over = False
         self.error: FairleadError | None = None
 
     async def begin(self, agent: Any, given: Any, options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
@@ -70,7 +72,7 @@ class Run:
         if not self.turn.over:
             return self.root, put(self.given), options
         quiet = RunConfig(model=Said(self.turn.said or ""), tracing_disabled=True)
-        return Agent(name=agent.name), [], {"run_config": quiet, "context": options.get("context")}
+        return Agent(name=agent.name), "", {"run_config": quiet, "context": options.get("context")}
 
     async def _start(self, name: str, length: int, options: dict[str, Any]) -> None:
         source = "continuation" if self.given is None else "user"
@@ -115,12 +117,14 @@ class Run:
             return
         self._check()
         turn, last = self.turn, result.last_agent
+        if not isinstance(last, Guarded):  # nothing has run: hooks would have none of it, and nothing of it is kept
+            result.input = []
         await self.settle()
         if self.ended is None and not self.refused:
             text = None if turn.over else output_text(result)
             if not self.asked_to_end:
                 await drive(turn.ending())
-            self.ended = await drive(turn.end(text))
+            self.ended = await self._end(text)
         if self.parent is not None and not self.stopped and not self.refused:
             self.stopped = True
             await drive(self.parent.turn.helper_stops(turn))
@@ -128,25 +132,25 @@ class Run:
             result.final_output = as_output(self.ended.text, result.final_output, last)
         for name in ("current_agent", "_last_agent"):  # the user's own, and not our copy
             if name in result.__dict__:
-                result.__dict__[name] = self.root.fairlead_original if turn.over else original(last)
+                result.__dict__[name] = original(last if isinstance(last, Guarded) else self.root)
 
     async def failed(self, error: BaseException) -> BaseException:
         """The run is over early. What its caller is to hear of."""
-        found: BaseException | None = error
+        found: BaseException | None = error  # the SDK wraps what its tools raise
         while found is not None and not isinstance(found, FairleadError):
             found = found.__cause__
-        told = found or self.error or error
+        heard = found or self.error or error
         with suppress(FairleadError, CancelledError):
             await self.settle()
         if hasattr(self, "turn"):
-            await drive(self.turn.failed(told))
+            await drive(self.turn.failed(heard))
             if self.parent is not None and not self.stopped and not self.refused:
                 self.stopped = True
                 with suppress(FairleadError):
                     await drive(self.parent.turn.helper_stops(self.turn))
-        if self.call is not None and isinstance(told, FairleadError):
-            self.call.noted = told  # the SDK makes a text of what a tool raises
-        return told
+        if self.call is not None and isinstance(heard, FairleadError):
+            self.call.noted = heard  # the SDK makes a text of what a tool raises
+        return heard
 
     async def leave(self) -> None:
         owned, self.owned = self.owned, None
@@ -159,11 +163,11 @@ class Run:
         """The model's answer, when hooks have no objection left, and nothing that it is told instead."""
         self._check()
         await self.settle()
-        if not self.prompted and not self.turn.over:
-            self.prompted, prompt = True, request.given["system_instructions"]
-            wanted = await drive(self.turn.prompt(prompt, self.given))
-            self.prompt = None if wanted == prompt else wanted or ""
         while True:
+            if not self.prompted and not self.turn.over:
+                self.prompted, prompt = True, request.given["system_instructions"]
+                wanted = await drive(self.turn.prompt(prompt, self.given))
+                self.prompt = None if wanted == prompt else wanted or ""
             asked = await drive(self.turn.ask(request.name, request.plain, request.send, told))
             response = self._spoken(asked)
             final = self.turn.over or is_final(response)
@@ -199,7 +203,7 @@ class Run:
         turn = self.turn
         if self.parent is None and not (self.streaming and self.runs.judges(*SHOWN)):
             return None, response
-        self.ended = await drive(turn.end(text_of(response)))
+        self.ended = await self._end(text_of(response))
         if self.ended.changed:
             self.said.add(self.ended.text or "")
             response = with_text(response, self.ended.text or "")
@@ -209,10 +213,26 @@ class Run:
         self.stopped = feedback is None
         if feedback is not None:
             self.turn, self.ended, self.asked_to_end = turn.again(), None, False
-            self.turn.placed = turn.placed
+            self.turn.placed, self.given, self.prompted = turn.placed, feedback, False
             await drive(self.turn.begin(feedback, source="continuation", prompted=False))
-            await drive(self.turn.prompt(self.prompt, feedback))
         return feedback, response
+
+    async def _end(self, text: str | None) -> Ended:
+        if not self.handed_over:
+            return await drive(self.turn.end(text))
+        with self._unable("subagent_stop", "extend"):  # whoever the work was handed to has had the last word
+            return await drive(self.turn.end(text))
+
+    @contextmanager
+    def _unable(self, event: str, part: str) -> Iterator[None]:
+        """What the table says can be done, but not here: it is reported."""
+        session = self.turn.session
+        can = session.capabilities or {}
+        session.capabilities = {**can, event: frozenset(can.get(event, ())) - {part}}
+        try:
+            yield
+        finally:
+            session.capabilities = can
 
     # --- tools ------------------------------------------------------------------------------
 
@@ -231,8 +251,9 @@ class Run:
             asks = await asks_for_approval(native.needs_approval, self.context, args, item.call_id)
             call = self.calls[item.call_id] = Call(self.turn, native, item.call_id, item.arguments, asks)
             await call.go()
-            self.decided[item.call_id] = call.waiting == "ask"
-            if self.decided[item.call_id] != asks:
+            wanted = self.decided[item.call_id] = call.waiting == "ask"
+            self.asks = self.asks or wanted
+            if wanted != asks:
                 self.approve_here(tool, native)
 
     def approve_here(self, tool: Any, native: Any) -> None:
@@ -253,6 +274,7 @@ class Run:
             if call is None:  # it was asked for in another process
                 call = self.calls[call_id] = Call(self.turn, tool, call_id, arguments, False)
                 await call.go()
+            call.tool = tool  # there may be two of its name
             output = await call.run(context)
         except FairleadError as error:
             self.error = error  # the SDK wraps it in an error of its own
@@ -276,8 +298,11 @@ class Run:
         went: list[Any] = []
 
         async def go(args: dict[str, Any]) -> str:
-            if (refused := await drive(self.turn.hand_over(native.agent_name))) is not None:
+            with self._unable("subagent_start", "initial_message"):  # there is none: it sees the conversation
+                refused = await drive(self.turn.hand_over(native.agent_name))
+            if refused is not None:
                 raise Refused(refused)
+            self.handed_over = True
             went.append(await native.on_invoke_handoff(context, arguments if args == given else json.dumps(args)))
             self.prompt = None  # which was that of another agent
             return str(native.get_transfer_message(went[0]))
