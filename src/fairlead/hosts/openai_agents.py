@@ -1,0 +1,285 @@
+"""The OpenAI Agents SDK: agents that run under hooks, by a `Runner` of our own.
+
+The SDK's own hooks only watch. So `Fairlead` runs a copy of the agent whose model, tools and handoffs come to us
+first; each run has a `Run` of its own, which they find in a context variable. An agent that is run inside of a tool
+(`agent.as_tool`, or `Runner.run` in a function) is a subagent: the SDK's default runner sends it here, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import CancelledError
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self
+
+from agents import Model, RunContextWrapper, RunResultStreaming, RunState
+from agents.run import DEFAULT_MAX_TURNS, AgentRunner, get_default_agent_runner, set_default_agent_runner
+
+from ..errors import FairleadError
+from ..registry import Hooks
+from .framework import Framework
+from .openai_agents_agent import Guarded, guarded_agent
+from .openai_agents_call import CALL, RUN
+from .openai_agents_run import Run
+from .turn import SESSIONS, Runs
+from .work import Work, drive, drive_sync
+
+FRAMEWORK = Framework(
+    name="openai_agents",
+    title="OpenAI Agents SDK",
+    package="openai-agents",
+    versions=">=0.8,<0.25",
+    can={
+        "session_start": "abort context",
+        "session_end": "",
+        "before_request": "abort state session_id checkpoint_id context",
+        "after_request": "abort state checkpoint_id context",
+        "before_input": "deny stop abort input prepend_input context",
+        "after_input": "stop abort context",
+        "turn_start": "stop abort context",
+        "before_prompt": "stop abort system_prompt context",
+        "before_model": "deny stop abort model messages assistant context",
+        "after_model": "deny stop abort output context",
+        "tool_requested": "stop abort context",
+        "before_tool": "deny ask allow stop abort args result is_error context",
+        "before_permission": "deny ask allow stop abort resolved context",
+        "after_permission": "stop abort context",
+        "after_tool": "deny retry stop abort output context",
+        "after_tool_batch": "stop abort context",
+        "before_turn_end": "extend stop abort context",
+        "before_response": "deny abort response",
+        "before_output": "deny abort content",
+        "turn_end": "",
+        "subagent_start": "deny abort initial_message context",
+        "subagent_stop": "extend abort context",
+        "error": "",
+    },
+    notes=(
+        "Tools that run at the provider (web search, hosted MCP, ...) and ComputerTool are not seen by tool hooks.",
+        "after_model lists them in usage['other_calls'].",
+        "An ask at a handoff, a ShellTool, an ApplyPatchTool or a CustomTool goes to the hooks' approver only.",
+        "At a handoff there is no initial message to change, and subagent_stop cannot extend.",
+        "Read a RunState that was written down with RunState.from_string(fairlead.agent(agent), text).",
+    ),
+)
+
+
+class Fairlead:
+    """Runs agents under hooks, in place of the SDK's own runner: `Runner = Fairlead(hooks)`.
+
+    `run`, `run_sync` and `run_streamed` take what those of `agents.Runner` take, and give what they give. `models` are
+    those that a hook may switch to, by name; other names are left to the run's model provider. Runs with a `session`
+    or a `conversation_id` are requests of one session, which ends with `aclose()`, or at the end of `async with`; any
+    other run is a session of its own. `session_id` makes one session of all runs.
+    """
+
+    def __init__(
+        self,
+        hooks: Hooks | None = None,
+        *,
+        models: Mapping[str, Model | str] | None = None,
+        session_id: str | None = None,
+        **about: Any,
+    ) -> None:
+        self.runs = Runs(hooks, FRAMEWORK, asks=True, **({"session_id": session_id} if session_id else {}), **about)
+        self.models = dict(models or {})
+        self.paused: OrderedDict[tuple[str, int], Run] = OrderedDict()  # until somebody has answered a question
+        default = get_default_agent_runner()
+        self.inner: Any = default.inner if isinstance(default, Fairlead | _Nested) else default
+
+    async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        """`Runner.run`, under hooks."""
+        run = self._open(starting_agent, input, options)
+        inside = RUN.set(run)
+        try:
+            agent, given, options = await run.begin(starting_agent, input, options)
+            result = await self.beneath.run(agent, given, **options)
+            await run.finish(result)
+            return result
+        except BaseException as error:
+            told = await run.failed(error)
+            if told is error:
+                raise
+        finally:
+            RUN.reset(inside)
+            await run.leave()
+        raise told  # out here, because the SDK's error has it as its cause
+
+    def run_sync(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        """`Runner.run_sync`, under hooks."""
+        return _Sync(self).run_sync(starting_agent, input, **options)
+
+    def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        """`Runner.run_streamed`, under hooks."""
+        return _Streamed(self, starting_agent, input, options)
+
+    def agent(self, agent: Any) -> Any:
+        """The copy of an agent that is under hooks, for `RunState.from_json` and `from_string`."""
+        return guarded_agent(agent, {})
+
+    async def aclose(self) -> None:
+        """End all sessions. Questions that nobody has answered are left behind."""
+        await drive(self._closing())
+
+    def close(self) -> None:
+        """End all sessions, where nothing can be awaited."""
+        drive_sync(self._closing())
+
+    def _closing(self) -> Work[None]:
+        while self.paused:
+            yield from self.paused.popitem(last=False)[1].turn.failed(CancelledError())  # subagents first
+        yield from self.runs.closing()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    # --- runs -------------------------------------------------------------------------------
+
+    @property
+    def beneath(self) -> Any:
+        """Whoever runs agents without hooks. From now on, we hear of what it is asked to run meanwhile."""
+        default = get_default_agent_runner()
+        if isinstance(default, Fairlead | _Nested):
+            return default.inner
+        set_default_agent_runner(_Nested(default))
+        return default
+
+    def _open(self, agent: Any, given: Any, options: dict[str, Any], *, streaming: bool = False) -> Run:
+        """The run that this is: a new one, or one that waited for an answer."""
+        parent = RUN.get()
+        parent = parent if parent is not None and parent.fairlead is self else None
+        run = None
+        if isinstance(given, RunState):
+            if not isinstance(getattr(given, "_current_agent", None), Guarded):
+                raise FairleadError(
+                    "this RunState knows nothing of the hooks: "
+                    "read it with RunState.from_string(fairlead.agent(agent), text)"
+                )
+            depth = 0 if parent is None else parent.depth + 1
+            waiting = [self.paused.pop((_call_id(item), depth), None) for item in given.get_interruptions()]
+            run = next((found for found in waiting if found is not None), None)
+        if run is None:
+            run = Run(self, parent, streaming)
+        run.streaming, run.parent, run.call = streaming, parent, None if parent is None else CALL.get()
+        return run
+
+    def pause(self, run: Run, interruptions: list[Any]) -> None:
+        for item in interruptions:
+            self.paused[_call_id(item), run.depth] = run
+        while len(self.paused) > SESSIONS:
+            self.paused.popitem(last=False)
+
+
+def _call_id(item: Any) -> str:
+    raw = item.raw_item
+    found = raw.get("call_id") if isinstance(raw, dict) else getattr(raw, "call_id", None)
+    return str(found or (raw.get("id") if isinstance(raw, dict) else getattr(raw, "id", None)))
+
+
+class _Sync(AgentRunner):
+    """The SDK's own way to run something where nothing can be awaited."""
+
+    def __init__(self, fairlead: Fairlead) -> None:
+        self.fairlead = fairlead
+
+    async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        return await self.fairlead.run(starting_agent, input, **options)
+
+
+class _Nested:
+    """The SDK's default runner, once an agent has run under hooks: what such an agent runs is under hooks, too."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    @property
+    def _runner(self) -> Any:
+        run = RUN.get()
+        return self.inner if run is None else run.fairlead
+
+    async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        return await self._runner.run(starting_agent, input, **options)
+
+    def run_sync(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        return self._runner.run_sync(starting_agent, input, **options)
+
+    def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+        return self._runner.run_streamed(starting_agent, input, **options)
+
+
+# --- streams --------------------------------------------------------------------------------------
+
+
+class _Streamed(RunResultStreaming):
+    """A streamed run. The SDK's own result is made when hooks have had their say; then this one is its twin."""
+
+    def __init__(self, fairlead: Fairlead, agent: Any, given: Any, options: dict[str, Any]) -> None:
+        context = options.get("context")
+        super().__init__(
+            input=given if isinstance(given, (str, list)) else [], new_items=[], raw_responses=[], final_output=None,
+            input_guardrail_results=[], output_guardrail_results=[], tool_input_guardrail_results=[],
+            tool_output_guardrail_results=[], current_agent=agent, current_turn=0,
+            context_wrapper=context if isinstance(context, RunContextWrapper) else RunContextWrapper(context),
+            max_turns=options.get("max_turns", DEFAULT_MAX_TURNS), _current_agent_output_schema=None, trace=None,
+        )  # fmt: skip
+        stream = self.fairlead_stream = _Stream()
+        stream.work = asyncio.get_running_loop().create_task(self._work(fairlead, agent, given, options))
+        stream.work.add_done_callback(lambda _: stream.events.put_nowait(None))  # also if it never began
+
+    async def _work(self, fairlead: Fairlead, agent: Any, given: Any, options: dict[str, Any]) -> None:
+        stream = self.fairlead_stream
+        run: Run | None = None
+        try:
+            run = fairlead._open(agent, given, options, streaming=True)
+            RUN.set(run)
+            agent, given, options = await run.begin(agent, given, options)
+            stream.inner = fairlead.beneath.run_streamed(agent, given, **options)
+            stream.inner.__dict__["fairlead_stream"] = stream
+            self.__dict__ = stream.inner.__dict__
+            async for event in stream.inner.stream_events():
+                stream.events.put_nowait(event)
+            if stream.cancelled and self.final_output is None and not self.interruptions:
+                raise CancelledError
+            await run.finish(self)
+        except BaseException as error:
+            stream.error = error if run is None else await run.failed(error)
+            self.is_complete = True
+        finally:
+            if run is not None:
+                await run.leave()
+
+    async def stream_events(self) -> AsyncIterator[Any]:
+        stream = self.fairlead_stream
+        try:
+            while (event := await stream.events.get()) is not None:
+                yield event
+        except CancelledError:
+            self.cancel()
+            await asyncio.wait([stream.work])
+            raise
+        stream.events.put_nowait(None)  # whoever asks again
+        if stream.error is not None and not isinstance(stream.error, CancelledError):
+            raise stream.error
+
+    def cancel(self, mode: Any = "immediate") -> None:
+        stream = self.fairlead_stream
+        stream.cancelled = True
+        if stream.inner is None:
+            stream.work.cancel()
+        else:
+            super().cancel(mode)
+
+
+class _Stream:
+    """What a streamed run is made of."""
+
+    def __init__(self) -> None:
+        self.events: asyncio.Queue[Any] = asyncio.Queue()
+        self.work: Any = None
+        self.inner: Any = None
+        self.error: BaseException | None = None
+        self.cancelled = False
