@@ -43,8 +43,8 @@ from seat import Call, Played, Say, call
 from seat_openai_agents import Scripted, drained, function_call, message, shown
 
 from fairlead import Decision, FairleadError, HookAborted, Hooks, abort, allow, ask, change, deny, extend, inject, stop
-from fairlead.hosts import openai_agents_call
 from fairlead.hosts.openai_agents import Fairlead
+from fairlead.hosts.openai_agents import call as openai_call
 
 
 class Stage:
@@ -343,7 +343,7 @@ async def test_a_tool_whose_errors_fail_the_run_still_does_so(stage: Stage) -> N
     assert stage.events[-1] == "session_end"
 
 
-@pytest.mark.skipif(not openai_agents_call.TELLS, reason="older ones do not say that a tool has failed")
+@pytest.mark.skipif(not openai_call.TELLS, reason="older ones do not say that a tool has failed")
 async def test_a_tool_with_its_own_words_for_errors_has_failed_too(stage: Stage) -> None:
     @function_tool(failure_error_function=lambda context, error: f"Sorry: {error}")
     def fail() -> str:

@@ -22,12 +22,12 @@ from agents import (
 )
 from agents.editor import ApplyPatchResult
 
-from ..decision import Context
-from ..errors import FairleadError
-from .openai_agents_call import RUN, current, readable
-from .openai_agents_model import GuardedModel
-from .tool_call import Called
-from .work import Work, drive
+from ...decision import Context
+from ...errors import FairleadError
+from ..tool_call import Called
+from ..work import Work, drive
+from .asking import GuardedModel
+from .call import RUN, current, readable
 
 T = TypeVar("T")
 

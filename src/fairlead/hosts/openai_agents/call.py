@@ -11,12 +11,12 @@ from typing import Any
 
 import agents.tool as sdk
 
-from ..approvals import Approval
-from ..errors import FairleadError
-from .openai_agents_messages import arguments_of
-from .tool_call import STOPPED, Called
-from .turn import Turn
-from .work import Work
+from ...approvals import Approval
+from ...errors import FairleadError
+from ..tool_call import STOPPED, Called
+from ..turn import Turn
+from ..work import Work
+from .messages import arguments_of
 
 FAILED = ("An error occurred while running the tool. ", "An error occurred while parsing tool arguments. ")
 """How the SDK begins what it tells the model of a tool that raised, where it does not tell us of it."""

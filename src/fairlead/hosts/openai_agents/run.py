@@ -11,12 +11,15 @@ from typing import Any
 
 from agents import Agent, FunctionTool, Model, ModelResponse, RunConfig, Usage
 
-from ..approvals import Approval
-from ..errors import FairleadError
-from .model import as_text
-from .openai_agents_agent import Guarded, guarded_agent, original, under_hooks
-from .openai_agents_call import Call, Refused, asks_for_approval
-from .openai_agents_messages import (
+from ...approvals import Approval
+from ...errors import FairleadError
+from ..model import as_text
+from ..turn import Asked, Ended, Runs, Turn
+from ..work import drive
+from .agent import Guarded, guarded_agent, original, under_hooks
+from .asking import GuardedModel, GuardedProvider, Request, Said
+from .call import Call, Refused, asks_for_approval
+from .messages import (
     arguments_of,
     as_output,
     is_final,
@@ -27,9 +30,6 @@ from .openai_agents_messages import (
     told,
     with_text,
 )
-from .openai_agents_model import GuardedModel, GuardedProvider, Request, Said
-from .turn import Asked, Ended, Runs, Turn
-from .work import drive
 
 SHOWN = ("before_response", "before_output")
 

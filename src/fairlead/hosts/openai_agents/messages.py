@@ -17,8 +17,8 @@ from openai.types.responses import (
     ResponseTextDeltaEvent,
 )
 
-from .model import Message, as_text
-from .turn import Reply
+from ..model import Message, as_text
+from ..turn import Reply
 
 LOCAL = ("function_call", "shell_call", "local_shell_call", "apply_patch_call", "custom_tool_call")
 """Calls that tool hooks see."""

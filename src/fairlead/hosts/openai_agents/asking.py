@@ -9,11 +9,11 @@ from typing import Any
 
 from agents import Model, ModelBehaviorError, ModelProvider, ModelResponse, Usage
 
-from ..lifecycle import BeforeModel
-from .model import Message
-from .openai_agents_call import current
-from .openai_agents_messages import completed_of, delta_of, items_of, message_of, plain, text_of, user_message
-from .turn import Asking, Turn, rewritten
+from ...lifecycle import BeforeModel
+from ..model import Message
+from ..turn import Asking, Turn, rewritten
+from .call import current
+from .messages import completed_of, delta_of, items_of, message_of, plain, text_of, user_message
 
 JUDGING = ("after_model", "before_response", "before_output")
 """Events at which a hook may still object to an answer: none of it is streamed before they are over."""

@@ -16,14 +16,14 @@ from typing import Any, Self
 from agents import Model, RunContextWrapper, RunResultStreaming, RunState
 from agents.run import DEFAULT_MAX_TURNS, AgentRunner, get_default_agent_runner, set_default_agent_runner
 
-from ..errors import FairleadError
-from ..registry import Hooks
-from .framework import Framework
-from .openai_agents_agent import Guarded, guarded_agent
-from .openai_agents_call import CALL, RUN
-from .openai_agents_run import Run
-from .turn import SESSIONS, Runs
-from .work import Work, drive, drive_sync
+from ...errors import FairleadError
+from ...registry import Hooks
+from ..framework import Framework
+from ..turn import SESSIONS, Runs
+from ..work import Work, drive, drive_sync
+from .agent import Guarded, guarded_agent
+from .call import CALL, RUN
+from .run import Run
 
 FRAMEWORK = Framework(
     name="openai_agents",
