@@ -136,7 +136,7 @@ class Answering:
                 fields["call_id"] = new_id("call")
             if fields["call_id"] in memory.denied:  # an id that comes again
                 memory.denied.remove(fields["call_id"])
-            memory.calls.append((fields["call_id"], fields["tool"], _written(fields["args"]), time()))
+            memory.calls.append((fields["call_id"], fields["tool"], written(fields["args"]), time()))
             del memory.calls[:-CALLS]
         elif issubclass(EVENTS[event].step, ToolStep):
             return self._call(fields)
@@ -156,7 +156,7 @@ class Answering:
 
     def _call(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The fields of a later moment of a call, with the call's id: the CLI's, or else that of the likeliest."""
-        calls, tool, args = self.memory.calls, fields["tool"], _written(fields["args"])
+        calls, tool, args = self.memory.calls, fields["tool"], written(fields["args"])
         known = next((call for call in calls if call[0] == fields.get("call_id")), None)
         if fields.get("call_id") is None:
             known = next((call for call in calls if call[1:3] == (tool, args)), None)
@@ -244,7 +244,7 @@ class Answering:
         return effect
 
 
-def _written(args: dict[str, Any]) -> str:
+def written(args: dict[str, Any]) -> str:
     import hashlib
 
     return hashlib.sha256(msgspec.json.encode(args, enc_hook=str, order="sorted")).hexdigest()[:16]

@@ -35,7 +35,7 @@ from ..logs import logger
 from ..registry import Hooks
 from ..session import Session, new_id
 from . import claude_code
-from .answering import Answering, Memory
+from .answering import Answering, Memory, written
 from .effect import Effect, effect_of, reason_of
 from .framework import Framework
 from .host import a_dict, as_text, silence
@@ -115,6 +115,8 @@ class Fairlead(dict[str, list[HookMatcher]]):
         session_id: str | None = None,
         **about: Any,
     ) -> None:
+        if hooks is not None and not isinstance(hooks, Hooks):
+            raise TypeError(f"Fairlead takes the Hooks that yours are registered with, not {type(hooks).__name__}")
         self.engine = hooks if hooks is not None else Hooks()
         self._own = tuple(f"mcp__{server}__" for server in own)
         self._about = {"agent": "agent", "host": HOST.name, **about}
@@ -162,7 +164,10 @@ class Fairlead(dict[str, list[HookMatcher]]):
 
     async def _permit(self, ask: Any, tool: str, given: dict[str, Any], context: Any) -> Any:
         """A permission is wanted: hooks judge, and then whoever the SDK's user has put there is asked."""
-        kept = next((kept for kept in self._kept.values() if kept.has(context.tool_use_id)), None)
+        found = [kept for kept in self._kept.values() if kept.has(context.tool_use_id)]
+        if len(found) > 1:  # some models number their calls: then it is the one with these arguments, or nobody's
+            found = [kept for kept in found if kept.has(context.tool_use_id, written(given))]
+        kept = found[0] if len(found) == 1 else None
         try:
             if kept is None:
                 raise FairleadError(f"a permission is wanted for a call of {tool!r} that was never heard of")
@@ -256,8 +261,8 @@ class _Kept:
         self.stopped = self.stopped or why
         self.memory.halt = self.memory.halt or why
 
-    def has(self, call_id: str | None) -> bool:
-        return any(call[0] == call_id for call in self.memory.calls)
+    def has(self, call_id: str | None, args: str | None = None) -> bool:
+        return any(call[0] == call_id and args in (None, call[2]) for call in self.memory.calls)
 
     async def dispatch(self, step: Step, can: Any = None) -> Decision[Any]:
         """Decide. What is denied where nothing can be denied keeps the tools from running, until the user speaks."""

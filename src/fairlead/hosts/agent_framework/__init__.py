@@ -103,6 +103,7 @@ class Fairlead(AgentMiddleware):
     ) -> None:
         self.runs = Runs(hooks, FRAMEWORK, asks=True, **({"session_id": session_id} if session_id else {}), **about)
         self.models = dict(models or {})
+        self.asked: dict[Any, None] = {}  # questions that wait for a human
 
     async def process(self, context: AgentContext, call_next: Next) -> None:
         await _Run(self, context, call_next).work()
@@ -126,7 +127,8 @@ class _Run:
     """One run of an agent."""
 
     def __init__(self, fairlead: Fairlead, context: AgentContext, call_next: Next) -> None:
-        self.runs, self.loop = fairlead.runs, Loop(fairlead.models)
+        session_id = None if context.session is None else context.session.session_id
+        self.runs, self.loop = fairlead.runs, Loop(fairlead.models, fairlead.asked, session_id)
         self.context, self.call_next = context, call_next
         self.name: str = getattr(context.agent, "name", None) or "agent"
         parent = INSIDE.get()
@@ -237,25 +239,24 @@ class _Run:
             if known is not None and known.name != self.name:  # another agent goes on with the conversation
                 turn.session.agent = Agent(new_id("agent"), self.name)
         else:
-            at, contents = said.said_by(context.messages)
-            given = as_text(said.shown(contents))
+            given = as_text(said.shown(said.said_by(context.messages)))
             turn, message, refused = await drive(self.parent.helper(self.name, given))
             if message is not None and message != given:
-                context.messages = [*context.messages[:at], said.user(message)]
+                context.messages = said.saying(context.messages, said.user(message))
         self.loop.turn = turn
         return refused
 
     async def _begin(self) -> bool:
         """Whether the agent is to go to work."""
         context, turn = self.context, self.loop.turn
-        at, contents = said.said_by(context.messages)
+        contents = said.said_by(context.messages)
         given, prompt = said.shown(contents), self._instructions()
         source = "user" if contents and not turn.extends else "continuation"
         begun = await drive(turn.begin(given, source=source, system_prompt=prompt, committed_len=len(context.messages)))
         if turn.over:
             return False
         if begun.input != given:
-            context.messages = [*context.messages[:at], Message("user", said.meant(begun.input, contents))]
+            context.messages = said.saying(context.messages, Message("user", said.meant(begun.input, contents)))
         if begun.system_prompt != prompt:
             self.loop.prompt = prompt or "", begun.system_prompt or ""
         # What hooks have to say by now is kept with the conversation, as what the user says is.

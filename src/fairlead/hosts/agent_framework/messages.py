@@ -77,12 +77,27 @@ def arguments(given: Any) -> dict[str, Any]:
     return args if isinstance(args, dict) else {"arguments": args}
 
 
-def said_by(messages: Sequence[Message]) -> tuple[int, list[Content]]:
-    """What the user has to say: where it begins, and all of it. The messages before that were said earlier."""
-    at = len(messages)
-    while at and messages[at - 1].role == "user" and not any(map(_is_answer, messages[at - 1].contents)):
-        at -= 1
-    return at, [content for message in messages[at:] for content in message.contents]
+def said_by(messages: Sequence[Message]) -> list[Content]:
+    """What the user has to say now, whatever stands beside it. What comes before an agent's words was said earlier."""
+    new = [message for message in messages[_news(messages) :] if message.role == "user"]
+    return [content for message in new for content in message.contents if not _is_answer(content)]
+
+
+def saying(messages: Sequence[Message], wanted: Message) -> list[Message]:
+    """The messages, with this in place of what the user has to say. Answers of his to questions stay."""
+    at = _news(messages)
+    kept = list(messages[:at])
+    for message in messages[at:]:
+        answered = [content for content in message.contents if _is_answer(content)]
+        if message.role != "user":
+            kept.append(message)
+        elif answered:
+            kept.append(Message("user", answered))
+    return [*kept, wanted]
+
+
+def _news(messages: Sequence[Message]) -> int:
+    return max((number for number, message in enumerate(messages, 1) if message.role == "assistant"), default=0)
 
 
 def _is_answer(content: Content) -> bool:
@@ -91,8 +106,7 @@ def _is_answer(content: Content) -> bool:
 
 def answers(messages: Sequence[Message]) -> list[Content]:
     """What a human now says of calls that were left to him. Whatever he said before the last answer is settled."""
-    spoken = [number for number, message in enumerate(messages, 1) if message.role == "assistant"]
-    return contents_of(messages[spoken[-1] if spoken else 0 :], "function_approval_response")
+    return contents_of(messages[_news(messages) :], "function_approval_response")
 
 
 def contents_of(messages: Iterable[Message], kind: str) -> list[Content]:

@@ -15,6 +15,7 @@ from agent_framework import (
     MiddlewareTermination,
     UserInputRequiredException,
 )
+from pydantic_core import to_json
 
 from ...approvals import Approval
 from ...decision import Decision
@@ -36,6 +37,8 @@ ASKS_AGAIN = tuple(map(int, agent_framework.__version__.split(".")[:2])) >= (1, 
 """Whether a question can be asked anew when a human has answered. Earlier, it is lost, or asked twice."""
 THROUGH = (UserInputRequiredException, FairleadError, *([MiddlewareFailure] if MiddlewareFailure else []))
 KINDS = ("shell", "read", "write", "search", "fetch", "mcp", "agent")
+QUESTIONS = 1000
+"""Questions that are remembered."""
 OURS = "fairlead"
 """Marks a question that a hook has asked."""
 
@@ -45,8 +48,8 @@ class Loop:
 
     turn: Turn
 
-    def __init__(self, models: Mapping[str, Any]) -> None:
-        self.models = models
+    def __init__(self, models: Mapping[str, Any], asked: dict[Any, None], session_id: str | None) -> None:
+        self.models, self.asked, self.session_id = models, asked, session_id
         self.prompt: tuple[str, str] | None = None
         """The agent's own instructions, and those that a hook wants."""
         self.wanted: list[Content] = []
@@ -88,7 +91,11 @@ class Loop:
                 return Approval("deny", None, "there is nobody whom a subagent could ask")
             if not turn.requests and not ASKS_AGAIN:
                 return Approval("deny", None, "it is not what was approved")
-            raise UserInputRequiredException([_question(asked, None if args == given else args, decision)])
+            question = _question(asked, None if args == given else args, decision)
+            self.asked[self._key(question.function_call)] = None
+            while len(self.asked) > QUESTIONS:
+                del self.asked[next(iter(self.asked))]
+            raise UserInputRequiredException([question])
 
         about = {"kind": function.kind} if function.kind in KINDS else {}
         try:
@@ -141,8 +148,13 @@ class Loop:
             return False
         if call is None:
             return False
+        if not ASKS_AGAIN and not _requires(context.function):  # these take an answer to what nobody has asked
+            return self.asked.pop(self._key(call), self) is None
         asked = call.call_id in self.approved or OURS in (call.additional_properties or ())
         return asked or _requires(context.function)
+
+    def _key(self, call: Content) -> Any:
+        return self.session_id, call.call_id, call.name, to_json(said.call_args(call))
 
     async def answered(self, messages: Sequence[Message]) -> None:
         """What a human says of the calls that were left to him. Those that he refuses are over."""

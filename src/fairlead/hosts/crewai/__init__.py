@@ -22,7 +22,7 @@ from ...session import new_id
 from ..framework import Framework
 from ..turn import Runs
 from ..work import Work, drive, drive_sync
-from .call import BLOCKED, INSIDE, Call
+from .call import BLOCKED, INSIDE, Call, retell
 from .run import Run, Seam, agent_of, name_of, surely
 
 __all__ = ["FRAMEWORK", "Fairlead"]
@@ -89,7 +89,7 @@ class Fairlead:
         self.runs = Runs(hooks, FRAMEWORK, asks=True, session_id=session_id, **about)
         self.models = dict(models or {})
         self.is_open = False
-        self._keys = {one.key for one in ([only] if hasattr(only, "key") else only)}  # which copies have, too
+        self._only = [only] if hasattr(only, "key") else list(only)
         self._own_session = session_id is not None
         self._sessions: dict[Any, tuple[str | None, bool]] = {}  # by crew or flow: its id, and whether it ends with it
         self._live: dict[int, Run] = {}  # by executor
@@ -151,9 +151,12 @@ class Fairlead:
     def _watches(self, agent: Any, crew: Any) -> bool:
         if not self.is_open:
             return False
-        if not self._keys or self._inside() is not None:
+        if not self._only or self._inside() is not None:
             return True
-        return any(getattr(one, "key", None) in self._keys for one in (agent, crew))
+        if any(one is agent or one is crew for one in self._only):
+            return True
+        keys = {one.key for one in self._only}  # which copies have, too; it changes with what a crew is made of
+        return any(getattr(one, "key", None) in keys for one in (agent, crew))
 
     def _inside(self) -> Call | None:
         return next((call for call in reversed(INSIDE.get()) if call.run.fairlead is self), None)
@@ -267,8 +270,12 @@ class Fairlead:
             if call.failure is not None:
                 raise call.failure
             with surely(call.run):
+                has_run = call.runs
                 call.come_back(ctx)
-                return call.result(ctx)
+                text = call.result(ctx)
+                if has_run and text is not None:
+                    retell(ctx, text)
+                return text
         finally:
             INSIDE.set(tuple(other for other in INSIDE.get() if other is not call))
 

@@ -9,6 +9,7 @@ from typing import Any
 from crewai.tools.agent_tools.base_agent_tools import BaseAgentTool
 
 from ...approvals import Approval
+from ...frozen import thaw
 from ..model import as_text
 from ..tool_call import Called
 from .run import Refused, Run
@@ -95,6 +96,11 @@ class Call:
             return self.go(error=RuntimeError(text))
         return self.go(text if ctx.raw_tool_result is None else ctx.raw_tool_result)
 
+    @property
+    def runs(self) -> bool:
+        """Whether crewai runs the tool."""
+        return self.called is None and not self.is_ours
+
     def result(self, ctx: Any) -> str | None:
         """What the model is given. None if that is what crewai has for it."""
         called = self.called
@@ -103,6 +109,14 @@ class Call:
         if called.error is not None and not called.replaced:
             return f"{FAILED[0]}{called.error}"
         return called.output if isinstance(called.output, str) else as_text(called.output)
+
+
+def retell(ctx: Any, text: str) -> None:
+    """What crewai remembers of a text model's call, too: it may take that for the agent's answer."""
+    for told in reversed(getattr(ctx.agent, "tools_results", None) or ()):
+        if told.get("tool_name") == ctx.tool_name and (told.get("tool_args") or {}) == (ctx.tool_input or {}):
+            told["result"] = text
+            return
 
 
 def _about(tool: Any) -> dict[str, Any]:
@@ -120,7 +134,8 @@ def _asker(ctx: Any) -> Any:
         question = (decision is not None and decision.reason) or f"May {ctx.tool_name} run?"
         with CONSOLE:
             try:
-                about = f"{ctx.tool_name} {ctx.tool_input}: {question}"
+                args = ctx.tool_input if decision is None else thaw(decision.step.args)  # with which it would run
+                about = f"{ctx.tool_name} {args}: {question}"
                 answer = ctx.request_human_input(about, "Type 'yes' to approve:")
             except (EOFError, OSError):
                 return Approval("deny", None, "nobody is there to approve")

@@ -28,9 +28,27 @@ def with_system_prompt(messages: list[Message], prompt: str | None) -> None:
     messages[:] = [*([{**first, "content": prompt}] if prompt else []), *rest]
 
 
-def last_said(messages: Sequence[Message]) -> int | None:
-    """Where the user's last words are."""
-    return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].get("role") == "user"), None)
+def last_said(messages: Sequence[Message]) -> list[int]:
+    """Where the user's last words are: all that he has said since somebody else spoke."""
+    found: list[int] = []
+    for at in range(len(messages) - 1, -1, -1):
+        role = messages[at].get("role")
+        if role == "user":
+            found.insert(0, at)
+        elif found and role != "system":
+            break
+    return found
+
+
+def said_at(messages: Sequence[Message], places: Sequence[int]) -> Any:
+    """What the user says in these messages: a text, or a list of contents."""
+    said = [messages[at].get("content") or "" for at in places]
+    if len(said) < 2:
+        return said[0] if said else ""
+    if all(isinstance(one, str) for one in said):
+        return "\n\n".join(said)
+    blocks = [[{"type": "text", "text": one}] if isinstance(one, str) else one for one in said]
+    return [block for some in blocks for block in some]
 
 
 def plain(message: Message) -> Message:

@@ -25,6 +25,7 @@ from .messages import (
     last_said,
     plain,
     rewrite,
+    said_at,
     system_prompt,
     text_of,
     with_system_prompt,
@@ -132,8 +133,8 @@ class Run:
 
     def _begin(self, request: Request) -> Work[Turn]:
         fairlead, messages, agent = self.fairlead, request.messages, agent_of(self.executor)
-        at = last_said(messages)
-        given = said = "" if at is None else messages[at].get("content") or ""
+        places = last_said(messages)
+        given = said = said_at(messages, places)
         if self.parent is None:
             turn = fairlead.runs.turn(fairlead.session_of(self), agent=name_of(agent), streaming=request.streams)
             turn.session.agent = Agent(str(getattr(agent, "id", None) or new_id("agent")), name_of(agent))
@@ -148,8 +149,10 @@ class Run:
             return turn
         prompt = system_prompt(messages)
         begun = yield from turn.begin(given, system_prompt=prompt, committed_len=len(messages))
-        if at is not None and begun.input != said:
-            messages[at] = {**messages[at], "content": begun.input}
+        if places and begun.input != said:
+            messages[places[-1]] = {**messages[places[-1]], "content": begun.input}
+            for at in reversed(places[:-1]):
+                del messages[at]
         if begun.system_prompt != prompt:
             with_system_prompt(messages, begun.system_prompt)
         self.first = messages[0] if messages else None
