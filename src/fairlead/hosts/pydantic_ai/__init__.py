@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -27,10 +28,11 @@ from pydantic_core import to_json, to_jsonable_python
 from ...approvals import Approval
 from ...decision import Decision
 from ...errors import FairleadError
+from ...frozen import thaw
 from ...registry import Hooks
 from ..framework import Framework
 from ..model import Message, arguments, as_text
-from ..turn import Runs, Turn
+from ..turn import SESSIONS, Runs, Turn
 from ..work import drive
 from .asking import JudgedModel, Request
 from .messages import (
@@ -40,6 +42,7 @@ from .messages import (
     meant,
     outputs,
     plain_part,
+    prompt_in,
     readable,
     said_again,
     shown,
@@ -118,6 +121,8 @@ class Fairlead(AbstractCapability[Any]):
     ) -> None:
         self.runs = Runs(hooks, FRAMEWORK, asks=True, session_id=session_id, **about)
         self.models = dict(models or {})
+        self.asked: OrderedDict[tuple[Any, str], tuple[Any, Any, str | None]] = OrderedDict()
+        """What humans were asked about calls: the model's arguments, those to be used, and the hook that asks."""
 
     def get_ordering(self) -> CapabilityOrdering:
         return CapabilityOrdering(position="innermost")  # what other capabilities change is judged, too
@@ -144,7 +149,7 @@ class Run(AbstractCapability[Any]):
     """One run of an agent."""
 
     def __init__(self, fairlead: Fairlead, ctx: RunContext[Any]) -> None:
-        self.runs, self.models = fairlead.runs, fairlead.models
+        self.runs, self.models, self.asked = fairlead.runs, fairlead.models, fairlead.asked
         self.turn: Turn | None = None
         parent = _INSIDE.get()
         self.parent = parent if parent is not None and parent.runs.hooks is self.runs.hooks else None
@@ -158,6 +163,7 @@ class Run(AbstractCapability[Any]):
         self.refused = self.ending = self.ended = self.stopped = False
         self.calls: dict[str, tuple[ToolCallPart, dict[str, Any]]] = {}  # what was asked for, and its valid arguments
         self.heard: set[str] = set()
+        self.answered: Any = None  # the request with calls' answers that was heard last
         self.deferred: dict[str, str] = {}  # tools that pydantic-ai would not run by itself, and why
         self._beginning = asyncio.Lock()
 
@@ -200,7 +206,10 @@ class Run(AbstractCapability[Any]):
             raise self.failure
 
     async def _begin(self, ctx: RunContext[Any], asking: ModelRequestContext | None) -> Turn:
-        given = said = shown(ctx.prompt)
+        content = ctx.prompt
+        if asking is not None and content is not None:  # another capability may have made something else of it
+            content = prompt_in(asking.messages[-1], content)
+        given = said = shown(content)
         agent = getattr(ctx.agent, "name", None) or "agent"
         if self.parent is None:
             turn = self.turn = self.runs.turn(_conversation(ctx, self.goes_on), agent=agent)
@@ -212,13 +221,14 @@ class Run(AbstractCapability[Any]):
                 return turn
             if message is not None and message != as_text(said):
                 given = message
-        prompt = None if asking is None else system_prompt(asking.messages, asking.model_request_parameters)
+        parameters = None if asking is None else asking.model_request_parameters
+        prompt = system_prompt(ctx.messages if asking is None else asking.messages, parameters)
         source = "user" if ctx.prompt is not None else "continuation"
         begun = await drive(turn.begin(given, source=source, system_prompt=prompt, committed_len=len(ctx.messages)))
         if turn.session.turn_id is None:  # it was refused, and nothing of it is kept
             begun.input = said and "[refused]"
         if begun.input != said:
-            self.given = ctx.prompt, meant(begun.input, ctx.prompt)
+            self.given = (ctx.prompt, content), meant(begun.input, content)
         if begun.system_prompt != prompt:
             self.prompt = begun.system_prompt or ""
         return turn
@@ -266,8 +276,12 @@ class Run(AbstractCapability[Any]):
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         turn = await self.begin(ctx, request_context)
-        if self.given is not None and said_again(ctx.messages, *self.given):
-            self.given = None
+        if self.ended and not turn.over:  # an output function or a validator has sent the answer back
+            turn.reopen()
+            self.ended = self.stopped = False
+        if self.given is not None:
+            said = [said_again(some, *self.given) for some in (ctx.messages, request_context.messages)]
+            self.given = None if any(said) else self.given
         if not turn.over:
             await self._hear(turn, ctx, outputs(request_context.model_request_parameters))
         request_context.model = JudgedModel(request_context.model, self, ctx)
@@ -276,8 +290,9 @@ class Run(AbstractCapability[Any]):
     async def _hear(self, turn: Turn, ctx: RunContext[Any], own: set[str]) -> None:
         """Hooks hear of calls that were answered elsewhere, too: by a human, by another capability, by nobody."""
         request: Any = ctx.messages[-1]
-        if request.run_id != ctx.run_id:
+        if request.run_id != ctx.run_id or request is self.answered:
             return
+        self.answered = request
         for part in request.parts:
             said = plain_part(part)
             if said is None or said["role"] != "tool" or said["tool"] in own or said["call_id"] in self.heard:
@@ -296,6 +311,7 @@ class Run(AbstractCapability[Any]):
             )  # fmt: skip
             if called.replaced and not refused:
                 request.parts = [replace(p, content=called.output) if p is part else p for p in request.parts]
+        self.heard.clear()  # some models give a later call the same id
 
     async def ask(self, request: Request) -> ModelResponse:
         """The model's answer, when hooks have no objection left, and nothing that it is told instead."""
@@ -361,7 +377,7 @@ class Run(AbstractCapability[Any]):
         self.heard.add(call_id)
         call, checked = self.calls.pop(call_id, (None, None))
         as_asked = call is not None and call.tool_name == name and args == checked
-        given = arguments(call) if as_asked else to_jsonable_python(args, fallback=str)
+        given = arguments(call) if as_asked else to_jsonable_python(args, bytes_mode="base64", fallback=str)
         why = self.deferred.get(name)
 
         async def run(wanted: dict[str, Any]) -> Any:
@@ -374,10 +390,18 @@ class Run(AbstractCapability[Any]):
                 return str(nothing)
 
         def ask(decision: Decision[Any] | None) -> Approval:
-            if ctx.tool_call_approved:
-                return Approval("allow")
+            used = given if decision is None else thaw(decision.step.args)
+            asking = given, used, None if decision is None else decision.hook
+            asked = self.asked.get((ctx.conversation_id, call_id))  # not known if it was in another process
+            if ctx.tool_call_approved and (asked is None or asked[0] != given or asked == asking):
+                return Approval("allow")  # who approves may give other arguments
+            if ctx.tool_call_approved and asked is not None and asked[1] != used:
+                return Approval("deny", None, "somebody was asked about this call, but with other arguments")
+            self.asked[ctx.conversation_id, call_id] = asking
+            while len(self.asked) > SESSIONS:
+                self.asked.popitem(last=False)
             asks = {} if decision is None else {"hook": decision.hook, "reason": decision.reason}
-            raise exceptions.ApprovalRequired(asks)
+            raise exceptions.ApprovalRequired(asks if used == given else asks | {"args": used})
 
         self.running += 1
         try:

@@ -176,19 +176,31 @@ def meant(wanted: Any, content: Any) -> Any:
     return [one if isinstance(one, str) else native.get(to_json(one), as_text(one)) for one in wanted]
 
 
-def said_again(messages: Sequence[ModelMessage], old: Any, new: Any) -> bool:
+def said_again(messages: Sequence[ModelMessage], old: Sequence[Any], new: Any) -> bool:
     """Have a run's own request say something else than the user did. The user's objects are left as they are."""
-    if old is None:  # the user said nothing
+    if old[0] is None:  # the user said nothing
         last: Any = messages[-1]
-        last.parts = [*last.parts, UserPromptPart(new)]
+        if not any(isinstance(part, UserPromptPart) and part.content == new for part in last.parts):
+            last.parts = [*last.parts, UserPromptPart(new)]
         return True
     for message in reversed(messages):
         parts: list[Any] = list(message.parts)
-        for number, part in enumerate(parts):
-            if isinstance(part, UserPromptPart) and part.content == old:
-                message.parts = [*parts[:number], replace(part, content=new), *parts[number + 1 :]]
-                return True
+        said = [part for part in parts if isinstance(part, UserPromptPart)]
+        part = next((part for part in said if part.content in old), None)
+        if part is None and len(said) > 1 and prompt_in(message, None) in old:
+            part, parts = said[0], [one for one in parts if one is said[0] or one not in said]
+        if part is not None:
+            message.parts = [replace(part, content=new) if one is part else one for one in parts]
+            return True
     return False
+
+
+def prompt_in(message: ModelMessage, otherwise: Any) -> Any:
+    """What the user says in a request, as pydantic-ai has it."""
+    said = [part.content for part in message.parts if isinstance(part, UserPromptPart)]
+    if len(said) < 2:
+        return said[0] if said else otherwise
+    return [one for content in said for one in ([content] if isinstance(content, str) else content)]
 
 
 def readable(output: Any) -> Any:
@@ -198,16 +210,20 @@ def readable(output: Any) -> Any:
         output = {"return_value": given, "content": shown(content)} if content else given
     if output is None or isinstance(output, str):
         return output
-    return to_jsonable_python(output, fallback=str, serialize_unknown=True)
+    return to_jsonable_python(output, bytes_mode="base64", fallback=str, serialize_unknown=True)
 
 
 # --- the system prompt ----------------------------------------------------------------------------
 
 
-def system_prompt(messages: Sequence[ModelMessage], parameters: ModelRequestParameters) -> str | None:
-    """All that an agent is told before the conversation begins."""
+def system_prompt(messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None) -> str | None:
+    """All that an agent is told before the conversation begins. Without parameters, what it was told last."""
     texts = [part.content for m in messages for part in m.parts if isinstance(part, SystemPromptPart)]
-    texts += [part.content for part in parameters.instruction_parts or ()]
+    if parameters is not None:
+        texts += [part.content for part in parameters.instruction_parts or ()]
+    else:
+        last = next((m for m in reversed(messages) if isinstance(m, ModelRequest)), None)
+        texts += [last.instructions] if last is not None and last.instructions else []
     return "\n\n".join(texts) if texts else None
 
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, nullcontext, suppress
 from contextvars import ContextVar
 from copy import copy
-from inspect import isawaitable
+from inspect import isawaitable, signature
 from typing import Any, NoReturn, Self
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -46,7 +46,7 @@ from ...session import new_id
 from ..framework import Framework
 from ..model import Message, as_text
 from ..tool_call import Called
-from ..turn import Asked, Asking, Runs, Turn, rewritten
+from ..turn import Asked, Asking, Runs, Turn, end_session, rewritten
 from ..work import Work, drive
 from .messages import (
     REASONS,
@@ -55,6 +55,7 @@ from .messages import (
     calls_tools,
     chunks_of,
     merged,
+    new_in,
     output_of,
     plain_of,
     readable,
@@ -121,8 +122,8 @@ FORM = "structured_output"
 
 Stream = AsyncGenerator[Any, None]
 
-_KNOWN: WeakSet[Any] = WeakSet()
-"""Agents that run under hooks, whoever's they are."""
+_KNOWN: WeakKeyDictionary[Any, list[Hooks]] = WeakKeyDictionary()
+"""Agents that run under hooks, and under whose."""
 
 
 class _Interrupted(Exception):
@@ -164,7 +165,9 @@ class Fairlead(HookProvider):  # type: ignore[misc]
         self._replaced: WeakKeyDictionary[Any, tuple[Any, Any]] = WeakKeyDictionary()  # models, and their stand-ins
 
     async def aclose(self) -> None:
-        """End all sessions."""
+        """End all sessions, and what still waits for an answer."""
+        while self._paused:
+            await self._paused.popitem()[1].failed(CancelledError())
         await self.runs.aclose()
 
     def close(self) -> None:
@@ -204,9 +207,10 @@ class Fairlead(HookProvider):  # type: ignore[misc]
         if agent in self._agents:
             return False
         self._agents.add(agent)
-        _KNOWN.add(agent)
+        _KNOWN.setdefault(agent, []).append(self.runs.hooks)
         add = agent.hooks.add_callback
-        add(BeforeInvocationEvent, self._before_invocation)
+        last: Any = {"order": float("inf")} if "order" in signature(add).parameters else {}  # since 1.62
+        add(BeforeInvocationEvent, self._before_invocation, **last)
         add(AfterInvocationEvent, self._after_invocation)
         add(AfterToolCallEvent, self._after_tool)
         if _has_middleware(agent):
@@ -220,7 +224,7 @@ class Fairlead(HookProvider):  # type: ignore[misc]
 
     def adopt(self, agent: Any) -> None:
         """An agent that another one has for a tool, or that is part of a swarm or a graph."""
-        if isinstance(agent, Agent) and agent not in _KNOWN:
+        if isinstance(agent, Agent) and not any(hooks is self.runs.hooks for hooks in _KNOWN.get(agent, ())):
             self._take_over(agent)
 
     def turn_of(self, owner: Any, name: str) -> Turn:
@@ -261,6 +265,10 @@ class Fairlead(HookProvider):  # type: ignore[misc]
         paused = self._paused.pop(agent, None)
         if paused is not None and event.messages:
             await paused.failed(CancelledError())  # nobody has answered; this is something else
+        if run is not None and not run.resumes:  # a hook that came later has raised: Strands never ended that one
+            del self._going[key]
+            await run.failed(CancelledError())
+            run = None
         run = run or (paused if not event.messages else None)
         if run is None:
             run = await self._start(agent, said_in(event.messages))
@@ -268,7 +276,7 @@ class Fairlead(HookProvider):  # type: ignore[misc]
         elif run.ended:  # and yet it goes on: somebody has more for a subagent to do
             run.renew()
             await run.begin(event, "continuation")
-        run.event = event
+        run.event, run.resumes = event, False
         self._going[key] = run
 
     async def _start(self, agent: Any, given: Any) -> _Run:
@@ -311,7 +319,7 @@ class Fairlead(HookProvider):  # type: ignore[misc]
                 if feedback is None:
                     del self._going[key]
             if feedback is not None:
-                event.resume = feedback
+                event.resume, run.resumes = feedback, True
 
     # --- models -----------------------------------------------------------------------------
 
@@ -365,9 +373,10 @@ class Fairlead(HookProvider):  # type: ignore[misc]
             return following(context.replace(tool_use=tool_use))
 
         def interrupt(name: str, reason: Any) -> Any:
-            return context.interrupt(name, reason=reason).response
+            answer = context.interrupt(name, reason=reason).response
+            return _answer(context.agent, context.tool_use, name, reason, answer)
 
-        run = self._run_for_call(context.agent, context.invocation_state)
+        run = await self._run_for_call(context.agent, context.invocation_state)
         events = run.call(context.tool, context.tool_use, context.invocation_state, execute, interrupt)
         async with aclosing(events):
             async for event in events:
@@ -383,8 +392,11 @@ class Fairlead(HookProvider):  # type: ignore[misc]
             def execute(tool_use: Any) -> Any:
                 return tool.stream(tool_use, invocation_state, **options)
 
-            run = self._run_for_call(event.agent, invocation_state)
-            events = run.call(tool, tool_use, invocation_state, execute, event.interrupt)
+            def interrupt(name: str, reason: Any) -> Any:
+                return _answer(event.agent, tool_use, name, reason, event.interrupt(name, reason))
+
+            run = await self._run_for_call(event.agent, invocation_state)
+            events = run.call(tool, tool_use, invocation_state, execute, interrupt)
             try:
                 async with aclosing(events):
                     async for one in events:
@@ -396,9 +408,14 @@ class Fairlead(HookProvider):  # type: ignore[misc]
         stand_in.stream, stand_in._fairlead = stream, self
         event.selected_tool = stand_in
 
-    def _run_for_call(self, agent: Any, state: Any) -> _Run:
+    async def _run_for_call(self, agent: Any, state: Any) -> _Run:
         """A call outside of any request is one that a program makes: `agent.tool.name(...)`."""
-        return self._run_of(agent, state) or _Run(self, agent, self.turn_of(agent, agent.name))
+        found = self._run_of(agent, state)
+        if found is None:
+            found = _Run(self, agent, self.turn_of(agent, agent.name))
+            for old in self.runs.surplus():  # no request begins that would do it
+                await drive(end_session(old, "forgotten"))
+        return found
 
     async def _after_tool(self, event: AfterToolCallEvent) -> None:
         """A call is over. Strands makes a result of every exception: what must fail the request does so here."""
@@ -406,7 +423,11 @@ class Fairlead(HookProvider):  # type: ignore[misc]
         if run is not None and run.error is not None:
             raise run.error
         form = getattr(event.selected_tool, "tool_type", None) == FORM
-        if run is not None and not form and event.tool_use["toolUseId"] not in run.judged:
+        if run is None or form:
+            return
+        if event.tool_use["toolUseId"] in run.judged:
+            run.judged.remove(event.tool_use["toolUseId"])  # once: some models give a later call the same id
+        else:
             await run.past(event)
 
     # --- swarms and graphs ------------------------------------------------------------------
@@ -426,7 +447,11 @@ class Fairlead(HookProvider):  # type: ignore[misc]
             if run.event is None:
                 run.event = event
                 try:
-                    await drive(run.turn.begin(readable(event.source.state.task)))
+                    task = readable(event.source.state.task)
+                    begun = await drive(run.turn.begin(task))
+                    if begun.input != task and not run.turn.over:
+                        wanted = begun.input
+                        event.source.state.task = wanted if isinstance(wanted, str) else blocks_of(wanted)
                 except FairleadError as error:
                     run.error = error
                     raise
@@ -473,8 +498,10 @@ class _Run:
         """Why the request fails, though Strands may not think so."""
         self.asked = False
         """The model was asked under hooks, the last time."""
-        self.judged: set[str] = set()
-        """Calls that hooks have heard of."""
+        self.judged: list[str] = []
+        """Calls that hooks have heard of, and Strands has not ended."""
+        self.resumes = False
+        """It goes on with another invocation."""
         self.lock = Lock()  # several nodes of a graph start at once
 
     def renew(self) -> None:
@@ -496,7 +523,8 @@ class _Run:
         if messages and turn.session.turn_id is None:  # nothing of it is kept; but an answer needs somebody who asked
             event.messages = [{"role": "user", "content": [{"text": "[Message rejected]"}]}]
         elif begun.input != said_in(messages):
-            event.messages = [*messages[:-1], {"role": "user", "content": blocks_of(begun.input)}]
+            old = messages[: len(messages) - new_in(messages)]
+            event.messages = [*old, {"role": "user", "content": blocks_of(begun.input)}]
 
     # --- the model --------------------------------------------------------------------------
 
@@ -582,16 +610,17 @@ class _Run:
                 yield event
             return
         self.fairlead.adopt(getattr(tool, "agent", None))
-        self.judged.add(tool_use["toolUseId"])
+        self.judged.append(tool_use["toolUseId"])
         name = getattr(tool, "tool_name", None) or tool_use["name"]  # another hook may have put it in the other's place
-        whole = tool_use["input"] if isinstance(tool_use["input"], dict) else {}
+        raw = tool_use["input"]  # a model may give a list, or a text, which some tools take
+        whole = raw if isinstance(raw, dict) else {"input": raw} if raw else {}
         args = {key: value for key, value in whole.items() if _can_be_told(value)}
         kept = {key: value for key, value in whole.items() if key not in args}
         last: list[Any] = []
         came: list[Called] = []
 
         def start(args: dict[str, Any]) -> Any:
-            return execute({**tool_use, "input": args | kept if whole or args else tool_use["input"]})
+            return execute({**tool_use, "input": raw if args | kept == whole else args | kept})
 
         def ask(decision: Decision[Any] | None) -> Approval:
             asks = {} if decision is None else {"question": decision.reason, "hook": decision.hook}
@@ -613,22 +642,34 @@ class _Run:
             ask=ask if "event_loop_cycle_id" in state else None,  # who calls a tool directly cannot be interrupted
             through=(InterruptException, _Interrupted), **_about(tool),
         )  # fmt: skip
-        outside = _INSIDE.get()
-        _INSIDE.set(self)
         try:
             async with aclosing(_go(work, came, lambda event: isinstance(event, ToolResultEvent), result)) as events:
-                async for event in events:
+                async for event in self._inside(events):
                     yield event
         except _Interrupted as asks:
+            self.judged.remove(tool_use["toolUseId"])
             yield asks.event
             return
+        except InterruptException:
+            self.judged.remove(tool_use["toolUseId"])
+            raise
         except FairleadError as error:
             self.error = error
             raise
-        finally:
-            _INSIDE.set(outside)
         called = came[0]
         yield ToolResultEvent(_result(tool_use, called)) if called.replaced or not last else last[0]
+
+    async def _inside(self, events: Stream) -> Stream:
+        """What happens while a tool is at work. Whoever reads its events meanwhile is not inside of it."""
+        while True:
+            inside = _INSIDE.set(self)
+            try:
+                event = await anext(events)
+            except StopAsyncIteration:
+                return
+            finally:
+                _INSIDE.reset(inside)
+            yield event
 
     async def past(self, event: AfterToolCallEvent) -> None:
         """Somebody else has refused a call, or answered it, or there is no such tool: it has an end all the same."""
@@ -685,7 +726,8 @@ class _Run:
         if form is not None:
             raise Unenforceable(f"Strands gives {type(form).__name__} as it is; a hook wants it to be {ended.text!r}")
         if result is not None:
-            result.message["content"] = blocks_of(ended.text or "")
+            calls = [block for block in result.message["content"] if "toolUse" in block]  # whose results are there
+            result.message["content"] = [*blocks_of(ended.text or ""), *calls]
 
     async def end_of_all(self) -> None:
         """A swarm or a graph is done. What its last agent says was judged when it said it."""
@@ -770,6 +812,15 @@ def _result(tool_use: Any, called: Called) -> Any:
     """What the model is given for a call."""
     content = result_of(called.output if called.replaced else str(called.error))
     return {"toolUseId": tool_use["toolUseId"], "status": "error" if called.is_error else "success", "content": content}
+
+
+def _answer(agent: Any, tool_use: Any, name: str, reason: Any, answer: Any) -> Any:
+    """What a human has answered, if it was this that was asked. Strands tells questions apart by call and name."""
+    for one in agent._interrupt_state.interrupts.values():
+        asked = one.reason if one.name == name and f":{tool_use['toolUseId']}:" in one.id else None
+        if isinstance(asked, Mapping) and all(asked.get(key) == reason[key] for key in ("tool", "args")):
+            return answer
+    return {"approved": False, "reason": "somebody was asked about this call, but with other arguments"}
 
 
 def _has_middleware(agent: Any) -> bool:

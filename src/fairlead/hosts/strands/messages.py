@@ -38,8 +38,17 @@ def readable(content: Any) -> Any:
     return text_of(content)
 
 
+def new_in(messages: list[Any]) -> int:
+    """How many messages at the end are one after the other by the user."""
+    number = 1
+    while number < len(messages) and messages[-number]["role"] == messages[-number - 1]["role"] == "user":
+        number += 1
+    return number
+
+
 def said_in(messages: list[Any]) -> Any:
-    return readable(messages[-1]["content"]) if messages else ""
+    said = messages[len(messages) - new_in(messages) :] if messages else []
+    return readable([block for message in said for block in message["content"]]) if messages else ""
 
 
 def blocks_of(content: Any) -> list[Any]:

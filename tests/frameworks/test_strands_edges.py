@@ -1,0 +1,206 @@
+"""Strands: what odd models, other hooks and careless callers do."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+from seat import Say, call
+from seat_strands import Scripted
+from strands import Agent, ToolContext, tool
+from strands.hooks import BeforeInvocationEvent, BeforeToolCallEvent
+from strands.multiagent import Swarm
+from strands.tools.executors import SequentialToolExecutor
+from strands.tools.tools import PythonAgentTool
+from test_strands import LS, Stage, answers, has_as_tool, stage  # noqa: F401
+
+from fairlead import Hooks, ask, change, deny
+from fairlead.hosts import turn
+from fairlead.hosts.strands import Fairlead
+
+
+def user(text: str) -> Any:
+    return {"role": "user", "content": [{"text": text}]}
+
+
+class SameIds(Scripted):
+    """Gives all calls the same id, as some models do."""
+
+    async def stream(self, *given: Any, **options: Any) -> Any:
+        async for chunk in super().stream(*given, **options):
+            if "toolUse" in (chunk.get("contentBlockStart") or {}).get("start", ()):
+                chunk["contentBlockStart"]["start"]["toolUse"]["toolUseId"] = "call_0"
+            yield chunk
+
+
+async def test_all_new_messages_are_judged(stage: Stage) -> None:  # noqa: F811
+    @stage.hooks.on.before_input
+    def judge(step: Any) -> Any:
+        return change(input="clean") if "dirty" in step.input else None
+
+    await stage.agent(Say("Done.")).invoke_async([user("dirty"), user("fine")])
+    assert stage.played.sent == [["user: clean"]]
+
+
+async def test_a_request_that_a_later_hook_fails_leaves_nothing_behind(stage: Stage) -> None:  # noqa: F811
+    @stage.hooks.on.before_input
+    def judge(step: Any) -> Any:
+        return deny("no") if "bad" in step.input else None
+
+    agent, failing = stage.agent(), [True]
+
+    def later(event: Any) -> None:
+        if failing.pop() if failing else False:
+            raise RuntimeError("not now")
+
+    agent.hooks.add_callback(BeforeInvocationEvent, later)
+    state: dict[str, Any] = {"user": "alice"}
+    with pytest.raises(RuntimeError):
+        await agent.invoke_async("one", invocation_state=state)
+    result = await agent.invoke_async("bad", invocation_state=state)
+    assert "rejected" in str(result)
+    assert not stage.played.sent
+    assert not stage.fairlead._going
+
+
+async def test_what_a_later_hook_makes_of_a_message_is_judged(stage: Stage) -> None:  # noqa: F811
+    agent = stage.agent()
+    if "order" not in inspect.signature(agent.hooks.add_callback).parameters:
+        pytest.skip("hooks have an order since 1.62")
+    stage.hooks.add(lambda step: None, on="before_input", name="judge")
+
+    def later(event: Any) -> None:
+        event.messages = [user("other")]
+
+    agent.hooks.add_callback(BeforeInvocationEvent, later)
+    await agent.invoke_async("one")
+    assert [step.input for step in stage.steps("before_input")] == ["other"]
+
+
+async def test_an_approval_is_for_the_arguments_that_were_asked_about(stage: Stage) -> None:  # noqa: F811
+    numbers = iter(range(9))
+    stage.hooks.add(lambda step: change(args={"command": f"echo {next(numbers)}"}), on="before_tool", name="other")
+    stage.hooks.add(lambda step: ask("Sure?"), on="before_tool", name="asks")
+    agent = stage.agent(LS)
+    result = await agent.invoke_async("Go.")
+    await agent.invoke_async(answers(result, "yes"))
+    assert stage.bench.ran == []
+    assert [step.outcome for step in stage.steps("after_tool")] == ["denied"]
+
+
+async def test_one_approval_is_not_for_two_calls_of_the_same_id(stage: Stage) -> None:  # noqa: F811
+    stage.hooks.add(lambda step: ask("Sure?"), on="before_tool", name="asks")
+    script: list[Any] = [call("shell", command="ls")]
+    script[0].tools.append(("shell", {"command": "rm"}))
+    agent = stage.agent()
+    agent.model = SameIds(script, stage.played, "first")
+    result = await agent.invoke_async("Go.")
+    await agent.invoke_async(answers(result, *["yes"] * len(result.interrupts)))
+    assert len(stage.bench.ran) <= 1
+
+
+async def test_a_later_call_of_the_same_id_is_told_of(stage: Stage) -> None:  # noqa: F811
+    stage.hooks.add(lambda step: None, on="after_tool", name="watch")
+    agent, calls = stage.agent(), []
+
+    def later(event: Any) -> None:
+        calls.append(event)
+        event.cancel_tool = "not twice" if len(calls) == 2 else False
+
+    agent.hooks.add_callback(BeforeToolCallEvent, later)
+    agent.model = SameIds([LS, LS, Say("Done.")], stage.played, "first")
+    await agent.invoke_async("Go.")
+    assert [step.outcome for step in stage.steps("after_tool")] == ["ok", "denied"]
+
+
+@pytest.mark.parametrize("given", [["evil"], "evil"])
+async def test_arguments_that_are_no_object_are_judged(stage: Stage, given: Any) -> None:  # noqa: F811
+    ran = []
+
+    def raw(tool_use: Any, **_: Any) -> Any:
+        ran.append(tool_use["input"])
+        return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": "x"}]}
+
+    spec: Any = {"name": "raw", "description": "x", "inputSchema": {"json": {"type": "object"}}}
+    told = stage.agent(call("raw"), tools=[PythonAgentTool("raw", spec, raw)])
+    told.model.script[0].tools[0] = ("raw", given)
+    stage.hooks.add(lambda step: deny("no") if "evil" in str(step.args) else None, on="before_tool", name="judge")
+    await told.invoke_async("Go.")
+    assert ran == []
+    assert stage.steps("after_tool")[0].args == {"input": given}
+
+
+@has_as_tool
+async def test_an_agent_that_two_have_for_a_tool_is_judged_by_the_hooks_of_both(stage: Stage) -> None:  # noqa: F811
+    script: list[Any] = [LS, Say("One."), LS, Say("Two.")]
+    helper = stage.agent(name="helper", hooks=[])
+    helper.model = Scripted(script, stage.played, "helper")
+    strict = Hooks()
+    strict.add(lambda step: deny("no") if step.tool == "shell" else None, on="before_tool", name="strict")
+    for hooks in (Hooks(), strict):
+        model = Scripted([call("helper", message="Go.")], stage.played, "first")
+        await Agent(
+            model=model, tools=[helper.as_tool(name="helper")], hooks=[Fairlead(hooks)], callback_handler=None
+        ).invoke_async("Go.")
+    assert len(stage.bench.ran) == 1
+
+
+async def test_who_reads_what_a_tool_streams_is_not_inside_of_it(stage: Stage) -> None:  # noqa: F811
+    @tool
+    async def count() -> Any:
+        """Count."""
+        for number in range(3):
+            yield str(number)
+
+    stage.hooks.add(lambda step: None, on="subagent_start", name="watch")
+    one = stage.agent(call("count"), tools=[count], tool_executor=SequentialToolExecutor())
+    async for event in one.stream_async("Go."):
+        if "tool_stream_event" in event:
+            break
+    await stage.agent(Say("Hi.")).invoke_async("Go.")
+    assert stage.steps("subagent_start") == []
+
+
+async def test_the_task_of_a_swarm_can_be_changed(stage: Stage) -> None:  # noqa: F811
+    @stage.hooks.on.before_input
+    def judge(step: Any) -> Any:
+        return change(input="clean") if step.input == "dirty" else None
+
+    worker = stage.agent(Say("Done."), name="worker", hooks=[])
+    await Swarm([worker], hooks=[stage.fairlead]).invoke_async("dirty")
+    assert "clean" in stage.played.sent[0][0]
+    assert "dirty" not in stage.played.sent[0][0]
+
+
+async def test_a_changed_answer_keeps_the_calls_whose_results_follow(stage: Stage) -> None:  # noqa: F811
+    @tool(context=True)
+    def finish(tool_context: ToolContext) -> str:
+        """Stop."""
+        tool_context.invocation_state.setdefault("request_state", {})["stop_event_loop"] = True
+        return "x"
+
+    stage.hooks.add(lambda step: change(response="changed"), on="before_response", name="judge")
+    agent = stage.agent(call("finish"), tools=[finish])
+    agent.model.script[0].text = "Let me see."
+    await agent.invoke_async("Go.")
+    assert [set(block) for block in agent.messages[1]["content"]] == [{"text"}, {"toolUse"}]
+
+
+async def test_what_waits_for_an_answer_ends_with_the_adapter(stage: Stage) -> None:  # noqa: F811
+    stage.hooks.add(lambda step: ask("Sure?"), on="before_tool", name="asks")
+    stage.hooks.add(lambda step: None, on="turn_end", name="watch")
+    await stage.agent(LS).invoke_async("Go.")
+    await stage.fairlead.aclose()
+    assert [step.stop_reason for step in stage.steps("turn_end")] == ["cancelled"]
+
+
+def test_agents_that_are_only_called_directly_are_forgotten(
+    stage: Stage,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turn, "SESSIONS", 5)
+    agents = [stage.agent() for _ in range(9)]
+    for agent in agents:
+        agent.tool.shell(command="ls")
+    assert len(stage.fairlead.runs._kept) == 5
