@@ -35,6 +35,33 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
         return {event: frozenset(told[event].split()) for event in EVENTS if event in told}
 
 
+WHOLE = {
+    "session_start": "abort context",
+    "session_end": "",
+    "before_request": "abort state session_id checkpoint_id context",
+    "after_request": "abort state checkpoint_id context",
+    "before_input": "deny stop abort input prepend_input context",
+    "after_input": "stop abort context",
+    "turn_start": "stop abort context",
+    "before_prompt": "stop abort system_prompt context",
+    "before_model": "deny stop abort model messages assistant context",
+    "after_model": "deny stop abort output context",
+    "tool_requested": "stop abort context",
+    "before_tool": "deny ask allow stop abort args result is_error context",
+    "before_permission": "deny ask allow stop abort resolved context",
+    "after_permission": "stop abort context",
+    "after_tool": "deny retry stop abort output context",
+    "after_tool_batch": "stop abort context",
+    "before_turn_end": "extend stop abort context",
+    "before_response": "deny abort response",
+    "before_output": "deny abort content",
+    "turn_end": "",
+    "subagent_start": "deny abort initial_message context",
+    "subagent_stop": "extend abort context",
+    "error": "",
+}
+"""What there is to be carried out, in a framework that can be made to do it all. None tells of compaction."""
+
 ALL = (
     "openai_agents", "langchain", "pydantic_ai", "claude_agent_sdk",
     "google_adk", "strands", "agent_framework", "crewai",

@@ -31,7 +31,7 @@ from ...errors import FairleadError
 from ...lifecycle import Agent
 from ...registry import Hooks
 from ...session import new_id
-from ..framework import Framework
+from ..framework import WHOLE, Framework
 from ..model import as_text
 from ..turn import Runs, Turn
 from ..work import drive
@@ -44,31 +44,7 @@ FRAMEWORK = Framework(
     title="Microsoft Agent Framework",
     package="agent-framework-core",
     versions=">=1.0,<2",
-    can={
-        "session_start": "abort context",
-        "session_end": "",
-        "before_request": "abort state session_id checkpoint_id context",
-        "after_request": "abort state checkpoint_id context",
-        "before_input": "deny stop abort input prepend_input context",
-        "after_input": "stop abort context",
-        "turn_start": "stop abort context",
-        "before_prompt": "stop abort system_prompt context",
-        "before_model": "deny stop abort model messages assistant context",
-        "after_model": "deny stop abort output context",
-        "tool_requested": "stop abort context",
-        "before_tool": "deny ask allow stop abort args result is_error context",
-        "before_permission": "deny ask allow stop abort resolved context",
-        "after_permission": "stop abort context",
-        "after_tool": "deny retry stop abort output context",
-        "after_tool_batch": "stop abort context",
-        "before_turn_end": "extend stop abort context",
-        "before_response": "deny abort response",
-        "before_output": "deny abort content",
-        "turn_end": "",
-        "subagent_start": "deny abort initial_message context",
-        "subagent_stop": "extend abort context",
-        "error": "",
-    },
+    can=WHOLE,
     notes=(
         "A tool that the provider runs itself is no tool call here: it is part of the model's answer.",
         "A tool with approval_mode='always_require' comes to hooks when a human has approved or refused it.",

@@ -19,7 +19,7 @@ from crewai.hooks import HookAborted, InterceptionPoint, register_hook, unregist
 from ...errors import UnknownName
 from ...registry import Hooks
 from ...session import new_id
-from ..framework import Framework
+from ..framework import WHOLE, Framework
 from ..turn import Runs
 from ..work import Work, drive, drive_sync
 from .call import BLOCKED, INSIDE, Call, retell
@@ -32,31 +32,7 @@ FRAMEWORK = Framework(
     title="CrewAI",
     package="crewai",
     versions=">=1.15.19,<1.16",
-    can={
-        "session_start": "abort context",
-        "session_end": "",
-        "before_request": "abort state session_id checkpoint_id context",
-        "after_request": "abort state checkpoint_id context",
-        "before_input": "deny stop abort input prepend_input context",
-        "after_input": "stop abort context",
-        "turn_start": "stop abort context",
-        "before_prompt": "stop abort system_prompt context",
-        "before_model": "deny stop abort model messages assistant context",
-        "after_model": "deny stop abort output context",
-        "tool_requested": "stop abort context",
-        "before_tool": "deny ask allow stop abort args result is_error context",
-        "before_permission": "deny ask allow stop abort resolved context",
-        "after_permission": "stop abort context",
-        "after_tool": "deny retry stop abort output context",
-        "after_tool_batch": "stop abort context",
-        "before_turn_end": "extend stop abort context",
-        "before_response": "deny abort response",
-        "before_output": "deny abort content",
-        "turn_end": "",
-        "subagent_start": "deny abort initial_message context",
-        "subagent_stop": "extend abort context",
-        "error": "",
-    },
+    can=WHOLE,
     notes=(
         "What hooks raise leaves a kickoff as crewai's own HookAborted, with the cause in it.",
         "Requests to a model that no agent's loop makes (planning, memory, guardrails) are not seen.",

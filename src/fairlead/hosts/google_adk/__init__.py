@@ -38,7 +38,7 @@ from ...frozen import thaw
 from ...lifecycle import Agent, BeforeModel, BeforeOutput
 from ...registry import Hooks
 from ...session import new_id
-from ..framework import Framework
+from ..framework import WHOLE, Framework
 from ..model import Message, as_text
 from ..tool_call import Called
 from ..turn import SESSIONS, Asked, Asking, Runs, Turn, rewritten
@@ -66,31 +66,7 @@ FRAMEWORK = Framework(
     title="Google ADK",
     package="google-adk",
     versions=">=1.22.1,<3",
-    can={
-        "session_start": "abort context",
-        "session_end": "",
-        "before_request": "abort state session_id checkpoint_id context",
-        "after_request": "abort state checkpoint_id context",
-        "before_input": "deny stop abort input prepend_input context",
-        "after_input": "stop abort context",
-        "turn_start": "stop abort context",
-        "before_prompt": "stop abort system_prompt context",
-        "before_model": "deny stop abort model messages assistant context",
-        "after_model": "deny stop abort output context",
-        "tool_requested": "stop abort context",
-        "before_tool": "deny ask allow stop abort args result is_error context",
-        "before_permission": "deny ask allow stop abort resolved context",
-        "after_permission": "stop abort context",
-        "after_tool": "deny retry stop abort output context",
-        "after_tool_batch": "stop abort context",
-        "before_turn_end": "extend stop abort context",
-        "before_response": "deny abort response",
-        "before_output": "deny abort content",
-        "turn_end": "",
-        "subagent_start": "deny abort initial_message context",
-        "subagent_stop": "extend abort context",
-        "error": "",
-    },
+    can=WHOLE,
     notes=(
         "An abort leaves a run as the cause of the RuntimeError that the framework makes of what a plugin raises.",
         "Callbacks of the agent itself, and plugins that stand after this one, come after the hooks.",

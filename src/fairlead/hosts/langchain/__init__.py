@@ -30,7 +30,7 @@ from ...frozen import thaw
 from ...lifecycle import BeforeModel
 from ...registry import Hooks
 from ...session import new_id
-from ..framework import Framework
+from ..framework import WHOLE, Framework
 from ..model import Message, as_text
 from ..turn import SESSIONS, Asked, Asking, Begun, Runs, Turn, end_session, rewritten
 from ..work import Work, drive, drive_sync
@@ -59,39 +59,12 @@ from .tools import (
     tool_message,
 )
 
-_TOOL = {
-    "before_tool": "deny ask allow abort args result is_error context",
-    "before_permission": "deny ask allow abort resolved context",
-    "after_tool": "deny retry abort output context",
-}
 FRAMEWORK = Framework(
     name="langchain",
     title="LangChain",
     package="langchain",
     versions=">=1.1,<2",
-    can={
-        "session_start": "abort context",
-        "session_end": "",
-        "before_request": "abort state session_id checkpoint_id context",
-        "after_request": "abort state checkpoint_id context",
-        "before_input": "deny stop abort input prepend_input context",
-        "after_input": "stop abort context",
-        "turn_start": "stop abort context",
-        "before_prompt": "stop abort system_prompt context",
-        "before_model": "deny stop abort model messages assistant context",
-        "after_model": "deny stop abort output context",
-        "tool_requested": "stop abort context",
-        **{event: f"{can} stop" for event, can in _TOOL.items()},
-        "after_permission": "stop abort context",
-        "after_tool_batch": "stop abort context",
-        "before_turn_end": "extend stop abort context",
-        "before_response": "deny abort response",
-        "before_output": "deny abort content",
-        "turn_end": "",
-        "subagent_start": "deny abort initial_message context",
-        "subagent_stop": "extend abort context",
-        "error": "",
-    },
+    can=WHOLE,
     notes=(
         "A tool with return_direct ends the turn after the graph has its output: a stream shows it unjudged.",
         "Tools that the provider runs are not seen, nor is the work of SummarizationMiddleware.",
@@ -103,7 +76,14 @@ TOOL_NODE = Framework(
     title="LangGraph's ToolNode",
     package="langgraph",
     versions=">=1.0.10,<=1.2.20",
-    can={"tool_requested": "abort context", **_TOOL, "after_permission": "abort context", "error": ""},
+    can={
+        "tool_requested": "abort context",
+        "before_tool": "deny ask allow abort args result is_error context",
+        "before_permission": "deny ask allow abort resolved context",
+        "after_permission": "abort context",
+        "after_tool": "deny retry abort output context",
+        "error": "",
+    },
 )
 
 FIELD = "fairlead_turn"

@@ -18,7 +18,7 @@ from agents.run import DEFAULT_MAX_TURNS, AgentRunner, get_default_agent_runner,
 
 from ...errors import FairleadError
 from ...registry import Hooks
-from ..framework import Framework
+from ..framework import WHOLE, Framework
 from ..turn import SESSIONS, Runs
 from ..work import Work, drive, drive_sync
 from .agent import Guarded, guarded_agent
@@ -30,31 +30,7 @@ FRAMEWORK = Framework(
     title="OpenAI Agents SDK",
     package="openai-agents",
     versions=">=0.8,<0.25",
-    can={
-        "session_start": "abort context",
-        "session_end": "",
-        "before_request": "abort state session_id checkpoint_id context",
-        "after_request": "abort state checkpoint_id context",
-        "before_input": "deny stop abort input prepend_input context",
-        "after_input": "stop abort context",
-        "turn_start": "stop abort context",
-        "before_prompt": "stop abort system_prompt context",
-        "before_model": "deny stop abort model messages assistant context",
-        "after_model": "deny stop abort output context",
-        "tool_requested": "stop abort context",
-        "before_tool": "deny ask allow stop abort args result is_error context",
-        "before_permission": "deny ask allow stop abort resolved context",
-        "after_permission": "stop abort context",
-        "after_tool": "deny retry stop abort output context",
-        "after_tool_batch": "stop abort context",
-        "before_turn_end": "extend stop abort context",
-        "before_response": "deny abort response",
-        "before_output": "deny abort content",
-        "turn_end": "",
-        "subagent_start": "deny abort initial_message context",
-        "subagent_stop": "extend abort context",
-        "error": "",
-    },
+    can=WHOLE,
     notes=(
         "Tools that run at the provider (web search, hosted MCP, ...) and ComputerTool are not seen by tool hooks.",
         "after_model lists them in usage['other_calls'].",

@@ -30,7 +30,7 @@ from ...decision import Decision
 from ...errors import FairleadError
 from ...frozen import thaw
 from ...registry import Hooks
-from ..framework import Framework
+from ..framework import WHOLE, Framework
 from ..model import Message, arguments, as_text
 from ..turn import SESSIONS, Runs, Turn
 from ..work import drive
@@ -60,31 +60,7 @@ FRAMEWORK = Framework(
     title="Pydantic AI",
     package="pydantic-ai-slim",
     versions=">=1.101,<3",
-    can={
-        "session_start": "abort context",
-        "session_end": "",
-        "before_request": "abort state session_id checkpoint_id context",
-        "after_request": "abort state checkpoint_id context",
-        "before_input": "deny stop abort input prepend_input context",
-        "after_input": "stop abort context",
-        "turn_start": "stop abort context",
-        "before_prompt": "stop abort system_prompt context",
-        "before_model": "deny stop abort model messages assistant context",
-        "after_model": "deny stop abort output context",
-        "tool_requested": "stop abort context",
-        "before_tool": "deny ask allow stop abort args result is_error context",
-        "before_permission": "deny ask allow stop abort resolved context",
-        "after_permission": "stop abort context",
-        "after_tool": "deny retry stop abort output context",
-        "after_tool_batch": "stop abort context",
-        "before_turn_end": "extend stop abort context",
-        "before_response": "deny abort response",
-        "before_output": "deny abort content",
-        "turn_end": "",
-        "subagent_start": "deny abort initial_message context",
-        "subagent_stop": "extend abort context",
-        "error": "",
-    },
+    can=WHOLE,
     notes=(
         "Tools that a provider runs itself (native tools) are not seen.",
         "An agent whose output is no text raises NoOutput where a hook ends its turn.",

@@ -43,7 +43,7 @@ from ...frozen import thaw
 from ...lifecycle import BeforeModel
 from ...registry import Hooks
 from ...session import new_id
-from ..framework import Framework
+from ..framework import WHOLE, Framework
 from ..model import Message, as_text
 from ..tool_call import Called
 from ..turn import Asked, Asking, Runs, Turn, end_session, rewritten
@@ -81,31 +81,7 @@ FRAMEWORK = Framework(
     title="Strands Agents",
     package="strands-agents",
     versions=">=1.30,<2",
-    can={
-        "session_start": "abort context",
-        "session_end": "",
-        "before_request": "abort state session_id checkpoint_id context",
-        "after_request": "abort state checkpoint_id context",
-        "before_input": "deny stop abort input prepend_input context",
-        "after_input": "stop abort context",
-        "turn_start": "stop abort context",
-        "before_prompt": "stop abort system_prompt context",
-        "before_model": "deny stop abort model messages assistant context",
-        "after_model": "deny stop abort output context",
-        "tool_requested": "stop abort context",
-        "before_tool": "deny ask allow stop abort args result is_error context",
-        "before_permission": "deny ask allow stop abort resolved context",
-        "after_permission": "stop abort context",
-        "after_tool": "deny retry stop abort output context",
-        "after_tool_batch": "stop abort context",
-        "before_turn_end": "extend stop abort context",
-        "before_response": "deny abort response",
-        "before_output": "deny abort content",
-        "turn_end": "",
-        "subagent_start": "deny abort initial_message context",
-        "subagent_stop": "extend abort context",
-        "error": "",
-    },
+    can=WHOLE,
     notes=(
         "Agent.structured_output() goes past the agent's loop, and is refused: pass structured_output_model instead.",
         "A structured output can be watched, but not changed: a hook that tries fails the request.",
