@@ -25,9 +25,7 @@ FRAMEWORK = Framework(
     package="fairlead",
     versions=">=0",
     can={
-        name: " ".join(
-            (*(event.controls - {"proceed", "skip_rest", "ask"}), *event.changes, *(["context"] * event.context))
-        )
+        name: " ".join((*(event.controls - LEFT), *event.changes, *(["context"] * event.context)))
         for name, event in EVENTS.items()
     },
 )
