@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fairlead import redaction
+
 HERE = Path(__file__).parent
 END_TO_END = (
     "server", "journal", "test_redaction_corpus.py", "test_redaction_everywhere.py", "test_switches.py",
@@ -23,3 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.name.startswith(LARGE) or any(item.path.is_relative_to(HERE / part) for part in END_TO_END):
             item.add_marker(pytest.mark.e2e)
+
+
+def pytest_runtest_teardown() -> None:
+    """What one test taught the redactor of the process, the next must not see."""
+    redaction.configure(None)
