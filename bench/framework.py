@@ -10,13 +10,13 @@ import subprocess
 import sys
 import tempfile
 from importlib import import_module
-from statistics import median
-from time import perf_counter
+from itertools import pairwise
+from statistics import mean, median
 from typing import Any
 
 from fairlead import Hooks
 
-CALLS, ROUNDS = 40, 9
+CALLS, ROUNDS = 20, 25
 COUNTS = (1, 10, 50)
 
 
@@ -34,33 +34,38 @@ async def main(name: str) -> None:
     ways: dict[str, dict[str, Any]] = {"alone": {}}
     ways |= {f"native {count}": {"native": count} for count in native}
     ways |= {f"fairlead {count}": {"hooks": hooks_of(count)} for count in COUNTS}
-    taken: dict[str, list[float]] = {way: [] for way in ways}
+    rounds: dict[str, list[list[float]]] = {way: [] for way in ways}
     for options in ways.values():
         await seat.work(2, **options)
     for _ in range(ROUNDS):
         for way, options in ways.items():
-            taken[way].append(await per_call(seat, options))
-    best = {way: min(times) for way, times in taken.items()}
-    alone = best["alone"]
+            rounds[way].append(await gaps(seat, options))
+    took = {way: per_call(found) for way, found in rounds.items()}
+    alone = took["alone"]
     told = {
         "alone": alone,
-        "native": {count: best[f"native {count}"] - alone for count in native},
-        "fairlead": {count: best[f"fairlead {count}"] - alone for count in COUNTS},
+        "native": {count: took[f"native {count}"] - alone for count in native},
+        "fairlead": {count: took[f"fairlead {count}"] - alone for count in COUNTS},
         "import": import_cost(name, seat.module),
     }
     print(json.dumps(told))
 
 
-async def per_call(seat: Any, options: dict[str, Any]) -> float:
-    """Microseconds per call: a request with many calls against one with few."""
+async def gaps(seat: Any, options: dict[str, Any]) -> list[float]:
+    """From one call to the next, for all calls of a request."""
+    ticks = import_module("seat").TICKS
+    ticks.clear()
     gc.collect()
-    few, many = 2, 2 + CALLS
-    times = []
-    for calls in (few, many):
-        began = perf_counter()
-        await seat.work(calls, **options)
-        times.append(perf_counter() - began)
-    return (times[1] - times[0]) / (many - few) * 1e6
+    await seat.work(CALLS + 1, **options)
+    return [after - before for before, after in pairwise(ticks)]
+
+
+def per_call(rounds: list[list[float]]) -> float:
+    """Microseconds per call. The first call is compared with the first, the last with the last, and the best counts:
+
+    a call takes milliseconds, and whatever else the machine does would hide what a hook takes.
+    """
+    return mean(min(times) for times in zip(*rounds, strict=True)) * 1e6
 
 
 def import_cost(name: str, module: str) -> float:

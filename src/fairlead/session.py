@@ -182,8 +182,14 @@ class Session:
 
     def step(self, kind: type[S], /, **fields: Any) -> S:
         """Build a step with this session's header."""
-        header = {name: getattr(self, name) for name in _HEADER}
-        return kind(**(header | {"sequence": next(self._sequence)} | fields))
+        header: dict[str, Any] = {
+            "session_id": self.session_id, "turn_id": self.turn_id, "request_id": self.request_id,
+            "checkpoint_id": self.checkpoint_id, "agent": self.agent, "host": self.host, "cwd": self.cwd,
+            "user_id": self.user_id, "channel": self.channel, "thread_id": self.thread_id,
+            "sequence": next(self._sequence),
+        }  # fmt: skip
+        header.update(fields)
+        return kind(**header)
 
     async def dispatch(self, step: S) -> Decision[S]:
         """`hooks.dispatch` with this session as `current_session()`."""
@@ -293,17 +299,14 @@ def _cancel(task: Any) -> None:
         task.cancel()
 
 
-_HEADER = (
-    "session_id", "turn_id", "request_id", "checkpoint_id", "agent", "host", "cwd", "user_id", "channel", "thread_id"
-)  # fmt: skip
-
-
 def carried_out(decision: Decision[S], capabilities: Capabilities, *, lenient: bool = False) -> Decision[S]:
     """The decision, with what its host cannot carry out listed as unsupported.
 
     A host declares per event the controls, the fields and "context" that it can carry out. A deny
     that would be lost is an error; after the fact, stopping the turn keeps what was denied from the model just as well.
     """
+    if not decision.said:
+        return decision
     can = capabilities.get(decision.event, ())
     wanted: list[str] = [decision.control] if decision.control != "proceed" else []
     wanted += [field for field in decision.changed if field not in ("kind", "target", "safety")]

@@ -55,6 +55,8 @@ _PATH_ARGS = (
 _PATCH_ARGS = ("input", "patch", "patchtext", "diff", "command")
 _URL_ARGS = ("url", "urls", "uri")
 _SERVER_ARGS = ("server", "servername", "mcpserver")
+_TELLING = frozenset((*_COMMAND_ARGS[:2], *_PATH_ARGS, *_URL_ARGS, "prompt", *_SERVER_ARGS))
+"""Arguments that give away what a tool of unknown kind does."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
@@ -265,6 +267,9 @@ def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
         return Target(url=_url_text(args, spec.url))
     if kind == "agent":
         return _NOWHERE
+    plain = spec.paths is _PATH_ARGS and spec.url is _URL_ARGS
+    if plain and spec.server is None and _TELLING.isdisjoint(map(_normal_key, args)):
+        return _NOWHERE  # most tools of somebody's own
     return Target(  # an MCP tool, or one that no table knows: whatever its arguments give away
         command=_command_text(args, _COMMAND_ARGS[:2]) or None,
         paths=tuple(_texts(args, spec.paths)),

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, ClassVar
 
 from fairlead import Hooks
@@ -160,6 +162,15 @@ class Seat:
     async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
         """One request with so many calls, one after another, of a tool that does nothing.
 
-        It runs with hooks, with so many hooks of the framework's own that do nothing, or with neither.
+        It runs with hooks, with so many hooks of the framework's own that do nothing, or with neither. Each call is a
+        `tick`.
         """
         raise NotImplementedError
+
+
+TICKS: deque[float] = deque(maxlen=1000)
+
+
+def tick() -> None:
+    """Remember when this was."""
+    TICKS.append(perf_counter())

@@ -199,6 +199,7 @@ class Nothing(FunctionMiddleware):
 @tool(approval_mode="never_require")
 async def nothing(name: str) -> str:
     """Do nothing."""
+    seat.tick()
     return "nothing"
 
 

@@ -81,6 +81,7 @@ class Scripted(model.Model):
         if not body.get("tools"):
             return anthropic.reply(model.Say("ok"), body, path, 0)
         table = self.table
+        seat.tick()
         with self._lock:
             self.number += 1
             helps = "You are the helper." in json.dumps(body.get("system"))

@@ -176,6 +176,7 @@ class Seat(seat.Seat):
     async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
         def nothing(number: int) -> str:
             """Do nothing."""
+            seat.tick()
             return "nothing"
 
         llm = Counting(model="first")

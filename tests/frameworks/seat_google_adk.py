@@ -157,6 +157,7 @@ class Nothing(BasePlugin):
 
 async def nothing(name: str) -> str:
     """Do nothing."""
+    seat.tick()
     return "nothing"
 
 

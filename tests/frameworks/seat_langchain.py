@@ -220,6 +220,7 @@ class Nothing(AgentMiddleware):
 @tool
 async def nothing(name: str) -> str:
     """Do nothing."""
+    seat.tick()
     return "nothing"
 
 

@@ -212,6 +212,7 @@ class Seat(seat.Seat):
 
 async def nothing(name: str) -> str:
     """Do nothing."""
+    seat.tick()
     return "nothing"
 
 

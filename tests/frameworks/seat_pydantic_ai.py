@@ -178,6 +178,7 @@ class Nothing(AbstractCapability[Any]):
 
 async def nothing(name: str) -> str:
     """Do nothing."""
+    seat.tick()
     return "nothing"
 
 

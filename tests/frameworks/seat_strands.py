@@ -184,6 +184,7 @@ class Seat(seat.Seat):
 @tool
 async def nothing(name: str) -> str:
     """Do nothing."""
+    seat.tick()
     return "nothing"
 
 

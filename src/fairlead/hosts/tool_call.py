@@ -5,7 +5,6 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Callable
 from contextlib import suppress
-from copy import deepcopy
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -15,7 +14,16 @@ from ..approvals import Approval
 from ..decision import Decision
 from ..errors import FairleadError, HookAborted, describe
 from ..frozen import thaw
-from ..lifecycle import AfterPermission, AfterTool, BeforePermission, BeforeTool, Error, ToolRequested, ToolStep
+from ..lifecycle import (
+    AfterPermission,
+    AfterTool,
+    AfterToolBatch,
+    BeforePermission,
+    BeforeTool,
+    Error,
+    ToolRequested,
+    ToolStep,
+)
 from .model import as_text
 from .work import Work
 
@@ -73,8 +81,18 @@ class ToolCall:
         self.called = Called()
 
     def work(self) -> Work[Called]:
-        """All of it. A retry runs the call again, as it is."""
-        yield from self._judge()
+        """All of it."""
+        yield from self.judge()
+        return (yield from self.finish())
+
+    @property
+    def free(self) -> bool:
+        """Once it is judged: it may run, and nobody listens to what comes of it. The framework may do it by itself."""
+        hears = self.turn.hears
+        return self.called.outcome == "ok" and not (hears(AfterTool) or hears(AfterToolBatch) or hears(Error))
+
+    def finish(self) -> Work[Called]:
+        """What comes after it is judged. A retry runs the call again, as it is."""
         for attempt in range(1, RETRIES + 2):
             began, executed = monotonic(), self.called.outcome == "ok"
             if executed:
@@ -85,6 +103,7 @@ class ToolCall:
                 self._take(decision)
                 break
             self.called = Called()
+        self.turn.told(self.about["tool"], self.about["call_id"], self.called)
         return self.called
 
     def _fire(self, kind: type[ToolStep], /, **fields: Any) -> Work[Decision[Any] | None]:
@@ -109,7 +128,7 @@ class ToolCall:
             output = called.output if called.replaced else _readable(self.read(called.output))
         return {"outcome": called.outcome, "output": output, "is_error": called.is_error, "error": error}
 
-    def _judge(self) -> Work[None]:
+    def judge(self) -> Work[None]:
         """Whether it may run, and with which arguments."""
         turn, called = self.turn, self.called
         decision = None
@@ -157,7 +176,7 @@ class ToolCall:
     def _execute(self) -> Work[None]:
         called = self.called
         try:
-            called.output = yield lambda: self.run(deepcopy(self.args))  # which are its own to change
+            called.output = yield lambda: self.run(thaw(self.args))  # which are its own to change
         except self.through:
             raise
         except CancelledError:

@@ -213,6 +213,7 @@ class Turn:
     def __init__(self, session: Session, runs: Runs, kept: _Kept, *, lasting: bool, parent: Turn | None = None) -> None:
         self.session = session
         self.runs = runs
+        self.hears = runs.hooks.hears
         self.parent = parent
         self.waiting: list[Context] = []
         """What hooks want the model to read, the next time that it is asked."""
@@ -246,9 +247,6 @@ class Turn:
             if decision.control == "stop":
                 self.stop(decision.reason, decision.stop_reason or "end_turn")
         return decision
-
-    def hears(self, kind: type[Step]) -> bool:
-        return self.runs.hooks.hears(kind)
 
     def stop(self, reason: str | None, stop_reason: str = "end_turn") -> None:
         """The turn ends as soon as the framework can be made to."""
@@ -367,6 +365,16 @@ class Turn:
             asking.answer = as_text(thaw(step.assistant))
         return asking
 
+    def passes(self) -> bool:
+        """Whether nobody has anything to say of the next request to the model. Then it is made as it is."""
+        if self.over or self.waiting or self.placed or self.hears(BeforeModel) or self.hears(AfterModel):
+            return False
+        if self._results and self.hears(AfterToolBatch):
+            return False
+        self.requests += 1
+        self._results = []
+        return True
+
     def after_model(self, model: str | None, reply: Reply) -> Work[Asked | None]:
         """The model has answered. None if the answer is not to be used: `waiting` then has the reason for the model."""
         decision = yield from self.fire(
@@ -469,18 +477,20 @@ class Turn:
         through: tuple[type[BaseException], ...] = (),
         read: Callable[[Any], Any] = lambda output: output,
         **about: Any,
-    ) -> Work[Called]:
-        """One call: judged, run, and told of. `run` is given the arguments and gives the tool's output.
+    ) -> ToolCall:
+        """One call, to be judged, run, and told of. `run` is given the arguments and gives the tool's output.
 
         `proposed` is what the framework itself would do; `ask` puts a question to a human by the framework's own means.
         Exceptions in `through` are the framework's own: they pass as they are, and the call is not over. `read` makes
         of an output what hooks can read.
         """
         about = {"tool": name, "call_id": call_id or new_id("call"), **about}
-        called = yield from ToolCall(self, dict(args), about, run, proposed, ask, through, read).work()
-        told = {"tool": name, "call_id": about["call_id"], "outcome": called.outcome, "is_error": called.is_error}
+        return ToolCall(self, dict(args), about, run, proposed, ask, through, read)
+
+    def told(self, name: str, call_id: str, called: Called) -> None:
+        """A call is over."""
+        told = {"tool": name, "call_id": call_id, "outcome": called.outcome, "is_error": called.is_error}
         self._results.append(told)
-        return called
 
     def _batch(self) -> Work[None]:
         """All calls of one reply are over."""

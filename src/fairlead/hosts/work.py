@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Coroutine, Generator
+from types import CoroutineType
 from typing import Any, TypeAlias, TypeVar
 
 from ..threads import portal
@@ -32,7 +33,7 @@ async def drive(work: Work[T]) -> T:
                 value = await wanted[0].dispatch(wanted[1])
             else:
                 value = wanted()
-                if inspect.isawaitable(value):
+                if value.__class__ is CoroutineType or inspect.isawaitable(value):  # which looks for long at others
                     value = await value
         except BaseException as raised:  # the work decides what becomes of it
             error = raised

@@ -103,7 +103,7 @@ class Loop:
                 turn.tool(
                     function.name, given, call_id or (call and call.call_id), run, read=said.readable, ask=ask,
                     proposed="ask" if approved and _requires(function) else "allow", through=THROUGH, **about,
-                )
+                ).work()
             )  # fmt: skip
         except FairleadError as error:
             self._fail(error)
@@ -167,7 +167,9 @@ class Loop:
                 self.approved.add(call.call_id)
             else:
                 args = said.call_args(call)
-                await drive(self.turn.tool(call.name, args, call.call_id, _not_run, proposed="ask", ask=_refused))
+                await drive(
+                    self.turn.tool(call.name, args, call.call_id, _not_run, proposed="ask", ask=_refused).work()
+                )
 
 
 def _requires(function: Any) -> bool:

@@ -35,7 +35,7 @@ class Call:
         about = _about(ctx.tool)
         self._work = self.turn.tool(
             ctx.tool_name, ctx.tool_input, self._id(ctx), self._run, proposed=proposed, ask=_asker(ctx), **about
-        )
+        ).work()
 
     def _id(self, ctx: Any) -> str | None:
         """crewai does not say which call it is, but the model did."""

@@ -33,14 +33,14 @@ from google.genai import types
 
 from ...approvals import Approval
 from ...decision import Context, Decision
-from ...errors import FairleadError, UnknownName
+from ...errors import FairleadError, HookAborted, UnknownName
 from ...frozen import thaw
-from ...lifecycle import Agent, BeforeModel, BeforeOutput
+from ...lifecycle import AfterModel, Agent, BeforeModel, BeforeOutput
 from ...registry import Hooks
 from ...session import new_id
 from ..framework import WHOLE, Framework
 from ..model import Message, as_text
-from ..tool_call import Called
+from ..tool_call import Called, ToolCall
 from ..turn import SESSIONS, Asked, Asking, Runs, Turn, rewritten
 from ..work import Work, drive
 from .messages import (
@@ -93,8 +93,12 @@ class _Calling(NamedTuple):
     plugin: Fairlead
     run: _Run
     line: _Line
-    message: str
-    """What an agent is asked, if the tool is one."""
+    args: dict[str, Any]
+
+    @property
+    def message(self) -> str:
+        """What an agent is asked, if the tool is one."""
+        return as_text(self.args.get("request", self.args))
 
 
 class _Unanswered(BaseException):
@@ -133,7 +137,7 @@ class _Run:
         self.root = getattr(root, "name", None)
         self.is_chat = hasattr(root, "canonical_model")  # no workflow, in which each agent has an answer of its own
         self.streams = _streams(invocation)
-        self.calls: dict[Any, Work[Called]] = {}  # by context, as ids may recur; those of delegations by id
+        self.calls: dict[Any, Work[Called] | None] = {}  # by context, as ids may recur; those of delegations by id
         self.unanswered = False
         self.broken: FairleadError | None = None
         self.error: BaseException | None = None
@@ -374,7 +378,7 @@ class Fairlead(BasePlugin):
     async def _abandon(self, run: _Run) -> None:
         """The calls that are under way have no end but this one."""
         calls, run.calls = run.calls, {}
-        for work in calls.values():
+        for work in filter(None, calls.values()):
             with suppress(CancelledError, Exception):
                 await _advance(work, error=CancelledError())
 
@@ -433,10 +437,9 @@ class Fairlead(BasePlugin):
         return why
 
     async def _line(self, context: Any) -> tuple[_Run, _Line]:
-        invocation = _invocation(context)
-        run = await self._run(invocation)
+        run = self._runs.get(context.invocation_id) or await self._run(_invocation(context))
         run.error = None  # whatever went wrong, it goes on
-        return run, run.line_of(context.agent_name, invocation.branch)
+        return run, run.line_of(context.agent_name, _branch(context))
 
     # --- the model --------------------------------------------------------------------------
 
@@ -451,7 +454,9 @@ class Fairlead(BasePlugin):
         if callback_context.agent_name in line.prompts:
             _instruct(llm_request, *line.prompts[callback_context.agent_name])
         line.holds = run.streams and self._sessions.judges(*OUTPUT)
-        line.natively = True
+        line.natively, line.asking = not line.turn.passes(), None
+        if not line.natively:
+            return None
         line.asking = self._ask(line, callback_context)
         came = await _advance(line.asking)
         return None if isinstance(came, _Native) else await self._answered(line, callback_context, came)
@@ -464,6 +469,8 @@ class Fairlead(BasePlugin):
         if line.asking is not None:
             asking, line.asking = line.asking, None
             came = await _advance(asking, llm_response)
+        elif not line.turn.hears(AfterModel):
+            came = Asked(llm_response)
         else:  # some versions give a streamed reply in several pieces
             after = await drive(line.turn.after_model(line.model, reply_of(llm_response)))
             came = Asked(llm_response, after.text) if after else await drive(self._ask(line, callback_context))
@@ -601,7 +608,7 @@ class Fairlead(BasePlugin):
     async def _judge_delegation(self, run: _Run, line: _Line, tool: Any, call: Any) -> dict[str, Any] | None:
         """What the model is told instead, if this one may not be."""
         args = dict(call.args or {})
-        work = line.turn.tool(tool.name, args, call.id, _Native, read=output_of, kind="agent")
+        work = line.turn.tool(tool.name, args, call.id, _Native, read=output_of, kind="agent").work()
         came = await _advance(work)
         if isinstance(came, Called):
             return _response(came)
@@ -664,24 +671,30 @@ class Fairlead(BasePlugin):
         if _is_delegated(tool) and tool_context.function_call_id in run.calls:
             return None  # it was judged with the reply, and ends with the agent
         requires = await _requires_confirmation(tool, tool_args, tool_context)
-        work = self._work(run, line, tool, tool_args, tool_context, "ask" if requires else "allow")
+        call = self._call_of(run, line, tool, tool_args, tool_context, "ask" if requires else "allow")
         try:
-            came = await _advance(work)
+            await drive(call.judge())
         except _Unanswered as waiting:
             run.unanswered = True
             return _request_confirmation(tool, tool_args, tool_context, waiting.asking)
-        if isinstance(came, Called):
-            return _response(came)
+        args, work = call.args, None
+        if not call.free or tool.name == TRANSFER:
+            work = call.finish()
+            came = await _advance(work)
+            if isinstance(came, Called):
+                return _response(came)
+            args = came.args
         if tool.name == TRANSFER:
-            why = await self._hand_over(run, line, came.args.get("agent_name"))
-            if why is not None:
+            why = await self._hand_over(run, line, args.get("agent_name"))
+            if why is not None and work is not None:
                 return _response(await _advance(work, {"error": why}))
-        tool_args.clear()  # a copy: what the model gave stands in its message
-        tool_args.update(came.args)
+        if args != tool_args:
+            tool_args.clear()  # a copy: what the model gave stands in its message
+            tool_args.update(args)
         if requires and tool_context.tool_confirmation is None:  # a hook has answered
             tool_context.tool_confirmation = ToolConfirmation(confirmed=True)
         run.calls[tool_context] = work
-        _calling.set(_Calling(self, run, line, as_text(tool_args.get("request", tool_args))))
+        _calling.set(_Calling(self, run, line, tool_args))
         return None
 
     @_kept
@@ -689,13 +702,15 @@ class Fairlead(BasePlugin):
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
         run, _ = await self._line(tool_context)
-        work = None if _is_delegated(tool) else run.calls.pop(tool_context, None)
-        if work is None:
+        if _is_delegated(tool) or tool_context not in run.calls:
             return None
+        work = run.calls.pop(tool_context)
         _calling.set(None)
         actions, call_id = tool_context.actions, tool_context.function_call_id
         if call_id in actions.requested_tool_confirmations or call_id in actions.requested_auth_configs:
             run.unanswered = True  # the tool itself asks, and the call is not over
+            return None
+        if work is None:
             return None
         called, again = await _finish(work, tool, tool_context, value=result)
         if again and called.error is not None and not called.replaced:
@@ -708,22 +723,27 @@ class Fairlead(BasePlugin):
     ) -> dict[str, Any] | None:
         run, line = await self._line(tool_context)
         run.error = error
-        work = run.calls.pop(tool_context if tool_context in run.calls else tool_context.function_call_id, None)
+        key, cause = tool_context if tool_context in run.calls else tool_context.function_call_id, _cause(error)
+        known, work = key in run.calls, run.calls.pop(key, None)
         _calling.set(None)
+        if known and work is None:  # nobody listens
+            if isinstance(cause, HookAborted):
+                raise cause
+            return None
         if work is None:  # some versions do not ask about a tool that does not exist
-            work = self._work(run, line, tool, tool_args, tool_context)
+            work = self._call_of(run, line, tool, tool_args, tool_context).work()
             came = await _advance(work)
             if isinstance(came, Called):
                 return _response(came)
         try:
-            called, _ = await _finish(work, tool, tool_context, error=_cause(error))
+            called, _ = await _finish(work, tool, tool_context, error=cause)
         except CancelledError:
             return None  # which the framework goes on with
         return None if called.error is not None and not called.replaced else _response(called)
 
-    def _work(
+    def _call_of(
         self, run: _Run, line: _Line, tool: Any, args: dict[str, Any], context: Any, proposed: Any = "allow"
-    ) -> Work[Called]:
+    ) -> ToolCall:
         return line.turn.tool(
             tool.name, args, context.function_call_id, _Native, proposed=proposed, read=output_of,
             ask=functools.partial(_approval, run, args, context), through=(_Unanswered,), **_about(tool),
@@ -739,6 +759,13 @@ def _invocation(context: Any) -> Any:
     if public is not None:
         return public()
     return context if hasattr(context, "session_service") else context._invocation_context
+
+
+def _branch(context: Any) -> str | None:
+    """Where in an invocation this is. Newer contexts know it; the invocation's is a copy that takes its time."""
+    found = context if hasattr(context, "branch") else _invocation(context)
+    branch: str | None = found.branch
+    return branch
 
 
 def _key(invocation: Any) -> tuple[str, str, str]:

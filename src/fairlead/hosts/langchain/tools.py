@@ -78,7 +78,7 @@ def through_hooks(turn: Turn, request: Any, call: Callable[..., Any], ask: Calla
         given["name"], given["args"], given["id"],
         lambda args: call(request.override(tool_call={**given, "args": args}), turn),
         ask=lambda decision: ask(request, decision), through=(GraphBubbleUp,), read=read, **safety_of(request.tool),
-    )  # fmt: skip
+    ).work()  # fmt: skip
     if isinstance(called.error, ToolFailed) and not called.replaced:
         return called.error.message
     if not called.replaced:

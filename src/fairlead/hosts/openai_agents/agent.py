@@ -131,7 +131,7 @@ async def _called(name: str, given: dict[str, Any], call_id: str | None, run: An
         output = run(args)
         return await output if inspect.isawaitable(output) else output
 
-    return await under_hooks(current().turn.tool(name, given, call_id, wait, read=readable, **about))
+    return await under_hooks(current().turn.tool(name, given, call_id, wait, read=readable, **about).work())
 
 
 async def under_hooks(work: Work[T]) -> T:

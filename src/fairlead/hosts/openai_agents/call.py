@@ -67,7 +67,7 @@ class Call:
         self.work: Work[Called] = turn.tool(
             tool.name, self.given, call_id, self._ready, proposed="ask" if asks else "allow", ask=self._ask,
             read=readable, **_about(tool),
-        )  # fmt: skip
+        ).work()  # fmt: skip
 
     def _ask(self, decision: Any) -> Any:
         self.waiting = "ask"

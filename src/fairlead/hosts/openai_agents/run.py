@@ -308,7 +308,7 @@ class Run:
             return str(native.get_transfer_message(went[0]))
 
         call_id = self.handoffs.pop(native.tool_name, None)
-        called = await under_hooks(self.turn.tool(native.tool_name, given, call_id, go, kind="agent"))
+        called = await under_hooks(self.turn.tool(native.tool_name, given, call_id, go, kind="agent").work())
         if isinstance(called.error, Refused) and not called.replaced:
             return None, str(called.error)
         result = called.result()

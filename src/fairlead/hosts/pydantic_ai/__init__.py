@@ -283,7 +283,7 @@ class Run(AbstractCapability[Any]):
                 turn.tool(
                     said["tool"], args, said["call_id"], partial(_give, said, part),
                     proposed="ask" if refused else "allow", ask=partial(_answer, approval),
-                )
+                ).work()
             )  # fmt: skip
             if called.replaced and not refused:
                 request.parts = [replace(p, content=called.output) if p is part else p for p in request.parts]
@@ -386,7 +386,7 @@ class Run(AbstractCapability[Any]):
                     turn.tool(
                         name, given, call_id, run, read=readable, through=THROUGH, ask=ask,
                         proposed="ask" if why == "unapproved" else "allow", **_about(tool.tool_def),
-                    )
+                    ).work()
                 )  # fmt: skip
         finally:
             self.running -= 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from asyncio import CancelledError, Lock
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, nullcontext, suppress
+from contextlib import aclosing, suppress
 from contextvars import ContextVar
 from copy import copy
 from inspect import isawaitable, signature
@@ -40,7 +40,7 @@ from ...approvals import Approval
 from ...decision import Decision
 from ...errors import FairleadError, Unenforceable, UnknownName
 from ...frozen import thaw
-from ...lifecycle import BeforeModel
+from ...lifecycle import BeforeModel, BeforeOutput, BeforeResponse
 from ...registry import Hooks
 from ...session import new_id
 from ..framework import WHOLE, Framework
@@ -299,9 +299,11 @@ class Fairlead(HookProvider):  # type: ignore[misc]
 
     # --- models -----------------------------------------------------------------------------
 
-    async def _invoke_model(self, context: Any, following: Any) -> Stream:
-        async for event in following(context.replace(model=self._stand_in(context.agent, context.model))):
-            yield event
+    def _invoke_model(self, context: Any, following: Any) -> Any:
+        run = self._run_of(context.agent, context.invocation_state)
+        if run is not None and run.passes():
+            return following(context)
+        return following(context.replace(model=self._stand_in(context.agent, context.model)))
 
     def _before_model(self, event: BeforeModelCallEvent) -> None:
         agent, run = event.agent, self._run_of(event.agent, event.invocation_state)
@@ -329,14 +331,11 @@ class Fairlead(HookProvider):  # type: ignore[misc]
     def _stand_in(self, agent: Any, model: Any) -> Any:
         """The model, but for how it is asked."""
 
-        async def stream(messages: Any, tool_specs: Any = None, system_prompt: Any = None, **options: Any) -> Stream:
+        def stream(messages: Any, tool_specs: Any = None, system_prompt: Any = None, **options: Any) -> Any:
             run = self._run_of(agent, options.get("invocation_state"))
-            if run is None:  # hooks came in the middle of a request
-                chunks = model.stream(messages, tool_specs, system_prompt, **options)
-            else:
-                chunks = run.ask(model, messages, tool_specs, system_prompt, options)
-            async for chunk in chunks:
-                yield chunk
+            if run is None or run.passes():  # none: hooks came in the middle of a request
+                return model.stream(messages, tool_specs, system_prompt, **options)
+            return run.ask(model, messages, tool_specs, system_prompt, options)
 
         stand_in = copy(model)
         stand_in.stream = stream
@@ -344,7 +343,7 @@ class Fairlead(HookProvider):  # type: ignore[misc]
 
     # --- tools ------------------------------------------------------------------------------
 
-    async def _execute_tool(self, context: Any, following: Any) -> Stream:
+    def _execute_tool(self, context: Any, following: Any) -> Stream:
         def execute(tool_use: Any) -> Any:
             return following(context.replace(tool_use=tool_use))
 
@@ -352,11 +351,9 @@ class Fairlead(HookProvider):  # type: ignore[misc]
             answer = context.interrupt(name, reason=reason).response
             return _answer(context.agent, context.tool_use, name, reason, answer)
 
-        run = await self._run_for_call(context.agent, context.invocation_state)
-        events = run.call(context.tool, context.tool_use, context.invocation_state, execute, interrupt)
-        async with aclosing(events):
-            async for event in events:
-                yield event
+        state = context.invocation_state
+        run = self._run_of(context.agent, state) or self._run_for_call(context.agent)
+        return run.call(context.tool, context.tool_use, state, execute, interrupt)
 
     def _before_tool(self, event: BeforeToolCallEvent) -> None:
         """A stand-in for the tool: when it is used, everybody else is done with the arguments."""
@@ -371,7 +368,7 @@ class Fairlead(HookProvider):  # type: ignore[misc]
             def interrupt(name: str, reason: Any) -> Any:
                 return _answer(event.agent, tool_use, name, reason, event.interrupt(name, reason))
 
-            run = await self._run_for_call(event.agent, invocation_state)
+            run = self._run_of(event.agent, invocation_state) or self._run_for_call(event.agent)
             events = run.call(tool, tool_use, invocation_state, execute, interrupt)
             try:
                 async with aclosing(events):
@@ -384,14 +381,11 @@ class Fairlead(HookProvider):  # type: ignore[misc]
         stand_in.stream, stand_in._fairlead = stream, self
         event.selected_tool = stand_in
 
-    async def _run_for_call(self, agent: Any, state: Any) -> _Run:
+    def _run_for_call(self, agent: Any) -> _Run:
         """A call outside of any request is one that a program makes: `agent.tool.name(...)`."""
-        found = self._run_of(agent, state)
-        if found is None:
-            found = _Run(self, agent, self.turn_of(agent, agent.name))
-            for old in self.runs.surplus():  # no request begins that would do it
-                await drive(end_session(old, "forgotten"))
-        return found
+        run = _Run(self, agent, self.turn_of(agent, agent.name))
+        run.direct = True
+        return run
 
     async def _after_tool(self, event: AfterToolCallEvent) -> None:
         """A call is over. Strands makes a result of every exception: what must fail the request does so here."""
@@ -478,6 +472,8 @@ class _Run:
         """Calls that hooks have heard of, and Strands has not ended."""
         self.resumes = False
         """It goes on with another invocation."""
+        self.direct = False
+        """A program calls a tool by itself."""
         self.lock = Lock()  # several nodes of a graph start at once
 
     def renew(self) -> None:
@@ -503,6 +499,14 @@ class _Run:
             event.messages = [*old, {"role": "user", "content": blocks_of(begun.input)}]
 
     # --- the model --------------------------------------------------------------------------
+
+    def passes(self) -> bool:
+        """Whether the next request to the model is made as it is: nobody listens to any of it."""
+        hears = self.turn.hears
+        if self.ended or self.system_prompt is not None or hears(BeforeResponse) or hears(BeforeOutput):
+            return False
+        self.asked = self.turn.passes()
+        return self.asked
 
     async def ask(
         self, model: Any, messages: Any, tool_specs: Any, system_prompt: Any, options: dict[str, Any]
@@ -613,15 +617,25 @@ class _Run:
                 raise error
             return last[0].tool_result
 
-        work = self.turn.tool(
+        call = self.turn.tool(
             name, args, tool_use["toolUseId"], start, read=output_of,
             ask=ask if "event_loop_cycle_id" in state else None,  # who calls a tool directly cannot be interrupted
             through=(InterruptException, _Interrupted), **_about(tool),
         )  # fmt: skip
         try:
-            async with aclosing(_go(work, came, lambda event: isinstance(event, ToolResultEvent), result)) as events:
-                async for event in self._inside(events):
+            if self.direct:  # no request begins that would do it
+                for old in self.fairlead.runs.surplus():
+                    await drive(end_session(old, "forgotten"))
+            await drive(call.judge())
+            if call.free:
+                async for event in self._inside(start(call.args)):
+                    if _asks(event):
+                        self.judged.remove(tool_use["toolUseId"])
                     yield event
+                return
+            events = _go(call.finish(), came, lambda event: isinstance(event, ToolResultEvent), result)
+            async for event in self._inside(events):
+                yield event
         except _Interrupted as asks:
             self.judged.remove(tool_use["toolUseId"])
             yield asks.event
@@ -637,15 +651,18 @@ class _Run:
 
     async def _inside(self, events: Stream) -> Stream:
         """What happens while a tool is at work. Whoever reads its events meanwhile is not inside of it."""
-        while True:
-            inside = _INSIDE.set(self)
-            try:
-                event = await anext(events)
-            except StopAsyncIteration:
-                return
-            finally:
-                _INSIDE.reset(inside)
-            yield event
+        try:
+            while True:
+                inside = _INSIDE.set(self)
+                try:
+                    event = await anext(events)
+                except StopAsyncIteration:
+                    return
+                finally:
+                    _INSIDE.reset(inside)
+                yield event
+        finally:
+            await _close(events)
 
     async def past(self, event: AfterToolCallEvent) -> None:
         """Somebody else has refused a call, or answered it, or there is no such tool: it has an end all the same."""
@@ -662,7 +679,7 @@ class _Run:
             if event.selected_tool is not None and status != "error" and not _has_middleware(event.agent):
                 raise Unenforceable(f"a hook that came later had {use['name']} run, past all hooks; use Strands 1.62")
             called = await drive(
-                self.turn.tool(use["name"], args, use["toolUseId"], given, proposed=proposed, read=output_of)
+                self.turn.tool(use["name"], args, use["toolUseId"], given, proposed=proposed, read=output_of).work()
             )
         except FairleadError as error:
             self.error = error
@@ -760,13 +777,15 @@ async def _go(
             value = wanted()
             if hasattr(value, "__aiter__"):
                 items: list[Any] = []
-                async with aclosing(value) if hasattr(value, "aclose") else nullcontext():
+                try:
                     async for item in value:
-                        if isinstance(item, dict) and "tool_interrupt_event" in item:
+                        if _asks(item):
                             raise _Interrupted(item)
                         items.append(item)
                         if not held(item):
                             yield item
+                finally:
+                    await _close(value)
                 value = made(items)
             elif isawaitable(value):
                 value = await value
@@ -774,6 +793,16 @@ async def _go(
             left, error = leaving, CancelledError()
         except BaseException as raised:
             error = raised
+
+
+async def _close(stream: Any) -> None:
+    if hasattr(stream, "aclose"):
+        await stream.aclose()
+
+
+def _asks(event: Any) -> bool:
+    """Whether a tool has its own question to ask."""
+    return isinstance(event, dict) and "tool_interrupt_event" in event
 
 
 def _raise(error: Exception) -> NoReturn:
