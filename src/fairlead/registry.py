@@ -235,10 +235,10 @@ class Hooks:
 
     # --- dispatching ------------------------------------------------------------------------
 
-    def hears(self, kind: type[Step]) -> bool:
-        """Whether somebody may have something to say of such a step. A host need not build one for nobody."""
-        find, chain = self._table.plans.get(kind) or self._table.plan(kind)
-        return find is not None or chain is not None
+    @property
+    def heard(self) -> frozenset[type[Step]]:
+        """The classes of steps of which somebody may have something to say. A host need not build one for nobody."""
+        return self._table.heard
 
     async def dispatch(self, step: S) -> Decision[S]:
         """Run the hooks that apply to a step and fold what they say into one decision."""

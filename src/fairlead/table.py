@@ -29,7 +29,7 @@ Plan = tuple[Find | None, Chain | None]
 class Table:
     """The registered hooks at one moment, and a plan for each class of step that was dispatched."""
 
-    __slots__ = ("_cached", "hooks", "plans", "policy", "registered")
+    __slots__ = ("_cached", "_heard", "hooks", "plans", "policy", "registered")
 
     def __init__(self, hooks: Hooks, registered: tuple[Hook, ...]) -> None:
         self.hooks = hooks
@@ -37,6 +37,7 @@ class Table:
         self.plans: dict[type[Step], Plan] = {}
         self.policy: tuple[bytes, bytes] | None = None  # its digest and its text, once somebody asks
         self._cached: list[dict[Any, Chain | None]] = []
+        self._heard: frozenset[type[Step]] | None = None
 
     def plan(self, kind: type[Step]) -> Plan:
         """Where no hook of the event filters there is one chain; otherwise one per key is compiled.
@@ -55,6 +56,13 @@ class Table:
             plan = (None, self._compile(event, hooks))
         self.plans[kind] = plan
         return plan
+
+    @property
+    def heard(self) -> frozenset[type[Step]]:
+        """The classes of steps for which there is something to run or to record."""
+        if self._heard is None:
+            self._heard = frozenset(kind for kind in _EVENT_OF_STEP if self.plan(kind) != (None, None))
+        return self._heard
 
     def chain_for(self, step: Step) -> Chain | None:
         """The chain that applies to this step, if any hook does."""

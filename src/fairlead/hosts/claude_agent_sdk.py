@@ -276,7 +276,7 @@ class _Kept:
 
     async def fire(self, kind: type[Step], **fields: Any) -> Effect:
         """A step that the CLI does not tell of."""
-        if not self.session.hooks.hears(kind):
+        if kind not in self.session.hooks.heard:
             return Effect()
         decision = await self.dispatch(self.session.step(kind, **fields))
         if kind in (BeforeRequest, AfterRequest):

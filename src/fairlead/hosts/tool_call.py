@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .turn import Turn
 
 RETRIES = 2
+_ENDINGS = frozenset({AfterTool, AfterToolBatch, Error})
+_PERMISSIONS = frozenset({BeforePermission, AfterPermission})
 STOPPED = "not run: the turn was stopped"
 
 Ask: TypeAlias = Callable[[Decision[Any] | None], Any]
@@ -88,8 +90,7 @@ class ToolCall:
     @property
     def free(self) -> bool:
         """Once it is judged: it may run, and nobody listens to what comes of it. The framework may do it by itself."""
-        hears = self.turn.hears
-        return self.called.outcome == "ok" and not (hears(AfterTool) or hears(AfterToolBatch) or hears(Error))
+        return self.called.outcome == "ok" and _ENDINGS.isdisjoint(self.turn.heard)
 
     def finish(self) -> Work[Called]:
         """What comes after it is judged. A retry runs the call again, as it is."""
@@ -108,7 +109,7 @@ class ToolCall:
 
     def _fire(self, kind: type[ToolStep], /, **fields: Any) -> Work[Decision[Any] | None]:
         """A step about this call. What the call does is worked out once, and again when its arguments change."""
-        if not self.turn.hears(kind):
+        if kind not in self.turn.heard:
             return None
         if kind is AfterTool:
             fields = self._end() | fields
@@ -129,13 +130,14 @@ class ToolCall:
         return {"outcome": called.outcome, "output": output, "is_error": called.is_error, "error": error}
 
     def judge(self) -> Work[None]:
-        """Whether it may run, and with which arguments."""
-        turn, called = self.turn, self.called
-        decision = None
-        if not turn.over:
+        """Whether it may run, and with which arguments. Most calls are somebody's to judge, but few are objected to."""
+        turn, called, heard = self.turn, self.called, self.turn.heard
+        decision: Decision[Any] | None = None
+        if ToolRequested in heard and not turn.over:
             yield from self._fire(ToolRequested)
-        if not turn.over:
+        if BeforeTool in heard and not turn.over:
             decision = yield from self._fire(BeforeTool)
+            decision = decision if decision is not None and decision.said else None
         if decision is not None and decision.denied:
             self._refuse(f"Hook blocked tool '{self.about['tool']}': {decision.reason or 'denied'}")
         elif turn.over:
@@ -147,7 +149,8 @@ class ToolCall:
             if decision is not None:
                 self.args = thaw(decision.step.args)
                 self.proposed = decision.control if decision.control in ("allow", "ask") else self.proposed
-            yield from self._permit(decision)
+            if self.proposed != "allow" or not _PERMISSIONS.isdisjoint(heard):
+                yield from self._permit(decision)
 
     def _permit(self, before: Decision[Any] | None) -> Work[None]:
         """The permission events, around what the framework itself would do."""

@@ -213,7 +213,6 @@ class Turn:
     def __init__(self, session: Session, runs: Runs, kept: _Kept, *, lasting: bool, parent: Turn | None = None) -> None:
         self.session = session
         self.runs = runs
-        self.hears = runs.hooks.hears
         self.parent = parent
         self.waiting: list[Context] = []
         """What hooks want the model to read, the next time that it is asked."""
@@ -237,7 +236,7 @@ class Turn:
 
         None if nobody listens: most events of most agents are nobody's, and a step costs more than a look.
         """
-        if not self.hears(kind):
+        if kind not in self.heard:
             return None
         decision: Decision[Any] = yield self.session, self.session.step(kind, **fields)
         if decision.said:
@@ -247,6 +246,11 @@ class Turn:
             if decision.control == "stop":
                 self.stop(decision.reason, decision.stop_reason or "end_turn")
         return decision
+
+    @property
+    def heard(self) -> frozenset[type[Step]]:
+        """What somebody listens to, now."""
+        return self.runs.hooks.heard
 
     def stop(self, reason: str | None, stop_reason: str = "end_turn") -> None:
         """The turn ends as soon as the framework can be made to."""
@@ -367,9 +371,10 @@ class Turn:
 
     def passes(self) -> bool:
         """Whether nobody has anything to say of the next request to the model. Then it is made as it is."""
-        if self.over or self.waiting or self.placed or self.hears(BeforeModel) or self.hears(AfterModel):
+        heard = self.heard
+        if self.over or self.waiting or self.placed or BeforeModel in heard or AfterModel in heard:
             return False
-        if self._results and self.hears(AfterToolBatch):
+        if self._results and AfterToolBatch in heard:
             return False
         self.requests += 1
         self._results = []

@@ -16,9 +16,9 @@ from agent_framework import (
 )
 
 from ...errors import UnknownName
-from ...lifecycle import AfterModel, AfterToolBatch, BeforeModel
+from ...lifecycle import BeforeModel
 from ..model import Message as Plain
-from ..turn import REFUSALS, Asked, Asking, Reply, Turn
+from ..turn import REFUSALS, Asked, Asking, Reply
 from ..work import drive
 from . import messages as said
 
@@ -31,19 +31,12 @@ if TYPE_CHECKING:
 async def ask_model(loop: Loop, context: ChatContext, call_next: Next) -> None:
     """One request to the model, in place of the framework's."""
     turn = loop.turn
-    if context.stream or loop.prompt is not None or not _is_quiet(turn):
+    if context.stream or loop.prompt is not None or not turn.passes():
         await Request(loop, context, call_next).work()
         return
-    turn.requests, turn._results = turn.requests + 1, []
     await call_next()
     if context.result is not None:
         loop.wanted = said.contents_of(context.result.messages, "function_call")
-
-
-def _is_quiet(turn: Turn) -> bool:
-    """Whether nobody has anything to say of a request to the model, so that it can be made as it is."""
-    loud = turn.over or turn.waiting or turn.placed
-    return not (loud or turn.hears(BeforeModel) or turn.hears(AfterModel) or turn.hears(AfterToolBatch))
 
 
 class Request:
@@ -117,7 +110,7 @@ class Request:
         return self.messages if self.kept else self.turn.woven(self.messages, said.user)
 
     def _plain(self) -> list[Plain]:
-        return said.plain(self._woven()) if self.turn.hears(BeforeModel) else []
+        return said.plain(self._woven()) if BeforeModel in self.turn.heard else []
 
     async def _whole(self, asking: Asking) -> ChatResponse:
         """The model's answer, all of it."""

@@ -267,7 +267,7 @@ class Request:
         self.used = (0, 0)
 
     def plain(self) -> list[Message]:
-        if not self.run.fairlead.runs.hooks.hears(BeforeModel):
+        if BeforeModel not in self.run.fairlead.runs.hooks.heard:
             return []
         return [plain(message) for message in self.messages if message.get("role") != "system"]
 
@@ -280,7 +280,7 @@ class Request:
             llm = self.run.fairlead.model_named(asking.model)
             own = vars(llm).get(self.seam.name)
             inner = own.inner if isinstance(own, Seam) and own.llm is llm else getattr(llm, self.seam.name)
-        if self.run.fairlead.runs.hooks.hears(AfterModel):
+        if AfterModel in self.run.fairlead.runs.hooks.heard:
             self.asked, self.used = llm, _usage(llm)
         if self.seam.name == "acall":
             return self._asend(llm, inner, sent)

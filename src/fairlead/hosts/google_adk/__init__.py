@@ -469,7 +469,7 @@ class Fairlead(BasePlugin):
         if line.asking is not None:
             asking, line.asking = line.asking, None
             came = await _advance(asking, llm_response)
-        elif not line.turn.hears(AfterModel):
+        elif AfterModel not in line.turn.heard:
             came = Asked(llm_response)
         else:  # some versions give a streamed reply in several pieces
             after = await drive(line.turn.after_model(line.model, reply_of(llm_response)))
@@ -490,7 +490,7 @@ class Fairlead(BasePlugin):
 
     def _ask(self, line: _Line, context: Any) -> Work[Asked]:
         def messages() -> list[Message]:
-            if not line.turn.hears(BeforeModel):
+            if BeforeModel not in line.turn.heard:
                 return []
             return [message_of(unit) for unit in units_of(line.turn.woven(line.contents, user_content))]
 
@@ -626,7 +626,8 @@ class Fairlead(BasePlugin):
     async def on_event_callback(self, *, invocation_context: Any, event: Any) -> Any:
         """What is shown has been judged by now. If it has not, because others had it said, that is made up for."""
         run = self._runs.get(invocation_context.invocation_id)
-        if run is not None and any(run.call_of(one.id) is not None for one in event.get_function_responses()):
+        answers = event.get_function_responses() if run is not None and run.calls else ()
+        if run is not None and any(run.call_of(one.id) is not None for one in answers):
             return await self._delegated(run, event)
         text = text_of(event.content)
         if run is None or not text or event.partial or event.author == "user" or not event.is_final_response():
@@ -763,9 +764,10 @@ def _invocation(context: Any) -> Any:
 
 def _branch(context: Any) -> str | None:
     """Where in an invocation this is. Newer contexts know it; the invocation's is a copy that takes its time."""
-    found = context if hasattr(context, "branch") else _invocation(context)
-    branch: str | None = found.branch
-    return branch
+    try:
+        return context.branch  # type: ignore[no-any-return]
+    except AttributeError:
+        return _invocation(context).branch  # type: ignore[no-any-return]
 
 
 def _key(invocation: Any) -> tuple[str, str, str]:

@@ -445,7 +445,7 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         call: Callable[[Any], Any],
     ) -> Work[Asked]:  # fmt: skip
         def messages() -> list[Message]:  # which only a hook would read
-            return [plain_message(one) for one in (*given, *added)] if run.turn.hears(BeforeModel) else []
+            return [plain_message(one) for one in (*given, *added)] if BeforeModel in run.turn.heard else []
 
         def send(asking: Asking) -> Any:
             added.extend(human_message(text) for text in asking.context)

@@ -113,7 +113,7 @@ class Request:
     def plain(self) -> list[Message]:
         turn = self.run.turn
         self.native = turn.woven(self.items, user_message) if turn.placed else self.items
-        if not turn.hears(BeforeModel):
+        if BeforeModel not in turn.heard:
             return []
         tools: dict[str, str] = {}
         self.shown = [plain(item, tools) for item in self.native]

@@ -38,7 +38,7 @@ class Request:
         self._unused: ModelResponse | None = None
 
     def plain(self) -> list[Message]:
-        return plain(self.messages) if self.run.turn is not None and self.run.turn.hears(BeforeModel) else []
+        return plain(self.messages) if self.run.turn is not None and BeforeModel in self.run.turn.heard else []
 
     async def send(self, asking: Asking) -> ModelResponse:
         if self._unused is not None:

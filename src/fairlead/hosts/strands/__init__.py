@@ -502,8 +502,8 @@ class _Run:
 
     def passes(self) -> bool:
         """Whether the next request to the model is made as it is: nobody listens to any of it."""
-        hears = self.turn.hears
-        if self.ended or self.system_prompt is not None or hears(BeforeResponse) or hears(BeforeOutput):
+        heard = self.turn.heard
+        if self.ended or self.system_prompt is not None or BeforeResponse in heard or BeforeOutput in heard:
             return False
         self.asked = self.turn.passes()
         return self.asked
@@ -543,7 +543,7 @@ class _Run:
         plain: list[Message] = []
 
         def shown() -> list[Message]:
-            if turn.hears(BeforeModel):
+            if BeforeModel in turn.heard:
                 units[:] = units_of(given)
                 plain[:] = plain_of(units)
             return plain
