@@ -50,7 +50,7 @@ _COMMAND_ARGS = ("command", "cmd", "commands", "commandline", "script", "code", 
 _PATH_ARGS = (
     "filepath", "absolutepath", "notebookpath", "targetfile", "path", "paths", "filepaths", "filename", "file", "files",
     "dirpath", "directory", "directorypath", "targetdirectory", "folder", "source", "destination", "oldpath", "newpath",
-    "include", "edits",
+    "moveto", "include", "edits",
 )  # fmt: skip
 _PATCH_ARGS = ("input", "patch", "patchtext", "diff", "command")
 _URL_ARGS = ("url", "urls", "uri")

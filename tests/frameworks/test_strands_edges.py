@@ -13,7 +13,8 @@ from strands.hooks import BeforeInvocationEvent, BeforeToolCallEvent
 from strands.multiagent import Swarm
 from strands.tools.executors import SequentialToolExecutor
 from strands.tools.tools import PythonAgentTool
-from test_strands import LS, Stage, answers, has_as_tool, stage  # noqa: F401
+from test_strands import LS, Stage, answers, has_as_tool
+from test_strands import stage as stage
 
 from fairlead import Hooks, ask, change, deny
 from fairlead.hosts import turn
@@ -34,7 +35,7 @@ class SameIds(Scripted):
             yield chunk
 
 
-async def test_all_new_messages_are_judged(stage: Stage) -> None:  # noqa: F811
+async def test_all_new_messages_are_judged(stage: Stage) -> None:
     @stage.hooks.on.before_input
     def judge(step: Any) -> Any:
         return change(input="clean") if "dirty" in step.input else None
@@ -43,7 +44,7 @@ async def test_all_new_messages_are_judged(stage: Stage) -> None:  # noqa: F811
     assert stage.played.sent == [["user: clean"]]
 
 
-async def test_a_request_that_a_later_hook_fails_leaves_nothing_behind(stage: Stage) -> None:  # noqa: F811
+async def test_a_request_that_a_later_hook_fails_leaves_nothing_behind(stage: Stage) -> None:
     @stage.hooks.on.before_input
     def judge(step: Any) -> Any:
         return deny("no") if "bad" in step.input else None
@@ -64,7 +65,7 @@ async def test_a_request_that_a_later_hook_fails_leaves_nothing_behind(stage: St
     assert not stage.fairlead._going
 
 
-async def test_what_a_later_hook_makes_of_a_message_is_judged(stage: Stage) -> None:  # noqa: F811
+async def test_what_a_later_hook_makes_of_a_message_is_judged(stage: Stage) -> None:
     agent = stage.agent()
     if "order" not in inspect.signature(agent.hooks.add_callback).parameters:
         pytest.skip("hooks have an order since 1.62")
@@ -78,7 +79,7 @@ async def test_what_a_later_hook_makes_of_a_message_is_judged(stage: Stage) -> N
     assert [step.input for step in stage.steps("before_input")] == ["other"]
 
 
-async def test_an_approval_is_for_the_arguments_that_were_asked_about(stage: Stage) -> None:  # noqa: F811
+async def test_an_approval_is_for_the_arguments_that_were_asked_about(stage: Stage) -> None:
     numbers = iter(range(9))
     stage.hooks.add(lambda step: change(args={"command": f"echo {next(numbers)}"}), on="before_tool", name="other")
     stage.hooks.add(lambda step: ask("Sure?"), on="before_tool", name="asks")
@@ -89,7 +90,7 @@ async def test_an_approval_is_for_the_arguments_that_were_asked_about(stage: Sta
     assert [step.outcome for step in stage.steps("after_tool")] == ["denied"]
 
 
-async def test_one_approval_is_not_for_two_calls_of_the_same_id(stage: Stage) -> None:  # noqa: F811
+async def test_one_approval_is_not_for_two_calls_of_the_same_id(stage: Stage) -> None:
     stage.hooks.add(lambda step: ask("Sure?"), on="before_tool", name="asks")
     script: list[Any] = [call("shell", command="ls")]
     script[0].tools.append(("shell", {"command": "rm"}))
@@ -100,7 +101,7 @@ async def test_one_approval_is_not_for_two_calls_of_the_same_id(stage: Stage) ->
     assert len(stage.bench.ran) <= 1
 
 
-async def test_a_later_call_of_the_same_id_is_told_of(stage: Stage) -> None:  # noqa: F811
+async def test_a_later_call_of_the_same_id_is_told_of(stage: Stage) -> None:
     stage.hooks.add(lambda step: None, on="after_tool", name="watch")
     agent, calls = stage.agent(), []
 
@@ -115,7 +116,7 @@ async def test_a_later_call_of_the_same_id_is_told_of(stage: Stage) -> None:  # 
 
 
 @pytest.mark.parametrize("given", [["evil"], "evil"])
-async def test_arguments_that_are_no_object_are_judged(stage: Stage, given: Any) -> None:  # noqa: F811
+async def test_arguments_that_are_no_object_are_judged(stage: Stage, given: Any) -> None:
     ran = []
 
     def raw(tool_use: Any, **_: Any) -> Any:
@@ -132,7 +133,7 @@ async def test_arguments_that_are_no_object_are_judged(stage: Stage, given: Any)
 
 
 @has_as_tool
-async def test_an_agent_that_two_have_for_a_tool_is_judged_by_the_hooks_of_both(stage: Stage) -> None:  # noqa: F811
+async def test_an_agent_that_two_have_for_a_tool_is_judged_by_the_hooks_of_both(stage: Stage) -> None:
     script: list[Any] = [LS, Say("One."), LS, Say("Two.")]
     helper = stage.agent(name="helper", hooks=[])
     helper.model = Scripted(script, stage.played, "helper")
@@ -146,7 +147,7 @@ async def test_an_agent_that_two_have_for_a_tool_is_judged_by_the_hooks_of_both(
     assert len(stage.bench.ran) == 1
 
 
-async def test_who_reads_what_a_tool_streams_is_not_inside_of_it(stage: Stage) -> None:  # noqa: F811
+async def test_who_reads_what_a_tool_streams_is_not_inside_of_it(stage: Stage) -> None:
     @tool
     async def count() -> Any:
         """Count."""
@@ -162,7 +163,7 @@ async def test_who_reads_what_a_tool_streams_is_not_inside_of_it(stage: Stage) -
     assert stage.steps("subagent_start") == []
 
 
-async def test_the_task_of_a_swarm_can_be_changed(stage: Stage) -> None:  # noqa: F811
+async def test_the_task_of_a_swarm_can_be_changed(stage: Stage) -> None:
     @stage.hooks.on.before_input
     def judge(step: Any) -> Any:
         return change(input="clean") if step.input == "dirty" else None
@@ -173,7 +174,7 @@ async def test_the_task_of_a_swarm_can_be_changed(stage: Stage) -> None:  # noqa
     assert "dirty" not in stage.played.sent[0][0]
 
 
-async def test_a_changed_answer_keeps_the_calls_whose_results_follow(stage: Stage) -> None:  # noqa: F811
+async def test_a_changed_answer_keeps_the_calls_whose_results_follow(stage: Stage) -> None:
     @tool(context=True)
     def finish(tool_context: ToolContext) -> str:
         """Stop."""
@@ -187,7 +188,7 @@ async def test_a_changed_answer_keeps_the_calls_whose_results_follow(stage: Stag
     assert [set(block) for block in agent.messages[1]["content"]] == [{"text"}, {"toolUse"}]
 
 
-async def test_what_waits_for_an_answer_ends_with_the_adapter(stage: Stage) -> None:  # noqa: F811
+async def test_what_waits_for_an_answer_ends_with_the_adapter(stage: Stage) -> None:
     stage.hooks.add(lambda step: ask("Sure?"), on="before_tool", name="asks")
     stage.hooks.add(lambda step: None, on="turn_end", name="watch")
     await stage.agent(LS).invoke_async("Go.")
@@ -196,7 +197,7 @@ async def test_what_waits_for_an_answer_ends_with_the_adapter(stage: Stage) -> N
 
 
 def test_agents_that_are_only_called_directly_are_forgotten(
-    stage: Stage,  # noqa: F811
+    stage: Stage,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(turn, "SESSIONS", 5)

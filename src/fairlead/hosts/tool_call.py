@@ -73,7 +73,7 @@ class ToolCall:
         args: dict[str, Any],
         about: dict[str, Any],
         run: Callable[[dict[str, Any]], Any],
-        proposed: str,
+        proposed: str | Callable[[dict[str, Any]], Any],
         ask: Ask | None,
         through: tuple[type[BaseException], ...],
         read: Callable[[Any], Any],
@@ -149,6 +149,9 @@ class ToolCall:
             if decision is not None:
                 self.args = thaw(decision.step.args)
                 self.proposed = decision.control if decision.control in ("allow", "ask") else self.proposed
+            if not isinstance(self.proposed, str):  # what the framework would do with the arguments as they are now
+                propose = self.proposed
+                self.proposed = yield lambda: propose(thaw(self.args))
             if self.proposed != "allow" or not _PERMISSIONS.isdisjoint(heard):
                 yield from self._permit(decision)
 

@@ -477,7 +477,7 @@ class Turn:
         call_id: str | None,
         run: Callable[[dict[str, Any]], Any],
         *,
-        proposed: Literal["allow", "ask", "deny"] = "allow",
+        proposed: Literal["allow", "ask", "deny"] | Callable[[dict[str, Any]], Any] = "allow",
         ask: Ask | None = None,
         through: tuple[type[BaseException], ...] = (),
         read: Callable[[Any], Any] = lambda output: output,
@@ -485,7 +485,8 @@ class Turn:
     ) -> ToolCall:
         """One call, to be judged, run, and told of. `run` is given the arguments and gives the tool's output.
 
-        `proposed` is what the framework itself would do; `ask` puts a question to a human by the framework's own means.
+        `proposed` is what the framework itself would do, or what says it of the arguments as they are in the end; `ask`
+        puts a question to a human by the framework's own means.
         Exceptions in `through` are the framework's own: they pass as they are, and the call is not over. `read` makes
         of an output what hooks can read.
         """

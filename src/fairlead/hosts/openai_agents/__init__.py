@@ -16,6 +16,7 @@ from typing import Any, Self
 from agents import Model, RunContextWrapper, RunResultStreaming, RunState
 from agents.run import DEFAULT_MAX_TURNS, AgentRunner, get_default_agent_runner, set_default_agent_runner
 
+from ...decision import Decision
 from ...errors import FairleadError
 from ...registry import Hooks
 from ..framework import WHOLE, Framework
@@ -23,6 +24,7 @@ from ..turn import SESSIONS, Runs
 from ..work import Work, drive, drive_sync
 from .agent import Guarded, guarded_agent
 from .call import CALL, RUN
+from .messages import id_of, part
 from .run import Run
 
 FRAMEWORK = Framework(
@@ -60,9 +62,8 @@ class Fairlead:
     ) -> None:
         self.runs = Runs(hooks, FRAMEWORK, asks=True, **({"session_id": session_id} if session_id else {}), **about)
         self.models = dict(models or {})
-        self.paused: OrderedDict[tuple[str, int], Run] = OrderedDict()  # until somebody has answered a question
-        default = get_default_agent_runner()
-        self.inner: Any = default.inner if isinstance(default, Fairlead | _Nested) else default
+        self.paused: OrderedDict[Run, set[tuple[str, str]]] = OrderedDict()  # until somebody has answered a question
+        self.inner: Any = _without_hooks(get_default_agent_runner())
 
     async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
         """`Runner.run`, under hooks."""
@@ -94,6 +95,15 @@ class Fairlead:
         """The copy of an agent that is under hooks, for `RunState.from_json` and `from_string`."""
         return guarded_agent(agent, {})
 
+    def question(self, interruption: Any) -> Decision[Any] | None:
+        """What a human is asked: why, and in the decision's step the arguments that the tool would be given.
+
+        The SDK shows those that the model gave, and no reason. None if the question is not put here, or not by a hook.
+        """
+        call_id = id_of(interruption.raw_item)
+        calls = (call for run in self.paused for call in run.calls if call.call_id == call_id and call.put)
+        return next((call.asking for call in calls if call.raw == part(interruption.raw_item, "arguments")), None)
+
     async def aclose(self) -> None:
         """End all sessions. Questions that nobody has answered are left behind."""
         await drive(self._closing())
@@ -104,7 +114,7 @@ class Fairlead:
 
     def _closing(self) -> Work[None]:
         while self.paused:
-            yield from self.paused.popitem(last=False)[1].turn.failed(CancelledError())  # subagents first
+            yield from self.paused.popitem(last=False)[0].turn.failed(CancelledError())  # subagents first
         yield from self.runs.closing()
 
     async def __aenter__(self) -> Self:
@@ -119,10 +129,9 @@ class Fairlead:
     def beneath(self) -> Any:
         """Whoever runs agents without hooks. From now on, we hear of what it is asked to run meanwhile."""
         default = get_default_agent_runner()
-        if isinstance(default, Fairlead | _Nested):
-            return default.inner
-        set_default_agent_runner(_Nested(default))
-        return default
+        if not isinstance(default, _Nested):  # another Fairlead may be: it would run our subagents under its hooks
+            set_default_agent_runner(_Nested(default))
+        return _without_hooks(default)
 
     def _open(self, agent: Any, given: Any, options: dict[str, Any], *, streaming: bool = False) -> Run:
         """The run that this is: a new one, or one that waited for an answer."""
@@ -135,25 +144,45 @@ class Fairlead:
                     "this RunState knows nothing of the hooks: "
                     "read it with RunState.from_string(fairlead.agent(agent), text)"
                 )
-            depth = 0 if parent is None else parent.depth + 1
-            waiting = [self.paused.pop((_call_id(item), depth), None) for item in given.get_interruptions()]
-            run = next((found for found in waiting if found is not None), None)
+            run = self._waiting(given, 0 if parent is None else parent.depth + 1)
         if run is None:
             run = Run(self, parent, streaming)
-        run.streaming, run.parent, run.call = streaming, parent, None if parent is None else CALL.get()
+        else:
+            del self.paused[run]
+        call = CALL.get()
+        run.streaming, run.parent = streaming, parent
+        run.call = call if call is not None and parent is not None and call.turn is parent.turn else None
         return run
 
-    def pause(self, run: Run, interruptions: list[Any]) -> None:
-        for item in interruptions:
-            self.paused[_call_id(item), run.depth] = run
+    def _waiting(self, state: Any, depth: int) -> Run | None:
+        """The run whose question this state answers. Models may give the calls of several runs the same id."""
+        asked, runs = _questions(state.get_interruptions()), getattr(getattr(state, "_context", None), PUT, None)
+        found = [run for run, put in self.paused.items() if run.depth == depth and not put.isdisjoint(asked)]
+        if runs is not None:
+            found = [run for run in found if run.id in runs]
+        return found[0] if len(found) == 1 else None
+
+    async def pause(self, run: Run, result: Any) -> None:
+        about = result.context_wrapper.__dict__
+        about[PUT] = {run.id, *about.get(PUT, ())}
+        self.paused[run] = _questions(result.interruptions)
         while len(self.paused) > SESSIONS:
-            self.paused.popitem(last=False)
+            await drive(self.paused.popitem(last=False)[0].turn.failed(CancelledError()))
 
 
-def _call_id(item: Any) -> str:
-    raw = item.raw_item
-    found = raw.get("call_id") if isinstance(raw, dict) else getattr(raw, "call_id", None)
-    return str(found or (raw.get("id") if isinstance(raw, dict) else getattr(raw, "id", None)))
+PUT = "fairlead_put"
+"""Where the SDK's context of a run that waits has the run's id. That of a state that was read from a text has none."""
+
+
+def _questions(interruptions: list[Any]) -> set[tuple[str, str]]:
+    """The calls that a human is asked about: their ids, and what they would do."""
+    return {(id_of(item.raw_item), str(part(item.raw_item, "arguments"))) for item in interruptions}
+
+
+def _without_hooks(runner: Any) -> Any:
+    while isinstance(runner, Fairlead | _Nested):
+        runner = runner.inner
+    return runner
 
 
 class _Sync(AgentRunner):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -27,7 +28,8 @@ from ...errors import FairleadError
 from ..tool_call import Called
 from ..work import Work, drive
 from .asking import GuardedModel
-from .call import RUN, current, readable
+from .call import RUN, current
+from .messages import readable
 
 T = TypeVar("T")
 
@@ -78,8 +80,23 @@ def guarded_agent(agent: Any, seen: dict[int, Any]) -> Any:
         about["output_type"] = _Output(agent.output_type)
     if agent.tool_use_behavior != "run_llm_again" and not hasattr(agent.tool_use_behavior, "fairlead_original"):
         about["tool_use_behavior"] = _ending(agent.tool_use_behavior)
-    about["handoffs"] = [_guarded_handoff(item, guarded, seen) for item in agent.handoffs]
+    about["handoffs"] = _Handoffs(agent.handoffs, guarded, seen)
     return guarded
+
+
+class _Handoffs(list[Any]):
+    """The handoffs of a copy. The agent's own functions are given the copy, and may add some."""
+
+    def __init__(self, items: list[Any], source: Any, seen: dict[int, Any]) -> None:
+        super().__init__(items)
+        self.source, self.seen = source, seen
+        self.guarded: dict[int, tuple[Any, Any]] = {}
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in super().__iter__():
+            if id(item) not in self.guarded:
+                self.guarded[id(item)] = item, _guarded_handoff(item, self.source, self.seen)
+            yield self.guarded[id(item)][1]
 
 
 def _guarded_handoff(item: Any, source: Any, seen: dict[int, Any]) -> Any:
@@ -88,13 +105,20 @@ def _guarded_handoff(item: Any, source: Any, seen: dict[int, Any]) -> Any:
     target = getattr(native, "_agent_ref", None)
     target = guarded_agent(target(), seen) if target is not None and target() is not None else None
     told: list[str | None] = [None]  # what the model is told, by the last one who asked
+    refused = [False]
 
     async def on_invoke_handoff(context: Any, arguments: str | None = None) -> Any:
         agent, told[0] = await current().hand_over(native, context, arguments)
+        refused[0] = agent is None
         return source if agent is None else guarded_agent(agent, seen)
+
+    def input_filter(data: Any) -> Any:
+        return data if refused[0] else native.input_filter(data)
 
     guarded.__dict__.update(native.__dict__, fairlead_original=native, on_invoke_handoff=on_invoke_handoff)
     guarded.get_transfer_message = lambda agent: told[0] or native.get_transfer_message(agent)
+    if native.input_filter is not None:  # whoever is refused goes on with the whole conversation
+        guarded.input_filter = input_filter
     if target is not None:  # where a RunState looks for agents
         guarded.agent, guarded._agent_ref = target, weakref.ref(target)
     return guarded
@@ -148,6 +172,9 @@ def _shell(tool: Any) -> Any:
         action = request.data.action
         field = "commands" if hasattr(action, "commands") else "command"
         given = {field: list(getattr(action, field))}
+        for name in ("working_directory", "env", "user"):  # where and as whom a local shell runs it
+            if value := getattr(action, name, None):
+                given[name] = value
 
         def run(args: dict[str, Any]) -> Any:
             if args == given:
@@ -155,6 +182,8 @@ def _shell(tool: Any) -> Any:
             data, changed = copy(request.data), copy(action)
             wanted = args.get(field)
             setattr(changed, field, [wanted] if isinstance(wanted, str) else list(wanted or ()))
+            for name in args.keys() & given.keys() - {field}:
+                setattr(changed, name, args[name])
             data.action = changed
             return tool.executor(replace(request, data=data))
 

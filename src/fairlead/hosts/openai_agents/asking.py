@@ -101,7 +101,8 @@ class Request:
         self.run, self.model, self.name, self.given, self.sink = run, model.inner, model.name, given, sink
         asked = given["input"]
         self.items: list[Any] = [user_message(asked)] if isinstance(asked, str) else list(asked)
-        self.elsewhere = bool(given.get("conversation_id") or given.get("previous_response_id"))
+        self.remembered = bool(given.get("conversation_id"))  # by the provider: also what was just sent and said
+        self.elsewhere = bool(self.remembered or given.get("previous_response_id"))
         self.native: list[Any] = []
         self.shown: list[Message] = []
         self.kept: list[Any] = []  # what the model has said in this request before it was told to go on
@@ -134,6 +135,8 @@ class Request:
             given["system_instructions"] = self.run.prompt or None
         model = self.model if asking.model is None else self.run.model_named(asking.model)
         response = await (model.get_response(**given) if self.sink is None else self._streamed(model, given))
+        if self.remembered:
+            self.items = []
         if self.usage is None:
             self.usage = response.usage
         else:  # an answer that nobody uses was paid for all the same
@@ -182,7 +185,8 @@ class Request:
     def go_on(self, response: Any, feedback: str, turn: Turn) -> None:
         """The model is asked to go on: what it has said, and what it is told, are part of the conversation."""
         self.kept += response.output
-        self.items += response.to_input_items()
+        if not self.remembered:
+            self.items += response.to_input_items()
         if self.elsewhere:
             self.items.append(user_message(feedback))
         else:

@@ -12,17 +12,20 @@ from typing import Any
 import agents.tool as sdk
 
 from ...approvals import Approval
+from ...decision import Decision
 from ...errors import FairleadError
+from ...session import new_id
 from ..tool_call import STOPPED, Called
 from ..turn import Turn
 from ..work import Work
-from .messages import arguments_of
+from .messages import arguments_of, readable
 
 FAILED = ("An error occurred while running the tool. ", "An error occurred while parsing tool arguments. ")
 """How the SDK begins what it tells the model of a tool that raised, where it does not tell us of it."""
 TELLS = hasattr(sdk, "maybe_invoke_function_tool_failure_error_function")
 """Whether it does. It can since 0.10.4."""
 _PAUSE = object()
+UNASKED = "nobody has approved it"
 
 RUN: ContextVar[Any] = ContextVar("fairlead_openai_agents_run", default=None)
 """The run that is under hooks, here and now."""
@@ -53,24 +56,28 @@ async def asks_for_approval(setting: Any, context: Any, args: dict[str, Any], ca
 class Call:
     """A call on its way: it is judged when the model has asked for it, and run when the SDK runs it."""
 
-    def __init__(self, turn: Turn, tool: Any, call_id: str, arguments: str, asks: bool) -> None:
+    def __init__(
+        self, turn: Turn, tool: Any, call_id: str, arguments: str, proposed: Any = "allow", *, put: bool = False
+    ) -> None:
         self.tool, self.raw, self.call_id = tool, arguments, call_id
         self.given = arguments_of(arguments)
         self.turn = turn
+        self.asking: Decision[Any] | None = None  # the question
         self.waiting: str | None = None  # for somebody's answer ("ask"), or to be run ("run")
         self.args = self.given
         self.called: Called | None = None
         self.noted: BaseException | None = None  # what it raised, of which the SDK makes a text
         self.text: Any = None  # that text
         self.refused: str | None = None
-        self.held = self.began = False  # held: its subagent waits for somebody's answer
+        self.held = self.began = self.running = False  # held: its subagent waits for somebody's answer
+        self.put = put  # a human was asked about this very call, and not only about one with its id
         self.work: Work[Called] = turn.tool(
-            tool.name, self.given, call_id, self._ready, proposed="ask" if asks else "allow", ask=self._ask,
+            tool.name, self.given, call_id, self._ready, proposed=proposed, ask=self._ask,
             read=readable, **_about(tool),
         ).work()  # fmt: skip
 
-    def _ask(self, decision: Any) -> Any:
-        self.waiting = "ask"
+    def _ask(self, decision: Decision[Any] | None) -> Any:
+        self.waiting, self.asking = "ask", decision
         return _PAUSE
 
     def _ready(self, args: dict[str, Any]) -> Any:
@@ -92,6 +99,8 @@ class Call:
                     value = await wanted[0].dispatch(wanted[1])
                 elif (value := wanted()) is _PAUSE:
                     return
+                elif inspect.isawaitable(value):
+                    value = await value
             except BaseException as raised:
                 error = raised
 
@@ -103,8 +112,7 @@ class Call:
 
     async def run(self, context: Any) -> Any:
         if self.waiting == "ask":
-            approved = context.is_tool_approved(self.tool.name, self.call_id) is True
-            await self.go(Approval("allow") if approved else Approval("deny", None, "nobody has approved it"))
+            await self.go(Approval("allow") if self._approved(context) else Approval("deny", None, UNASKED))
         if self.waiting == "run" and self.turn.over and not self.began:
             await self.abandon()
         while self.waiting == "run":
@@ -116,6 +124,12 @@ class Call:
         if called.replaced:
             return called.text
         return self.text if called.error is not None and self.text is not None else called.result()
+
+    def _approved(self, context: Any) -> bool:
+        """Whether somebody has approved this call, or all of its tool. Another call may have had its id."""
+        if not self.put and context.is_tool_approved(self.tool.name, new_id("call")) is not True:
+            return False
+        return context.is_tool_approved(self.tool.name, self.call_id) is True
 
     async def _run(self, context: Any) -> None:
         self.noted = self.text = self.refused = None
@@ -131,7 +145,7 @@ class Call:
         CALL.reset(inside)
         if not TELLS and isinstance(output, str) and output.startswith(FAILED):
             self.noted = self.noted or RuntimeError(output)
-        if self.refused is not None:
+        if self.refused is not None and output == self.refused:  # else it has more to say, which hooks should see
             self.noted = self.noted or Refused(self.refused)
         self.text = output
         if not self.held:
@@ -161,7 +175,3 @@ def _about(tool: Any) -> dict[str, Any]:
         return {"kind": "agent"}
     origin = getattr(tool, "_tool_origin", None)
     return {"kind": "mcp"} if origin is not None and getattr(origin.type, "value", None) == "mcp" else {}
-
-
-def readable(output: Any) -> Any:
-    return output.model_dump(exclude_none=True) if hasattr(output, "model_dump") else output

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from agents import ItemHelpers, RunState
+import msgspec
+from agents import ItemHelpers, RunState, ShellTool
 from agents.models.fake_id import FAKE_RESPONSES_ID
 from openai.types.responses import (
     Response,
@@ -59,25 +60,41 @@ def text_of(response: Any) -> str:
     return "".join(str(getattr(part, "text", None) or getattr(part, "refusal", "")) for part in parts)
 
 
-def with_text(response: Any, text: str) -> Any:
-    """An answer with another text. Its calls stay as they are."""
+def with_text(response: Any, text: str, *, final: bool = False) -> Any:
+    """An answer with another text. Its calls stay as they are. The last one has a message, even if it says nothing."""
     rest = [item for item in response.output if not isinstance(item, ResponseOutputMessage)]
     calls = any(getattr(item, "type", None) in PENDING for item in rest)
-    return replace(response, output=rest if calls and not text else [message_of(text), *rest])
+    return replace(response, output=rest if calls and not text and not final else [message_of(text), *rest])
 
 
-def is_final(response: Any) -> bool:
-    return bool(_messages_in(response)) and not any(getattr(item, "type", None) in PENDING for item in response.output)
+def is_final(response: Any, tools: list[Any], schema: Any) -> bool:
+    """Whether the SDK takes it for the last one. It asks again for an output of some type where there are no words."""
+    messages, elsewhere = _messages_in(response), _elsewhere(tools)
+    if not messages or (is_typed(schema) and not ItemHelpers.extract_last_text(messages[-1])):
+        return False
+    kinds = {getattr(item, "type", None) for item in response.output}
+    return not any(kind in PENDING and kind not in elsewhere for kind in kinds)
 
 
-def told(response: Any) -> Reply:
+def is_typed(schema: Any) -> bool:
+    return schema is not None and not schema.is_plain_text()
+
+
+def _elsewhere(tools: list[Any]) -> tuple[str, ...]:
+    """Calls that look like local ones, but run at the provider."""
+    hosted = any(isinstance(tool, ShellTool) and tool.executor is None for tool in tools)
+    return ("shell_call",) if hosted else ()
+
+
+def told(response: Any, tools: list[Any]) -> Reply:
     """An answer, as hooks see it."""
     usage = response.usage
     counts: dict[str, Any] = {
         "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "total_tokens": usage.total_tokens
     }  # fmt: skip
     kinds = [str(getattr(item, "type", "")) for item in response.output]
-    if others := [kind for kind in kinds if kind.endswith("_call") and kind not in LOCAL]:
+    elsewhere = _elsewhere(tools)
+    if others := [kind for kind in kinds if kind.endswith("_call") and (kind not in LOCAL or kind in elsewhere)]:
         counts["other_calls"] = others
     return Reply(text_of(response), counts, "end_turn")
 
@@ -87,8 +104,10 @@ def output_text(result: Any) -> str | None:
     output = result.final_output
     if output is None or isinstance(output, str):
         return output
-    items = [item for item in result.new_items if item.type == "message_output_item"]
-    return ItemHelpers.text_message_output(items[-1]) if items else as_text(output)
+    last = [item for item in result.new_items if item.type in ("message_output_item", "tool_call_output_item")][-1:]
+    if last and last[0].type == "message_output_item":
+        return str(ItemHelpers.text_message_output(last[0]))
+    return msgspec.json.encode(readable(output), enc_hook=str).decode()  # a tool's, all of it
 
 
 def as_output(text: str | None, output: Any, agent: Any) -> Any:
@@ -110,9 +129,30 @@ def said_by_user(given: Any) -> tuple[Any, Callable[[Any], Any], int]:
         return None, lambda _: given, 1
     if isinstance(given, str):
         return given, lambda new: new if isinstance(new, str) else [{"role": "user", "content": new}], 1
-    if given and isinstance(given[-1], dict) and given[-1].get("role") == "user":
-        return given[-1]["content"], lambda new: [*given[:-1], {**given[-1], "content": new}], len(given)
+    if new := _news(given):
+        said = _joined([item["content"] for item in given[-new:]])
+        return said, lambda new_: given if new_ == said else [*given[:-new], {**given[-1], "content": new_}], len(given)
     return given, lambda new: new if isinstance(new, (str, list)) else as_text(new), len(given)
+
+
+def _news(given: list[Any]) -> int:
+    """How many messages at the end are one after the other by the user."""
+    found = 0
+    while found < len(given) and isinstance(given[-found - 1], dict) and given[-found - 1].get("role") == "user":
+        found += 1
+    return found
+
+
+def _joined(contents: list[Any]) -> Any:
+    if len(contents) == 1:
+        return contents[0]
+    if all(isinstance(content, str) for content in contents):
+        return "\n\n".join(contents)
+    return [
+        block
+        for content in contents
+        for block in ([{"type": "input_text", "text": content}] if isinstance(content, str) else content)
+    ]
 
 
 def user_message(text: str) -> Any:
@@ -154,6 +194,18 @@ def items_of(message: Message) -> list[Any]:
         for call in message.get("tool_calls") or ()
     ]
     return [*said, *calls]
+
+
+def part(raw: Any, name: str) -> Any:
+    return raw.get(name) if isinstance(raw, dict) else getattr(raw, name, None)
+
+
+def id_of(raw: Any) -> str:
+    return str(part(raw, "call_id") or part(raw, "id"))
+
+
+def readable(output: Any) -> Any:
+    return output.model_dump(exclude_none=True) if hasattr(output, "model_dump") else output
 
 
 def arguments_of(raw: str | None) -> dict[str, Any]:

@@ -7,12 +7,14 @@ from asyncio import CancelledError
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
+from functools import partial
 from typing import Any
 
 from agents import Agent, FunctionTool, Model, ModelResponse, RunConfig, Usage
 
 from ...approvals import Approval
 from ...errors import FairleadError
+from ...session import new_id
 from ..model import as_text
 from ..turn import Asked, Ended, Runs, Turn
 from ..work import drive
@@ -22,7 +24,9 @@ from .call import Call, Refused, asks_for_approval
 from .messages import (
     arguments_of,
     as_output,
+    id_of,
     is_final,
+    is_typed,
     message_of,
     output_text,
     said_by_user,
@@ -32,6 +36,8 @@ from .messages import (
 )
 
 SHOWN = ("before_response", "before_output")
+NOTHING = "null"
+"""An answer without words, where one of some type is wanted: the SDK would ask again."""
 
 
 class Run:
@@ -42,6 +48,7 @@ class Run:
     def __init__(self, fairlead: Any, parent: Run | None, streaming: bool) -> None:
         self.fairlead, self.parent, self.streaming = fairlead, parent, streaming
         self.runs: Runs = fairlead.runs
+        self.id = new_id("run")
         self.call: Call | None = None  # the parent's, in which this run is
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.root: Any = None
@@ -51,7 +58,7 @@ class Run:
         self.given: Any = None  # what the user says
         self.prompted = False
         self.prompt: str | None = None  # the system prompt that a hook wants
-        self.calls: dict[str, Call] = {}
+        self.calls: list[Call] = []
         self.handoffs: dict[str, str] = {}  # the ids of calls that are handoffs, by the handoff's name
         self.decided: dict[str, bool] = {}  # which calls a human is asked about
         self.asks = False  # whether there are any
@@ -111,9 +118,10 @@ class Run:
     async def finish(self, result: Any) -> None:
         """The run is over, or waits for somebody's answer. What it gives is what hooks make of it."""
         if result.interruptions:
-            self.fairlead.pause(self, result.interruptions)
-            if self.call is not None:
-                self.call.held = True
+            self._put(result.interruptions)
+            await self.fairlead.pause(self, result)
+            if self.call is not None and getattr(self.call.tool, "_is_agent_tool", False):
+                self.call.held = True  # any other tool has an output, whatever became of the agent that it ran
             return
         self._check()
         turn, last = self.turn, result.last_agent
@@ -133,6 +141,13 @@ class Run:
         for name in ("current_agent", "_last_agent"):  # the user's own, and not our copy
             if name in result.__dict__:
                 result.__dict__[name] = original(last if isinstance(last, Guarded) else self.root)
+
+    def _put(self, interruptions: list[Any]) -> None:
+        """A human is asked about these calls."""
+        for item in interruptions:
+            calls = [call for call in self.calls if call.call_id == id_of(item.raw_item) and call.waiting is not None]
+            if len(calls) == 1:  # else it is a subagent's, or the answer would be one to several questions
+                calls[0].put = True
 
     async def failed(self, error: BaseException) -> BaseException:
         """The run is over early. What its caller is to hear of."""
@@ -163,14 +178,19 @@ class Run:
         """The model's answer, when hooks have no objection left, and nothing that it is told instead."""
         self._check()
         await self.settle()
+        if self.ended is not None and not self.turn.over:  # we took something for the end that was none to the SDK
+            self.turn.reopen()
+            self.ended, self.stopped = None, False
+        tools, schema = request.given["tools"], request.given["output_schema"]
         while True:
             if not self.prompted and not self.turn.over:
                 self.prompted, prompt = True, request.given["system_instructions"]
                 wanted = await drive(self.turn.prompt(prompt, self.given))
                 self.prompt = None if wanted == prompt else wanted or ""
-            asked = await drive(self.turn.ask(request.name, request.plain, request.send, told))
+            read = partial(told, tools=tools)
+            asked = await drive(self.turn.ask(request.name, request.plain, request.send, read))
             response = self._spoken(asked)
-            final = self.turn.over or is_final(response)
+            final = self.turn.over or is_final(response, tools, schema)
             feedback = None
             if final:
                 feedback = None if self.turn.over else await drive(self.turn.ending())
@@ -182,7 +202,10 @@ class Run:
                 request.go_on(response, feedback, self.turn)
                 continue
             if not final:
-                await self._judge(response, request.given["tools"])
+                await self._judge(response, tools)
+            elif is_typed(schema) and not text_of(response):
+                self.said.add(NOTHING)
+                response = with_text(response, NOTHING, final=True)
             return request.whole(response)
 
     def _check(self) -> None:
@@ -206,7 +229,7 @@ class Run:
         self.ended = await self._end(text_of(response))
         if self.ended.changed:
             self.said.add(self.ended.text or "")
-            response = with_text(response, self.ended.text or "")
+            response = with_text(response, self.ended.text or "", final=True)
         if self.parent is None:
             return None, response
         feedback = await drive(self.parent.turn.helper_stops(turn))
@@ -247,14 +270,21 @@ class Run:
                 self.handoffs[item.name] = item.call_id
                 continue
             native = tool.__dict__.get("fairlead_original", tool)
-            args = arguments_of(item.arguments)
-            asks = await asks_for_approval(native.needs_approval, self.context, args, item.call_id)
-            call = self.calls[item.call_id] = Call(self.turn, native, item.call_id, item.arguments, asks)
+            call = Call(self.turn, native, item.call_id, item.arguments, self._asks_for(native, item.call_id))
+            self.calls.append(call)
             await call.go()
             wanted = self.decided[item.call_id] = call.waiting == "ask"
             self.asks = self.asks or wanted
-            if wanted != asks:
+            if wanted or native.needs_approval is not False:
                 self.approve_here(tool, native)
+
+    def _asks_for(self, native: Any, call_id: str) -> Any:
+        """What a tool's own `needs_approval` says of a call, with the arguments that hooks leave it."""
+
+        async def proposed(args: dict[str, Any]) -> str:
+            return "ask" if await asks_for_approval(native.needs_approval, self.context, args, call_id) else "allow"
+
+        return proposed if callable(native.needs_approval) else "ask" if native.needs_approval else "allow"
 
     def approve_here(self, tool: Any, native: Any) -> None:
         """Whether a human is asked about a call of this tool is what hooks have decided."""
@@ -270,22 +300,29 @@ class Run:
         """The SDK runs a call. What came of it."""
         call_id = getattr(context, "tool_call_id", None) or ""
         try:
-            call = self.calls.get(call_id)
+            call = self._judged(call_id, arguments)
             if call is None:  # it was asked for in another process
-                call = self.calls[call_id] = Call(self.turn, tool, call_id, arguments, False)
+                call = Call(self.turn, tool, call_id, arguments, put=True)
+                self.calls.append(call)
                 await call.go()
-            call.tool = tool  # there may be two of its name
+            call.tool, call.running = tool, True  # there may be two of its name
             output = await call.run(context)
         except FairleadError as error:
             self.error = error  # the SDK wraps it in an error of its own
             raise
+        call.running = False
         if not call.held:
-            self.calls.pop(call_id, None)
+            self.calls.remove(call)
         return output
+
+    def _judged(self, call_id: str, arguments: str) -> Call | None:
+        """The call that hooks have judged. There may be others with its id."""
+        found = (call for call in self.calls if call.call_id == call_id and call.raw == arguments)
+        return next((call for call in found if not call.running), None)
 
     async def settle(self) -> None:
         """Calls that the SDK did not run after all: a human has refused them, or the SDK's own guardrails have."""
-        left, self.calls = list(self.calls.values()), {}
+        left, self.calls = self.calls, []
         for call in left:
             if call.waiting == "ask":
                 await call.go(Approval("deny", None, "a human has refused it"))
