@@ -27,13 +27,15 @@ def main(names: list[str]) -> None:
     from environments import prepare  # type: ignore[import-not-found]
 
     table = tomllib.loads((SUITE / "versions.toml").read_text())
-    print("A tool call, in us: what the framework takes, and what hooks add to that (best of several rounds).")
-    print(f"{'':18}{'alone':>9} {'native 1':>9} {'10':>7}   {'fairlead 1':>11} {'10':>7} {'50':>7}   {'import':>10}")
+    print("A tool call, in us: what the framework takes, what two measurements of that differ by, and what hooks add.")
+    counts = "".join(f"{count:8}" for count in COUNTS)
+    print(f"{'':18}{'':16}{'native hooks':>24}{'fairlead':>24}")
+    print(f"{'':18}{'alone':>8}{'noise':>8}{counts}{counts}{'import':>8}")
     for name in names or table:
         place = PLACES / f"{name}-new"
         prepare(place, table[name]["new"])
         print(line(name, measured(place, name)), flush=True)
-    print(f"import: ms beyond the framework's own, {IMPORT:g} allowed. Our 10 should cost less than its own 10.")
+    print(f"import: ms beyond the framework's own, {IMPORT:g} allowed. At the end: our ten against ten of its own.")
 
 
 def measured(place: Path, name: str) -> dict[str, Any]:
@@ -49,13 +51,14 @@ def measured(place: Path, name: str) -> dict[str, Any]:
 
 
 def line(name: str, found: dict[str, Any]) -> str:
-    native, ours = found["native"], found["fairlead"]
-    cells = [f"{native[str(n)]:+7.0f}" if native else "      -" for n in (1, 10)]
-    verdict = "" if not native else "  ok" if ours["10"] <= native["10"] else "  OVER"
-    told = f"{name:18}{found['alone']:9.0f}   {cells[0]} {cells[1]}       "
-    told += " ".join(f"{ours[str(count)]:+7.0f}" for count in COUNTS)
-    late = "" if found["import"] <= IMPORT else "  OVER"
-    return f"{told}   {found['import']:8.1f}{late}{verdict}"
+    native, ours, noise = found["native"], found["fairlead"], found["noise"]
+    told = f"{name:18}{found['alone']:8.0f}{noise:8.0f}"
+    told += "".join(f"{native[str(count)]:+8.0f}" if native else f"{'-':>8}" for count in COUNTS)
+    told += "".join(f"{ours[str(count)]:+8.0f}" for count in COUNTS) + f"{found['import']:8.1f}"
+    beyond = ours["10"] - native["10"] if native else 0.0
+    verdict = "less" if beyond < -noise else "more" if beyond > noise else "as much, within the noise"
+    late = "" if found["import"] <= IMPORT else ", import OVER"
+    return f"{told}  {verdict if native else ''}{late}"
 
 
 if __name__ == "__main__":

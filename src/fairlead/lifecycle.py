@@ -10,6 +10,7 @@ a verdict, the JSON Schemas, the events page of the docs) is derived from these 
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -385,6 +386,7 @@ class Row(Event[S]):
         return self if on is None else on._decorate(self)
 
 
+@cache  # most fields are a text or nothing
 def _choices(hint: Any) -> tuple[Any, ...]:
     """The values that a field may have, where they can be told."""
     if getattr(hint, "__origin__", None) is Literal:
@@ -392,6 +394,7 @@ def _choices(hint: Any) -> tuple[Any, ...]:
     return next((found for option in get_args(hint) if (found := _choices(option))), ())
 
 
+@cache
 def _may_hold(hint: Any) -> bool:
     """Whether a field of this type can hold a dict or a list, which must then be frozen."""
     return hint is Any or getattr(hint, "__origin__", hint) in (dict, list) or any(map(_may_hold, get_args(hint)))

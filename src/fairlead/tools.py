@@ -9,8 +9,7 @@ the common agents and frameworks; users add their own with `hooks.tools.add(...)
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -319,13 +318,19 @@ def _one_command(key: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):  # run_commands(commands=[{command: rm, args: [-rf, /]}])
-        return shlex.join(_words_in(value))
+        return _joined(_words_in(value))
     if not isinstance(value, (list, tuple)):
         return ""
     if _normal_key(key) == "commands":  # a list of command lines; any other is a list of words
         return "\n".join(_one_command("", line) for line in value)
     words = list(_words_in(value))
-    return words[2] if _is_shell_call(words) else shlex.join(words)
+    return words[2] if _is_shell_call(words) else _joined(words)
+
+
+def _joined(words: Iterable[str]) -> str:
+    import shlex  # most commands are one text
+
+    return shlex.join(words)
 
 
 def _words_in(value: Any) -> Iterator[str]:
@@ -376,6 +381,8 @@ def _rewrite_command(old: Any, new: str, key: str) -> Any:
 
 def _words(command: str) -> list[str]:
     """A command line as words, for a tool that has no shell to understand anything else."""
+    import shlex
+
     tokens = shlex.shlex(command, posix=True, punctuation_chars=True)
     if operators := [token for token in tokens if token and set(token) <= set("();<>|&")]:
         raise ValueError(f"this tool takes a list of words, and no shell would see {operators[0]!r}; use args=")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Coroutine, Generator
 from types import CoroutineType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from ..threads import portal
 
@@ -59,3 +59,24 @@ def drive_sync(work: Work[T]) -> T:
 
 def _wait_for(work: Coroutine[Any, Any, Any]) -> Any:
     return portal.run(lambda: work)
+
+
+class Closes:
+    """What `close()`, `await aclose()` and the end of `async with` have in common."""
+
+    def _closing(self) -> Work[None]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End all sessions, where nothing can be awaited."""
+        drive_sync(self._closing())
+
+    async def aclose(self) -> None:
+        """End all sessions, and whatever waits for somebody's answer."""
+        await drive(self._closing())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()

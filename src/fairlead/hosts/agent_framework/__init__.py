@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from agent_framework import (
     AgentContext,
@@ -34,7 +34,7 @@ from ...session import new_id
 from ..framework import WHOLE, Framework
 from ..model import as_text
 from ..turn import Runs, Turn
-from ..work import drive
+from ..work import Closes, Work, drive
 from . import messages as said
 from .asking import ask_model, close, replay
 from .tools import INSIDE, Loop, Next
@@ -60,7 +60,7 @@ TOOL_EVENTS = (
 )  # fmt: skip
 
 
-class Fairlead(AgentMiddleware):
+class Fairlead(Closes, AgentMiddleware):
     """Runs an agent under hooks: `Agent(client=client, middleware=[Fairlead(hooks)])`.
 
     It belongs to the agent, or to one run (`agent.run(..., middleware=[Fairlead(hooks)])`), not to the chat client.
@@ -84,19 +84,8 @@ class Fairlead(AgentMiddleware):
     async def process(self, context: AgentContext, call_next: Next) -> None:
         await _Run(self, context, call_next).work()
 
-    async def aclose(self) -> None:
-        """End all sessions."""
-        await self.runs.aclose()
-
-    def close(self) -> None:
-        """End all sessions, where nothing can be awaited."""
-        self.runs.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
+    def _closing(self) -> Work[None]:
+        return self.runs.closing()
 
 
 class _Run:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any, NotRequired, Self
+from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
 from langchain.agents.middleware.types import PrivateStateAttr
@@ -33,7 +33,7 @@ from ...session import new_id
 from ..framework import WHOLE, Framework
 from ..model import Message, as_text
 from ..turn import SESSIONS, Asked, Asking, Begun, Runs, Turn, end_session, rewritten
-from ..work import Work, drive, drive_sync
+from ..work import Closes, Work, drive, drive_sync
 from .messages import (
     OURS,
     answer_of,
@@ -114,7 +114,7 @@ class _Left(FairleadError):
     """A request that nobody went on with."""
 
 
-class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
+class Fairlead(Closes, AgentMiddleware):  # type: ignore[type-arg]
     """Hooks for an agent: `create_agent(model, tools, middleware=[Fairlead(hooks)])`. Put it first.
 
     Hooks for a graph of one's own: `builder.add_node("tools", Fairlead(hooks).tool_node(tools))`.
@@ -194,18 +194,6 @@ class Fairlead(AgentMiddleware):  # type: ignore[type-arg]
         if "handle_tool_errors" in options:
             options["handle_tool_errors"] = handling(options["handle_tool_errors"])
         return ToolNode(tools, wrap_tool_call=call, awrap_tool_call=acall, **options)
-
-    async def aclose(self) -> None:
-        await drive(self._closing())
-
-    def close(self) -> None:
-        drive_sync(self._closing())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
 
     def _closing(self) -> Work[None]:
         while self._turns:

@@ -11,7 +11,7 @@ import asyncio
 from asyncio import CancelledError
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Self
+from typing import Any
 
 from agents import Model, RunContextWrapper, RunResultStreaming, RunState
 from agents.run import DEFAULT_MAX_TURNS, AgentRunner, get_default_agent_runner, set_default_agent_runner
@@ -21,7 +21,7 @@ from ...errors import FairleadError
 from ...registry import Hooks
 from ..framework import WHOLE, Framework
 from ..turn import SESSIONS, Runs
-from ..work import Work, drive, drive_sync
+from ..work import Closes, Work, drive
 from .agent import Guarded, guarded_agent
 from .call import CALL, RUN
 from .messages import id_of, part
@@ -43,7 +43,7 @@ FRAMEWORK = Framework(
 )
 
 
-class Fairlead:
+class Fairlead(Closes):
     """Runs agents under hooks, in place of the SDK's own runner: `Runner = Fairlead(hooks)`.
 
     `run`, `run_sync` and `run_streamed` take what those of `agents.Runner` take, and give what they give. `models` are
@@ -104,24 +104,10 @@ class Fairlead:
         calls = (call for run in self.paused for call in run.calls if call.call_id == call_id and call.put)
         return next((call.asking for call in calls if call.raw == part(interruption.raw_item, "arguments")), None)
 
-    async def aclose(self) -> None:
-        """End all sessions. Questions that nobody has answered are left behind."""
-        await drive(self._closing())
-
-    def close(self) -> None:
-        """End all sessions, where nothing can be awaited."""
-        drive_sync(self._closing())
-
     def _closing(self) -> Work[None]:
         while self.paused:
             yield from self.paused.popitem(last=False)[0].turn.failed(CancelledError())  # subagents first
         yield from self.runs.closing()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
 
     # --- runs -------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
 from pydantic_ai import exceptions
@@ -33,7 +33,7 @@ from ...registry import Hooks
 from ..framework import WHOLE, Framework
 from ..model import Message, arguments, as_text
 from ..turn import SESSIONS, Runs, Turn
-from ..work import drive
+from ..work import Closes, Work, drive
 from .asking import JudgedModel, Request
 from .messages import (
     NoOutput,
@@ -79,7 +79,7 @@ _INSIDE: ContextVar[Turn | None] = ContextVar("fairlead_pydantic_ai", default=No
 """Whose tool is at work: an agent that runs inside of it is a subagent."""
 
 
-class Fairlead(AbstractCapability[Any]):
+class Fairlead(Closes, AbstractCapability[Any]):
     """Runs an agent under hooks: `Agent(model, capabilities=[Fairlead(hooks)])`.
 
     `models` are those that a hook may switch to, by name; other names are left to pydantic-ai. A conversation that
@@ -106,19 +106,8 @@ class Fairlead(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         return Run(self, ctx)
 
-    async def aclose(self) -> None:
-        """End all sessions."""
-        await self.runs.aclose()
-
-    def close(self) -> None:
-        """End all sessions, where nothing can be awaited."""
-        self.runs.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
+    def _closing(self) -> Work[None]:
+        return self.runs.closing()
 
 
 class Run(AbstractCapability[Any]):
