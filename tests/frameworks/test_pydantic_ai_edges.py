@@ -170,3 +170,28 @@ async def test_a_tool_may_give_bytes() -> None:
     agent.tool_plain(name="raw")(lambda: b"\xff")
     await agent.run("Go.")
     assert "withheld" in stage.sent[-1][-1]
+
+
+# --- what is seen, and when -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("on", ["before_response", "before_output"])
+async def test_an_answer_that_is_refused_is_in_no_node_of_iter(on: str) -> None:
+    stage = Stage("hunter2")
+    stage.add(deny("secret"), on)
+    async with stage.agent().iter("Go.") as run:
+        nodes = [repr(node) async for node in run]
+        assert not any("hunter2" in node for node in nodes)
+    assert "hunter2" not in repr(run.result.all_messages())
+
+
+async def test_what_a_function_makes_of_an_answer_is_judged_too() -> None:
+    stage = Stage("hunter")
+    stage.add(lambda step: deny("secret") if "hunter2" in step.content else None, "before_output")
+    agent = stage.agent()
+
+    @agent.output_validator
+    def number(output: str) -> str:
+        return f"{output}2"
+
+    assert (await agent.run("Go.")).output == ""

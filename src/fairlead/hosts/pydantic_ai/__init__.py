@@ -29,6 +29,7 @@ from ...approvals import Approval
 from ...decision import Decision
 from ...errors import FairleadError
 from ...frozen import thaw
+from ...lifecycle import BeforeOutput
 from ...registry import Hooks
 from ..framework import WHOLE, Framework
 from ..model import Message, arguments, as_text
@@ -40,11 +41,13 @@ from .messages import (
     as_output,
     is_final,
     meant,
+    output_text,
     outputs,
     plain_part,
     prompt_in,
     readable,
     said_again,
+    same,
     shown,
     spoken,
     system_prompt,
@@ -72,6 +75,7 @@ THROUGH = (exceptions.ApprovalRequired, exceptions.CallDeferred)
 """How pydantic-ai leaves a call to somebody else. It is not over then."""
 FAILED: Any = getattr(exceptions, "ToolFailed", None)
 """How a call is said to have failed, from pydantic-ai 2 on."""
+SHOWN = ("before_response", "before_output")
 JUDGING = ("after_model", "before_turn_end", "before_response", "before_output")
 """Events at which a hook may still object to an answer: none of it is streamed before they are over."""
 
@@ -125,6 +129,7 @@ class Run(AbstractCapability[Any]):
         self.error: BaseException | None = None  # what the run has raised
         self.running = 0
         self.live: str | None = None  # the model whose answer is streamed as it comes
+        self.shown: str | None = None  # the answer, as it was judged
         self.refused = self.ending = self.ended = self.stopped = False
         self.calls: dict[str, tuple[ToolCallPart, dict[str, Any]]] = {}  # what was asked for, and its valid arguments
         self.heard: set[str] = set()
@@ -141,8 +146,8 @@ class Run(AbstractCapability[Any]):
         try:
             result = await handler()
             self._go_on()
-            if self.turn is not None and not self.refused and not self.ended:
-                await self._finish(self.turn, result)
+            if self.turn is not None and not self.refused:
+                await (self._finish if not self.ended else self._made)(self.turn, result)
             return result
         except BaseException as error:
             self.error = error
@@ -228,12 +233,21 @@ class Run(AbstractCapability[Any]):
             turn.stop(None)
         if turn.over or not self.ending:
             await drive(turn.ending())
-        text = output if isinstance(output, str) else to_json(output, fallback=str).decode()
-        ended = await drive(turn.end(None if goes_on else text))
+        ended = await drive(turn.end(None if goes_on else output_text(output)))
         self.ended = True
         await self._stops(turn)
         if ended.changed:
             result.output = as_output(ended.text, output)
+
+    async def _made(self, turn: Turn, result: Any) -> None:
+        """The answer was judged when the model gave it. What a function has made of it since then was not."""
+        output = getattr(result, "output", None)
+        text = output_text(output)
+        if turn.over or output is None or isinstance(output, DeferredToolRequests) or same(text, self.shown):
+            return
+        decision = await drive(turn.fire(BeforeOutput, content=text))
+        if decision is not None and (decision.denied or "content" in decision.changed):
+            result.output = as_output(None if decision.denied else as_text(thaw(decision.step.content)), output)
 
     # --- the model --------------------------------------------------------------------------
 
@@ -297,11 +311,14 @@ class Run(AbstractCapability[Any]):
     async def _end_early(
         self, turn: Turn, response: ModelResponse, request: Request
     ) -> tuple[str | None, ModelResponse]:
-        """Where an answer is streamed, and where a subagent may have to go on, the turn ends before the run does."""
-        if self.refused or not (request.streams or self.parent is not None):
+        """Where an answer may be seen before the run is over, and a hook may object to it, the turn ends first.
+
+        It is seen in a stream and in the nodes of `iter`. A subagent may have to go on, too.
+        """
+        if self.refused or not (request.streams or self.parent is not None or self.runs.judges(*SHOWN)):
             return None, response
         ended = await drive(turn.end(text_of(response, request.parameters)))
-        self.ended = True
+        self.ended, self.shown = True, ended.text
         if ended.changed:
             response = with_text(response, ended.text, request.parameters)
         feedback = await self._stops(turn)

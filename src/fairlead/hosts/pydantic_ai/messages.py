@@ -83,6 +83,20 @@ def with_text(response: ModelResponse, text: str | None, parameters: ModelReques
     return replace(response, parts=[*kept[0], TextPart(text), *kept[1]])
 
 
+def output_text(output: Any) -> str:
+    return output if isinstance(output, str) else to_json(output, fallback=str).decode()
+
+
+def same(text: str, other: str | None) -> bool:
+    """Whether two texts say the same, as what they are or as JSON."""
+    if text == other or other is None:
+        return text == other
+    try:
+        return bool(from_json(text) == from_json(other))
+    except ValueError:
+        return False
+
+
 def as_output(text: str | None, output: Any) -> Any:
     """What hooks made of an output, as one of its type."""
     if isinstance(output, str):
