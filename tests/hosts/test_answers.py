@@ -746,16 +746,17 @@ async def test_a_prompt_that_is_no_text_is_refused(host: str) -> None:
             await Played(host, saying(deny("no"), "before_input")).tell(event, payload)
 
 
-async def test_a_call_whose_id_was_denied_before_is_told_of_when_it_is_over() -> None:
+@pytest.mark.parametrize("order", [("bad", "good"), ("good", "bad")])
+async def test_a_call_whose_id_was_denied_for_another_one_is_told_of_when_it_is_over(order: tuple[str, str]) -> None:
     """Not every model gives each of its calls an id of its own."""
     hooks = Hooks()
     hooks.add(lambda step: deny("no") if step.args["command"] == "bad" else None, on="before_tool", name="before")
     hooks.add(lambda step: deny("withheld") if step.executed else None, on="after_tool", name="after")
     cli = Played("codex", hooks)
-    for command in ("bad", "good"):
-        about = {"tool_use_id": "call_0", "tool_input": {"command": command}}
-        await cli.tell("PreToolUse", captured("codex", "PreToolUse", **about))
-    reply = (await cli.tell("PostToolUse", captured("codex", "PostToolUse", **about))).reply
+    about = {command: {"tool_use_id": "call_0", "tool_input": {"command": command}} for command in order}
+    for command in order:
+        await cli.tell("PreToolUse", captured("codex", "PreToolUse", **about[command]))
+    reply = (await cli.tell("PostToolUse", captured("codex", "PostToolUse", **about["good"]))).reply
     assert reply["decision"] == "block"
 
 

@@ -87,7 +87,7 @@ class Answering:
         fields = self.moment.read(self.payload)
         if fields is not None and not isinstance(fields.get("tool", ""), str):
             raise FairleadError(f"{self.host.title} sent something else than a {self.event}: it names no tool")
-        if fields is None or (self.moment.event == "after_tool" and fields.get("call_id") in self.memory.denied):
+        if fields is None or (self.moment.event == "after_tool" and self._is_denied(fields.get("call_id"))):
             return {}
         try:
             step = self._step(EVENTS[self.moment.event].step, self._remembered(fields))
@@ -97,6 +97,10 @@ class Answering:
         effect = self._effect(decision, self.moment.can)
         await self._follow(decision, effect)
         return await self._say(decision, effect)
+
+    def _is_denied(self, call_id: Any) -> bool:
+        """Whether a call is over for us. Some models give another one, which is not, the same id."""
+        return call_id in self.memory.denied and all(call[0] != call_id for call in self.memory.calls)
 
     # --- before -----------------------------------------------------------------------------
 
@@ -222,7 +226,9 @@ class Answering:
     async def _denied(self, step: Any, why: str, effect: Effect) -> None:
         """A call that does not run is over, too, and those who watch hear of it."""
         about = {name: getattr(step, name) for name in ("tool", "args", "kind", "target", "safety", "call_id")}
-        self.memory.calls = [call for call in self.memory.calls if call[0] != step.call_id]
+        calls = self.memory.calls
+        for latest in [call for call in calls if call[0] == step.call_id][-1:]:
+            calls.remove(latest)
         self.memory.denied = [*self.memory.denied, step.call_id][-CALLS:]
         over = {"outcome": "denied", "executed": False, "error": why, "is_error": True}
         await self._also(AfterTool, about | over, effect)
