@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import weakref
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from test_strands import LS, Stage, answers, has_as_tool
 from test_strands import stage as stage
 
 from fairlead import Hooks, ask, change, deny
-from fairlead.hosts import turn
+from fairlead.hosts import strands, turn
 from fairlead.hosts.strands import Fairlead
 
 
@@ -194,6 +196,49 @@ async def test_what_waits_for_an_answer_ends_with_the_adapter(stage: Stage) -> N
     await stage.agent(LS).invoke_async("Go.")
     await stage.fairlead.aclose()
     assert [step.stop_reason for step in stage.steps("turn_end")] == ["cancelled"]
+
+
+def test_what_waits_for_an_answer_ends_with_the_adapter_where_nothing_can_be_awaited(stage: Stage) -> None:
+    stage.hooks.add(lambda step: ask("Sure?"), on="before_tool", name="asks")
+    agent = stage.agent(LS)
+    agent("Go.")
+    stage.fairlead.close()
+    assert [step.stop_reason for step in stage.steps("turn_end")] == ["cancelled"]
+    assert stage.events[-3:] == ["turn_end", "after_request", "session_end"]
+
+
+async def test_what_a_swarm_waits_for_ends_before_the_swarm_does(stage: Stage) -> None:
+    stage.hooks.add(lambda step: ask("Sure?") if step.tool == "shell" else None, on="before_tool", name="asks")
+    worker = stage.agent(LS, Say("Hi."), name="worker", hooks=[])
+    await Swarm([worker], hooks=[stage.fairlead]).invoke_async("Go.")
+    await stage.fairlead.aclose()
+    assert [step.agent.name for step in stage.steps("turn_end")] == ["worker", "default_swarm"]
+    assert not stage.fairlead._owners
+
+
+async def test_a_question_that_nobody_answers_is_forgotten(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strands, "SESSIONS", 2)
+    stage.hooks.add(lambda step: ask("Sure?"), on="before_tool", name="asks")
+    agents = [stage.agent(LS, name=name) for name in ("one", "two", "three")]
+    results = [await agent.invoke_async("Go.") for agent in agents]
+    assert [(step.agent.name, step.stop_reason) for step in stage.steps("turn_end")] == [("one", "cancelled")]
+    for agent, result in zip(agents, results, strict=True):  # and what is answered after all is judged all the same
+        await agent.invoke_async(answers(result, "yes"))
+    assert len(stage.bench.ran) == 3
+    assert stage.events.count("turn_start") == stage.events.count("turn_end") == 4
+
+
+async def test_an_agent_is_forgotten_with_its_question(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strands, "SESSIONS", 1)
+    stage.hooks.add(lambda step: ask("Sure?"), on="before_tool", name="asks")
+    left = weakref.WeakSet[Any]()
+    for _ in range(4):
+        agent = stage.agent(LS)
+        left.add(agent)
+        await agent.invoke_async("Go.")
+    del agent
+    gc.collect()
+    assert len(left) == 1
 
 
 def test_agents_that_are_only_called_directly_are_forgotten(

@@ -46,7 +46,7 @@ from ..session import About, Session, new_id
 from .framework import Framework
 from .model import Message, as_text
 from .tool_call import Ask, Called, ToolCall
-from .work import Work, drive, drive_sync
+from .work import Work
 
 T = TypeVar("T")
 
@@ -182,12 +182,6 @@ class Runs:
         kept = self._kept.pop(key, None)
         if kept is not None:
             yield from end_session(kept, reason)
-
-    async def aclose(self) -> None:
-        await drive(self.closing())
-
-    def close(self) -> None:
-        drive_sync(self.closing())
 
 
 async def _leave_it(request: ApprovalRequest) -> Approval:

@@ -21,7 +21,7 @@ from ...registry import Hooks
 from ...session import new_id
 from ..framework import WHOLE, Framework
 from ..turn import Runs
-from ..work import Work, drive, drive_sync
+from ..work import Closes, Work, drive_sync
 from .call import BLOCKED, INSIDE, Call, retell
 from .run import Run, Seam, agent_of, name_of, surely
 
@@ -44,7 +44,7 @@ ASKING: ContextVar[Any] = ContextVar("fairlead_crewai_asking", default=None)
 """The executor that is about to ask its model."""
 
 
-class Fairlead:
+class Fairlead(Closes):
     """Runs crews and agents under hooks: `with Fairlead(hooks): crew.kickoff()`, or `Fairlead(hooks)` at the start.
 
     It is in force for all of the process from the moment it is made until `close()`, or for the crews and agents in
@@ -90,7 +90,7 @@ class Fairlead:
             for point, hook in self._points.items():
                 register_hook(point, hook)
 
-    def _leave(self) -> Work[None]:
+    def _closing(self) -> Work[None]:
         if self.is_open:
             for point, hook in self._points.items():
                 unregister_hook(point, hook)
@@ -103,14 +103,6 @@ class Fairlead:
         self._sessions.clear()
         yield from self.runs.closing()
 
-    def close(self) -> None:
-        """Be in force no longer, and end all sessions."""
-        drive_sync(self._leave())
-
-    async def aclose(self) -> None:
-        """The same, where things can be awaited."""
-        await drive(self._leave())
-
     def __enter__(self) -> Self:
         self.open()
         return self
@@ -120,9 +112,6 @@ class Fairlead:
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
 
     def _watches(self, agent: Any, crew: Any) -> bool:
         if not self.is_open:

@@ -15,6 +15,8 @@ REASONS = {
     "limit_output_tokens": "max_tokens",
 }  # fmt: skip
 """Why a model or an agent has stopped, where that is not because it was done."""
+FORM = "structured_output"
+"""The type of the tool with which a model gives an answer that is no text."""
 YES = ("y", "yes", "approve", "approved", "allow", "true")
 """Answers to an interrupt that let a call run, beside a plain True."""
 BLOCKS = frozenset({
