@@ -36,6 +36,7 @@ async def main(name: str) -> None:
     native = COUNTS if seat.native else ()
     ways: dict[str, dict[str, Any]] = {"alone": {}, "alone again": {}}  # which shows what is noise
     ways |= {f"native {count}": {"native": count} for count in native}
+    ways |= {"wide": {"native": 10, "wide": True}} if seat.wide else {}
     ways |= {f"fairlead {count}": {"hooks": hooks_of(count)} for count in COUNTS}
     rounds: dict[str, list[list[float]]] = {way: [] for way in ways}
     for options in ways.values():
@@ -52,6 +53,7 @@ async def main(name: str) -> None:
         "alone": alone,
         "noise": abs(took["alone again"] - alone),
         "native": {count: took[f"native {count}"] - alone for count in native},
+        "wide": took["wide"] - alone if seat.wide else None,
         "fairlead": {count: took[f"fairlead {count}"] - alone for count in COUNTS},
         "import": import_cost(name, seat.module),
     }

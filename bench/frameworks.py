@@ -29,13 +29,16 @@ def main(names: list[str]) -> None:
     table = tomllib.loads((SUITE / "versions.toml").read_text())
     print("A tool call, in us: what the framework takes, what two measurements of that differ by, and what hooks add.")
     counts = "".join(f"{count:8}" for count in COUNTS)
-    print(f"{'':18}{'':16}{'native hooks':>24}{'fairlead':>24}")
-    print(f"{'':18}{'alone':>8}{'noise':>8}{counts}{counts}{'import':>8}")
+    print(f"{'':34}{'native, at a tool':>24}{'wide':>8}{'fairlead':>24}")
+    print(f"{'':18}{'alone':>8}{'noise':>8}{counts}{10:8}{counts}{'import':>8}")
     for name in names or table:
         place = PLACES / f"{name}-new"
         prepare(place, table[name]["new"])
         print(line(name, measured(place, name)), flush=True)
-    print(f"import: ms beyond the framework's own, {IMPORT:g} allowed. At the end: our ten against ten of its own.")
+    print("wide: hooks of its own before and after both tool and model, as far as ours reach.")
+    print(
+        f"import: ms beyond the framework's own, {IMPORT:g} allowed. At the end: our ten against its ten, and its wide."
+    )
 
 
 def measured(place: Path, name: str) -> dict[str, Any]:
@@ -51,14 +54,18 @@ def measured(place: Path, name: str) -> dict[str, Any]:
 
 
 def line(name: str, found: dict[str, Any]) -> str:
-    native, ours, noise = found["native"], found["fairlead"], found["noise"]
-    told = f"{name:18}{found['alone']:8.0f}{noise:8.0f}"
-    told += "".join(f"{native[str(count)]:+8.0f}" if native else f"{'-':>8}" for count in COUNTS)
-    told += "".join(f"{ours[str(count)]:+8.0f}" for count in COUNTS) + f"{found['import']:8.1f}"
-    beyond = ours["10"] - native["10"] if native else 0.0
-    verdict = "less" if beyond < -noise else "more" if beyond > noise else "as much, within the noise"
-    late = "" if found["import"] <= IMPORT else ", import OVER"
-    return f"{told}  {verdict if native else ''}{late}"
+    native, wide, ours = found["native"], found["wide"], found["fairlead"]
+    added = [*(native.get(str(count)) for count in COUNTS), wide, *(ours[str(count)] for count in COUNTS)]
+    told = f"{name:18}{found['alone']:8.0f}{found['noise']:8.0f}"
+    told += "".join(f"{'-':>8}" if one is None else f"{one:+8.0f}" for one in added) + f"{found['import']:8.1f}"
+    told += f"  {against(ours['10'], native.get('10'), found['noise'])}; {against(ours['10'], wide, found['noise'])}"
+    return told if found["import"] <= IMPORT else f"{told}, import OVER"
+
+
+def against(ours: float, theirs: float | None, noise: float) -> str:
+    if theirs is None:
+        return "-"
+    return "less" if ours < theirs - noise else "more" if ours > theirs + noise else "same"
 
 
 if __name__ == "__main__":

@@ -158,12 +158,15 @@ class Seat:
     """What a user of the framework imports."""
     native: ClassVar[bool] = False
     """Whether the framework has hooks of its own around a tool call to compare with."""
+    wide: ClassVar[bool] = False
+    """Whether it can have as many around the model, too, as ours are."""
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
         """One request with so many calls, one after another, of a tool that does nothing.
 
-        It runs with hooks, with so many hooks of the framework's own that do nothing, or with neither. Each call is a
-        `tick`.
+        It runs with hooks, with so many hooks of the framework's own that do nothing, or with neither. These are before
+        the tool, or where that is one thing, around it; `wide` ones are before and after the tool and the model. Each
+        call is a `tick`.
         """
         raise NotImplementedError
 

@@ -13,6 +13,8 @@ from agent_framework import (
     AgentResponse,
     AgentSession,
     BaseChatClient,
+    ChatContext,
+    ChatMiddleware,
     ChatMiddlewareLayer,
     ChatResponse,
     ChatResponseUpdate,
@@ -109,7 +111,7 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "agent_framework._agents"  # `from agent_framework import Agent` loads it: the package itself is lazy
-    native = True
+    native = wide = True
 
     def __init__(self) -> None:
         self.sessions: dict[str, AgentSession] = {}
@@ -181,9 +183,10 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
         fairlead = None if hooks is None else Fairlead(hooks)
-        middleware = [Nothing() for _ in range(native)] if fairlead is None else [fairlead]
+        kinds = (Nothing, NothingSaid) if wide else (Nothing,)
+        middleware = [kind() for _ in range(native) for kind in kinds] if fairlead is None else [fairlead]
         client = Working(calls, function_invocation_configuration={"max_iterations": calls + 2})
         agent = Agent(client=client, tools=[nothing], middleware=middleware)
         await agent.run("Go.")
@@ -193,6 +196,11 @@ class Seat(seat.Seat):
 
 class Nothing(FunctionMiddleware):
     async def process(self, context: FunctionInvocationContext, call_next: Any) -> None:
+        await call_next()
+
+
+class NothingSaid(ChatMiddleware):
+    async def process(self, context: ChatContext, call_next: Any) -> None:
         await call_next()
 
 

@@ -301,7 +301,7 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
         """In a conversation of its own for each kind of work: it takes the CLI seconds to begin one."""
 
         async def nothing(payload: Any, call_id: str | None, context: Any) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "crewai"
-    native = True
+    native = wide = True
 
     def adapter(self, hooks: Hooks) -> Fairlead:
         return Fairlead(hooks)
@@ -173,7 +173,7 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
         def nothing(number: int) -> str:
             """Do nothing."""
             seat.tick()
@@ -184,7 +184,8 @@ class Seat(seat.Seat):
         tools = [crewai_tool("nothing")(nothing)]
         agent = an_agent("main", llm, "Be brief.", tools=tools, max_iter=10 * calls)
         crew = Crew(agents=[agent], tasks=[Task(description="Go.", expected_output="-", agent=agent)], cache=False)
-        natives = [(point, lambda ctx: None) for _ in range(native) for point in AROUND]
+        points = (*AROUND, *AROUND_MODEL) if wide else AROUND
+        natives = [(point, lambda ctx: None) for _ in range(native) for point in points]
         fairlead = None if hooks is None else Fairlead(hooks)
         for point, hook in natives:
             register_hook(point, hook)
@@ -198,6 +199,7 @@ class Seat(seat.Seat):
 
 
 AROUND = (InterceptionPoint.PRE_TOOL_CALL, InterceptionPoint.POST_TOOL_CALL)
+AROUND_MODEL = (InterceptionPoint.PRE_MODEL_CALL, InterceptionPoint.POST_MODEL_CALL)
 
 
 class Counting(BaseLLM):

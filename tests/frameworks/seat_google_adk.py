@@ -85,7 +85,7 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "google.adk.runners"
-    native = True
+    native = wide = True
 
     def adapter(self, hooks: Hooks) -> Adapter:
         return Adapter(hooks)
@@ -139,8 +139,9 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
-        plugins = [Nothing(f"nothing-{number}") for number in range(native)] if hooks is None else [Fairlead(hooks)]
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
+        kind = NothingAtAll if wide else Nothing
+        plugins = [kind(f"nothing-{number}") for number in range(native)] if hooks is None else [Fairlead(hooks)]
         agent = LlmAgent(name="agent", model=Working(model="working", left=calls), tools=[nothing])
         runner = InMemoryRunner(app=App(name="seat", root_agent=agent, plugins=plugins))
         await runner.session_service.create_session(app_name="seat", user_id="u", session_id="s")
@@ -152,6 +153,17 @@ class Seat(seat.Seat):
 
 class Nothing(BasePlugin):
     async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> None:
+        return None
+
+
+class NothingAtAll(Nothing):
+    async def after_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, result: Any) -> None:
+        return None
+
+    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
+        return None
+
+    async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         return None
 
 

@@ -105,7 +105,7 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "langchain.agents"
-    native = True
+    native = wide = True
 
     def __init__(self) -> None:
         self._savers: WeakKeyDictionary[Fairlead, InMemorySaver] = WeakKeyDictionary()
@@ -191,9 +191,10 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
         fairlead = None if hooks is None else Fairlead(hooks)
-        middleware = [Nothing(number) for number in range(native)] if fairlead is None else [fairlead]
+        kind = NothingAtAll if wide else Nothing
+        middleware = [kind(number) for number in range(native)] if fairlead is None else [fairlead]
         agent = create_agent(Working(left=calls), [nothing], middleware=middleware)
         config: Any = {"recursion_limit": 10 * calls + 20}  # two steps or more for each call
         await agent.ainvoke({"messages": [{"role": "user", "content": "Go."}]}, config)
@@ -214,6 +215,14 @@ class Nothing(AgentMiddleware):
         return handler(request)
 
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request)
+
+
+class NothingAtAll(Nothing):
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(request)
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
         return await handler(request)
 
 

@@ -202,7 +202,7 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
         tool = function_tool(nothing)
         tool.tool_input_guardrails = [ToolInputGuardrail(allow, name=f"allow-{n}") for n in range(native)] or None
         agent = Agent("main", model=Working(calls), tools=[tool])

@@ -85,7 +85,7 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "pydantic_ai"
-    native = True
+    native = wide = True
 
     def adapter(self, hooks: Hooks) -> Fairlead:
         return Fairlead(hooks)
@@ -162,9 +162,10 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
         fairlead = None if hooks is None else Fairlead(hooks)
-        capabilities: list[Any] = [Nothing() for _ in range(native)] if fairlead is None else [fairlead]
+        kind = NothingAtAll if wide else Nothing
+        capabilities: list[Any] = [kind() for _ in range(native)] if fairlead is None else [fairlead]
         agent = Agent(working(calls), tools=[nothing], capabilities=capabilities)
         await agent.run("Go.", usage_limits=UsageLimits(request_limit=None))
         if fairlead is not None:
@@ -174,6 +175,17 @@ class Seat(seat.Seat):
 class Nothing(AbstractCapability[Any]):
     async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any) -> Any:
         return args
+
+
+class NothingAtAll(Nothing):
+    async def after_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, result: Any) -> Any:
+        return result
+
+    async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
+        return request_context
+
+    async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
+        return response
 
 
 async def nothing(name: str) -> str:

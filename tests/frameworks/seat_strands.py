@@ -10,7 +10,7 @@ from typing import Any
 import seat
 from seat import Call, Played, Say, Workbench
 from strands import Agent, tool
-from strands.hooks import BeforeToolCallEvent
+from strands.hooks import AfterModelCallEvent, AfterToolCallEvent, BeforeModelCallEvent, BeforeToolCallEvent
 from strands.models import Model
 
 from fairlead import Hooks
@@ -104,7 +104,7 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "strands"
-    native = True
+    native = wide = True
 
     def adapter(self, hooks: Hooks) -> Fairlead:
         return Fairlead(hooks)
@@ -169,13 +169,14 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
         fairlead = None if hooks is None else Fairlead(hooks)
         agent = Agent(
             model=Working(calls), tools=[nothing], callback_handler=None, hooks=None if fairlead is None else [fairlead]
         )
-        for _ in range(native):
-            agent.hooks.add_callback(BeforeToolCallEvent, lambda event: None)
+        moments = (BeforeToolCallEvent, AfterToolCallEvent, BeforeModelCallEvent, AfterModelCallEvent)
+        for moment in moments * native if wide else moments[:1] * native:
+            agent.hooks.add_callback(moment, lambda event: None)
         await agent.invoke_async("Go.")
         if fairlead is not None:
             await self.close(fairlead)
