@@ -904,3 +904,22 @@ def test_an_observer_may_make_its_decision_optional() -> None:
     hooks.add(lambda step, decision=None: seen.append(decision), on="before_tool", phase="observe", name="watch")
     decision = hooks.dispatch_sync(BeforeTool(tool="bash"))
     assert seen == [decision]
+
+
+# --- what is heard ------------------------------------------------------------------------------
+
+
+def test_nothing_is_heard_where_nobody_listens() -> None:
+    assert Hooks().heard == frozenset()
+
+
+def test_what_a_hook_is_on_is_heard_as_long_as_it_is_there() -> None:
+    hooks = Hooks()
+    hooks.add(nothing, on=["before_tool", "turn_end"])
+    assert hooks.heard == {BeforeTool, TurnEnd}
+    hooks.unregister("nothing")
+    assert hooks.heard == frozenset()
+
+
+def test_all_is_heard_where_decisions_are_recorded() -> None:
+    assert Hooks(journal=lambda decision: None).heard == {event.step for event in EVENTS.values()}

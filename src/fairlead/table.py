@@ -61,7 +61,8 @@ class Table:
     def heard(self) -> frozenset[type[Step]]:
         """The classes of steps for which there is something to run or to record."""
         if self._heard is None:
-            self._heard = frozenset(kind for kind in _EVENT_OF_STEP if self.plan(kind) != (None, None))
+            plans = {kind: self.plans.get(kind) or self.plan(kind) for kind in _EVENT_OF_STEP}
+            self._heard = frozenset(kind for kind, plan in plans.items() if plan != (None, None))
         return self._heard
 
     def chain_for(self, step: Step) -> Chain | None:
