@@ -921,5 +921,11 @@ def test_what_a_hook_is_on_is_heard_as_long_as_it_is_there() -> None:
     assert hooks.heard == frozenset()
 
 
+def test_tools_of_ones_own_are_nobody_s_to_hear() -> None:
+    hooks = Hooks()
+    hooks.tools.add("deploy", "shell")
+    assert hooks.heard == frozenset()
+
+
 def test_all_is_heard_where_decisions_are_recorded() -> None:
     assert Hooks(journal=lambda decision: None).heard == {event.step for event in EVENTS.values()}

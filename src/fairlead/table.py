@@ -61,8 +61,8 @@ class Table:
     def heard(self) -> frozenset[type[Step]]:
         """The classes of steps for which there is something to run or to record."""
         if self._heard is None:
-            plans = {kind: self.plans.get(kind) or self.plan(kind) for kind in _EVENT_OF_STEP}
-            self._heard = frozenset(kind for kind, plan in plans.items() if plan != (None, None))
+            on, kept = {name for hook in self.registered for name in hook.events}, self.hooks.keep_for(self) is not None
+            self._heard = frozenset(kind for kind, event in _EVENT_OF_STEP.items() if kept or event.name in on)
         return self._heard
 
     def chain_for(self, step: Step) -> Chain | None:
