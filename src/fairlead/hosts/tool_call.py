@@ -109,14 +109,14 @@ class ToolCall:
 
     def _fire(self, kind: type[ToolStep], /, **fields: Any) -> Work[Decision[Any] | None]:
         """A step about this call. What the call does is worked out once, and again when its arguments change."""
-        if kind not in self.turn.heard:
+        turn, about = self.turn, self.about
+        if kind not in turn.heard:
             return None
         if kind is AfterTool:
             fields = self._end() | fields
-        decision = yield from self.turn.fire(kind, args=self.args, **self.about, **fields)
-        if decision is not None:
-            step = decision.step
-            self.about["kind"], self.about["target"], self.about["safety"] = step.kind, step.target, step.safety
+        decision = turn.take((yield turn.session, turn.session.step(kind, args=self.args, **about, **fields)))
+        step = decision.step
+        about["kind"], about["target"], about["safety"] = step.kind, step.target, step.safety
         return decision
 
     def _end(self) -> dict[str, Any]:

@@ -232,7 +232,10 @@ class Turn:
         """
         if kind not in self.heard:
             return None
-        decision: Decision[Any] = yield self.session, self.session.step(kind, **fields)
+        return self.take((yield self.session, self.session.step(kind, **fields)))
+
+    def take(self, decision: Decision[Any]) -> Decision[Any]:
+        """What a decision has to say to the turn."""
         if decision.said:
             decision.raise_for_abort()
             if decision.control != "extend":
