@@ -16,10 +16,10 @@ Way = Literal["async", "streaming", "sync"]
 class Scene:
     """One seat, run in one way, with hooks whose decisions are kept."""
 
-    def __init__(self, seat: Seat, way: str, *, approver: ApproveFn | None = None) -> None:
+    def __init__(self, seat: Seat, way: str, *, approver: ApproveFn | None = None, recorded: bool = True) -> None:
         self.seat, self.way = seat, way
         self.decisions: list[Decision[Any]] = []
-        self.hooks = Hooks(journal=self.decisions.append, approver=approver)
+        self.hooks = Hooks(journal=self.decisions.append if recorded else None, approver=approver)
         self.bench = Workbench()
         self.adapter: Any = None
         self.errors: list[BaseException] = []

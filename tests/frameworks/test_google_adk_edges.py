@@ -12,6 +12,7 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner
+from google.adk.tools import ToolContext
 from google.genai import types
 from seat import Played, Say, call
 from seat_google_adk import Scripted
@@ -148,3 +149,41 @@ def test_two_calls_with_the_same_id_are_two() -> None:
 def test_a_misspelt_keyword_is_told_of_at_once() -> None:
     with pytest.raises(UnknownName, match="did you mean 'models'"):
         Fairlead(Hooks(), modles={})
+
+
+def test_a_tool_s_own_question_is_answered_though_the_agent_has_said_something_meanwhile() -> None:
+    hooks, ran = Hooks(), []
+
+    def order(pizza: str, tool_context: ToolContext) -> Any:
+        """Order a pizza."""
+        if not tool_context.tool_confirmation:
+            tool_context.request_confirmation(hint="Sure?")
+            return {"status": "pending"}
+        ran.append(pizza)
+        return {"status": "ordered"}
+
+    script = call("order", pizza="x"), Say("Please confirm."), Say("Done.")
+    made = runner(*script, plugins=[Fairlead(hooks)], tools=[order])
+
+    async def both() -> Any:
+        calls = [one for event in await say(made, "go") for one in event.get_function_calls()]
+        asked = next(one for one in calls if one.name == "adk_request_confirmation")
+        answer = types.FunctionResponse(id=asked.id, name=asked.name, response={"confirmed": True})
+        message = types.Content(role="user", parts=[types.Part(function_response=answer)])
+        return [event async for event in made.run_async(new_message=message, user_id="u", session_id="s1")]
+
+    shown = asyncio.run(both())
+    assert (ran, shown[-1].content.parts[0].text) == (["x"], "Done.")
+
+
+def test_a_hook_that_is_added_while_a_tool_is_at_work_hears_of_its_end() -> None:
+    hooks = Hooks()
+
+    def load(what: str) -> str:
+        """Load other hooks."""
+        hooks.add(lambda step: change(output="[redacted]"), on="after_tool", name="late")
+        return "the secret"
+
+    shown = asyncio.run(say(runner(call("load", what="x"), plugins=[Fairlead(hooks)], tools=[load]), "go"))
+    assert "the secret" not in str(shown)
+    assert "[redacted]" in str(shown)

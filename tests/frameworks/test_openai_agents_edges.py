@@ -319,3 +319,39 @@ async def test_what_the_provider_keeps_is_not_sent_twice(stage: Stage, on: str) 
     stage.add(lambda step: next(said, None), on=on)
     await stage.runner.run(stage.agent(Say("First."), Say("Second.")), "Go.", conversation_id="c1")
     assert stage.played.sent == [["user: Go."], ["user: [judge] Not that." if on == "after_model" else "user: Go on."]]
+
+
+@pytest.mark.parametrize("how", ["+", "append", "other"])
+async def test_handoffs_that_an_agent_s_own_function_puts_there_are_judged(stage: Stage, how: str) -> None:
+    stage.add(deny("not him"), on="subagent_start")
+    one, two = stage.agent(Say("I am one."), name="one"), stage.agent(Say("I am two."), name="two")
+
+    def instructions(context: Any, agent: Any) -> str:
+        if how == "+" and len(agent.handoffs) < 2:
+            agent.handoffs = agent.handoffs + [two]
+        elif how == "append" and len(agent.handoffs) < 2:
+            agent.handoffs.append(two)
+        elif how == "other":
+            agent.handoffs = [two, one]
+        return "Hand over."
+
+    agent = stage.agent(call("transfer_to_one"), Say("Main."), handoffs=[one], instructions=instructions)
+    result = await stage.runner.run(agent, "Go.")
+    assert result.final_output == "Main."
+    assert agent.handoffs == [one]
+
+
+@pytest.mark.parametrize("given", [{}, {"working_directory": "/etc", "user": "root"}])
+async def test_where_a_local_shell_runs_is_what_a_hook_wants(stage: Stage, given: Any) -> None:
+    seen: list[Any] = []
+
+    def execute(request: Any) -> str:
+        action = request.data.action
+        seen.append((action.command, action.working_directory, action.user))
+        return "ran"
+
+    stage.add(change(args={"command": ["ls"], "working_directory": "/sandbox"}), on="before_tool")
+    action = LocalShellCallAction(type="exec", command=["rm"], env={}, **given)
+    made = LocalShellCall(id="1", call_id="c1", type="local_shell_call", status="completed", action=action)
+    await stage.runner.run(stage.agent([made], tools=[LocalShellTool(executor=execute)]), "Go.")
+    assert seen == [(["ls"], "/sandbox", None)]

@@ -70,6 +70,7 @@ def needs(*wanted: Need) -> Callable[[Body], Body]:
                 )
                 assert said or not fired, f"{part} at {event} was lost in silence"
 
+        behaviour.wanted = wanted  # type: ignore[attr-defined]
         return behaviour
 
     return decorate

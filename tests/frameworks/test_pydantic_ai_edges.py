@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, ModelRetry
+from pydantic_ai import Agent, ModelRetry, PromptedOutput, TextOutput, ToolOutput
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_ai.models.function import FunctionModel
@@ -195,3 +195,93 @@ async def test_what_a_function_makes_of_an_answer_is_judged_too() -> None:
         return f"{output}2"
 
     assert (await agent.run("Go.")).output == ""
+
+
+# --- answers that are judged when the model gives them ----------------------------------------------
+
+
+def output_of(args: Any) -> Any:
+    """A model that gives an output by the tool for it."""
+
+    def reply(messages: Any, info: Any) -> ModelResponse:
+        return ModelResponse([ToolCallPart(info.output_tools[0].name, args)])
+
+    return FunctionModel(reply)
+
+
+@pytest.mark.parametrize(("field", "on"), [("response", "before_response"), ("content", "before_output")])
+async def test_an_output_that_is_no_object_is_shown_and_changed_as_what_it_is(field: str, on: str) -> None:
+    stage, seen = Stage(), []
+    stage.add(lambda step: seen.append(getattr(step, field)) or change(**{field: "4"}), on)
+    agent = Agent(output_of({"response": 3}), output_type=int, capabilities=[stage.fairlead])
+    assert (await agent.run("Go.")).output == 4
+    assert seen == ["3"]
+
+
+async def test_an_output_in_the_model_s_words_that_is_no_object_is_changed() -> None:
+    stage = Stage('{"response": 3}')
+    stage.add(change(response="4"), "before_response")
+    assert (await stage.agent(output_type=PromptedOutput(int)).run("Go.")).output == 4
+
+
+async def test_what_a_function_makes_of_an_answer_is_judged_as_an_answer_is() -> None:
+    stage = Stage("hi")
+    stage.add(lambda step: deny("no") if "secret" in step.response else None, "before_response")
+
+    def tell(text: str) -> str:
+        return f"{text}: the secret"
+
+    assert (await stage.agent(output_type=TextOutput(tell)).run("Go.")).output == "[Response filtered: no]"
+
+
+@pytest.mark.parametrize("said", [deny("no"), change(content="")])
+async def test_an_answer_that_is_kept_back_is_no_blank_and_is_judged_once(said: Any) -> None:
+    stage = Stage("the secret")
+    stage.add(lambda step: said if step.content == "the secret" else None, "before_output")
+    assert (await stage.agent().run("Go.")).output == ""
+    assert [decision.event for decision in stage.seen].count("before_output") == 1
+
+
+async def test_an_answer_that_is_sent_back_ends_neither_the_request_nor_the_session() -> None:
+    stage = Stage("first", "second")
+    stage.add(lambda step: None, "before_response")
+    agent = stage.agent()
+
+    @agent.output_validator
+    def check(output: str) -> str:
+        if output == "first":
+            raise ModelRetry("again")
+        return output
+
+    await agent.run("Go.")
+    events = [decision.event for decision in stage.seen]
+    assert events[-2:] == ["after_request", "session_end"]
+    assert [events.count(event) for event in ("after_request", "session_end")] == [1, 1]
+
+
+async def test_an_output_function_that_fails_is_told_as_an_error() -> None:
+    stage = Stage("hi")
+    stage.add(lambda step: None, "before_response")
+
+    def fail(text: str) -> str:
+        raise ValueError("boom")
+
+    with pytest.raises(ValueError, match="boom"):
+        await stage.agent(output_type=TextOutput(fail)).run("Go.")
+    events = {decision.event: decision.step for decision in stage.seen}
+    assert "boom" in events["error"].error
+    assert "boom" in events["after_request"].error
+    assert events["session_end"].reason == "error"
+
+
+async def test_words_where_none_are_wanted_are_no_answer_yet() -> None:
+    stage, asked = Stage(), []
+    stage.add(lambda step: deny("no") if "words" in step.response else None, "before_response")
+
+    def reply(messages: Any, info: Any) -> ModelResponse:
+        asked.append(messages)
+        said: Any = TextPart("words") if len(asked) == 1 else ToolCallPart(info.output_tools[0].name, {"response": 3})
+        return ModelResponse([said])
+
+    agent = Agent(FunctionModel(reply), output_type=ToolOutput(int), capabilities=[stage.fairlead])
+    assert (await agent.run("Go.")).output == 3

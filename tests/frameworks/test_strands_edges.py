@@ -250,3 +250,58 @@ def test_agents_that_are_only_called_directly_are_forgotten(
     for agent in agents:
         agent.tool.shell(command="ls")
     assert len(stage.fairlead.runs._kept) == 5
+
+
+def python_tool(name: str, run: Any) -> PythonAgentTool:
+    spec = {"name": name, "description": name, "inputSchema": {"json": {"type": "object", "properties": {}}}}
+    return PythonAgentTool(name, spec, run)
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_a_helper_that_may_not_start_fails_its_call_and_not_the_request(heard: bool) -> None:
+    stage = Stage()
+    stage.hooks = Hooks()  # without a journal: what nobody listens to is left to Strands
+    stage.fairlead = Fairlead(stage.hooks)
+    stage.hooks.add(lambda step: deny("not him"), on="subagent_start", name="no")
+    if heard:
+        stage.hooks.add(lambda step: None, on="after_tool", name="watch")
+    helper = stage.agent(name="helper")
+
+    async def ask_helper(tool_use: Any, **_: Any) -> Any:
+        said = await helper.invoke_async("Help.")
+        return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": str(said)}]}
+
+    agent = stage.agent(call("ask_helper"), tools=[python_tool("ask_helper", ask_helper)])
+    assert str(await agent.invoke_async("Go.")) == "Done.\n"
+    assert "may not start: not him" in stage.played.sent[-1][-1]
+
+
+async def test_a_tool_whose_events_can_only_be_gone_through_runs_natively() -> None:
+    stage = Stage()
+    stage.fairlead = Fairlead(Hooks())
+
+    class Events:
+        def __init__(self, tool_use: Any) -> None:
+            self.tool_use = tool_use
+
+        async def __aiter__(self) -> Any:
+            yield {"toolUseId": self.tool_use["toolUseId"], "status": "success", "content": [{"text": "it ran"}]}
+
+    made = python_tool("odd", None)
+    made.stream = lambda tool_use, state, **_: Events(tool_use)
+    await stage.agent(call("odd"), tools=[made]).invoke_async("Go.")
+    assert stage.played.sent[-1][-1] == "tool: it ran"
+
+
+async def test_a_hook_that_is_added_while_a_tool_is_at_work_hears_of_its_end() -> None:
+    stage, hooks = Stage(), Hooks()
+    stage.fairlead = Fairlead(hooks)
+
+    @tool
+    def load() -> str:
+        """Load other hooks."""
+        hooks.add(lambda step: change(output="[redacted]"), on="after_tool", name="late")
+        return "the secret"
+
+    await stage.agent(call("load"), tools=[load]).invoke_async("Go.")
+    assert stage.played.sent[-1][-1] == "tool: [redacted]"

@@ -131,11 +131,11 @@ class ToolCall:
 
     def judge(self) -> Work[None]:
         """Whether it may run, and with which arguments. Most calls are somebody's to judge, but few are objected to."""
-        turn, called, heard = self.turn, self.called, self.turn.heard
+        turn, called = self.turn, self.called
         decision: Decision[Any] | None = None
-        if ToolRequested in heard and not turn.over:
+        if not turn.over:
             yield from self._fire(ToolRequested)
-        if BeforeTool in heard and not turn.over:
+        if not turn.over:  # what is heard is looked up each time: hooks may be added while others think, or humans do
             decision = yield from self._fire(BeforeTool)
             decision = decision if decision is not None and decision.said else None
         if decision is not None and decision.denied:
@@ -152,7 +152,7 @@ class ToolCall:
             if not isinstance(self.proposed, str):  # what the framework would do with the arguments as they are now
                 propose = self.proposed
                 self.proposed = yield lambda: propose(thaw(self.args))
-            if self.proposed != "allow" or not _PERMISSIONS.isdisjoint(heard):
+            if self.proposed != "allow" or not _PERMISSIONS.isdisjoint(turn.heard):
                 yield from self._permit(decision)
 
     def _permit(self, before: Decision[Any] | None) -> Work[None]:

@@ -520,25 +520,44 @@ class Turn:
         self.extends += 1
         return "\n\n".join(decision.context) or FEEDBACK
 
-    def end(self, text: str | None) -> Work[Ended]:
-        """The turn is over. What the user gets to see; if a hook has ended it, that is what there is to say of it."""
+    def end(self, text: str | None, *, leaves: bool = True) -> Work[Ended]:
+        """The turn is over. What the user gets to see; if a hook has ended it, that is what there is to say of it.
+
+        Where the framework may still send the answer back, the request is not over: it is with `leave`.
+        """
         shown = self.said if self.over else text
         if self._started:
             if not self.over:
-                decision = yield from self.fire(BeforeResponse, response=shown)
-                if decision is not None and decision.denied:
-                    shown = f"[Response filtered: {decision.reason or 'refused'}]"
-                elif decision is not None and "response" in decision.changed:
-                    shown = as_text(thaw(decision.step.response))
+                shown = yield from self._respond(shown)
             yield from self._end_turn(shown)
         if shown is not None:
-            decision = yield from self.fire(BeforeOutput, content=shown)
-            if decision is not None and decision.denied:
-                shown = None
-            elif decision is not None and "content" in decision.changed:
-                shown = as_text(thaw(decision.step.content))
-        yield from self._end_request()
+            shown = yield from self._output(shown)
+        if leaves:
+            yield from self._end_request()
         return Ended(shown, shown != text)
+
+    def leave(self) -> Work[None]:
+        """The request is over, whose turn has ended before."""
+        yield from self._end_request()
+
+    def judge(self, text: str) -> Work[Ended]:
+        """What the user gets to see, where something else was made of an answer since the turn has ended."""
+        shown = yield from self._respond(text)
+        if shown is not None:
+            shown = yield from self._output(shown)
+        return Ended(shown, shown != text)
+
+    def _respond(self, shown: str | None) -> Work[str | None]:
+        decision = yield from self.fire(BeforeResponse, response=shown)
+        if decision is not None and decision.denied:
+            return f"[Response filtered: {decision.reason or 'refused'}]"
+        return as_text(thaw(decision.step.response)) if decision and "response" in decision.changed else shown
+
+    def _output(self, shown: str) -> Work[str | None]:
+        decision = yield from self.fire(BeforeOutput, content=shown)
+        if decision is not None and decision.denied:
+            return None
+        return as_text(thaw(decision.step.content)) if decision and "content" in decision.changed else shown
 
     def failed(self, error: BaseException) -> Work[None]:
         """Whatever ended the request early is told of. It is for the caller to raise it."""

@@ -47,6 +47,7 @@ from .run import (
     invocation_of,
     key_of,
     streams,
+    under_way,
 )
 from .tools import (
     TRANSFER,
@@ -193,6 +194,9 @@ class Fairlead(BasePlugin):
         if key in self._waiting and message is not None and all(map(is_answer, message.parts or ())):
             run = self._runs[invocation.invocation_id] = self._waiting.pop(key)
             run.alive, run.unanswered = ref(invocation), False
+            if run.line.ended and not run.line.turn.over:  # the agent has said something while it waited
+                run.line.turn.reopen()
+                run.line.ended = False
             return None  # the turn goes on, with the answer
         return await self._start(invocation, message)
 
@@ -385,7 +389,7 @@ class Fairlead(BasePlugin):
             tool_args.update(args)
         if requires and tool_context.tool_confirmation is None:  # a hook has answered
             tool_context.tool_confirmation = ToolConfirmation(confirmed=True)
-        run.calls[tool_context] = work
+        run.calls[tool_context] = call if work is None else work
         CALLING.set(Calling(self, run, line, tool_args))
         return None
 
@@ -396,12 +400,13 @@ class Fairlead(BasePlugin):
         run, _ = await self._line(tool_context)
         if is_delegated(tool) or tool_context not in run.calls:
             return None
-        work = run.calls.pop(tool_context)
+        call = run.calls.pop(tool_context)
         CALLING.set(None)
         actions, call_id = tool_context.actions, tool_context.function_call_id
         if call_id in actions.requested_tool_confirmations or call_id in actions.requested_auth_configs:
             run.unanswered = True  # the tool itself asks, and the call is not over
             return None
+        work = await under_way(call)
         if work is None:
             return None
         called, again = await finish(work, tool, tool_context, value=result)
@@ -416,7 +421,7 @@ class Fairlead(BasePlugin):
         run, line = await self._line(tool_context)
         run.error = error
         key, cause = tool_context if tool_context in run.calls else tool_context.function_call_id, cause_of(error)
-        known, work = key in run.calls, run.calls.pop(key, None)
+        known, work = key in run.calls, await under_way(run.calls.pop(key, None))
         CALLING.set(None)
         if known and work is None:  # nobody listens
             if isinstance(cause, HookAborted):

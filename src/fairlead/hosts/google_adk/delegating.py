@@ -9,7 +9,7 @@ from google.genai import types
 from ...session import new_id
 from ..tool_call import Called
 from .messages import output_of
-from .run import Line, Native, Run, advance, helper_of
+from .run import Line, Native, Run, advance, helper_of, under_way
 from .tools import is_delegated, response_of
 
 
@@ -60,7 +60,7 @@ async def delegated(run: Run, event: Any) -> Any:
     parts, changed = [], False
     for part in event.content.parts:
         result = part.function_response
-        work = run.calls.pop(run.call_of(result.id), None) if result is not None else None
+        work = await under_way(run.calls.pop(run.call_of(result.id), None)) if result is not None else None
         while work is not None:
             called = await advance(work, result.response)
             if not isinstance(called, Native):

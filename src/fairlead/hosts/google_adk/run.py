@@ -18,7 +18,7 @@ from google.genai import types
 from ...decision import Context
 from ...errors import FairleadError
 from ..model import as_text
-from ..tool_call import Called
+from ..tool_call import Called, ToolCall
 from ..turn import Asked, Turn
 from ..work import Work, drive
 
@@ -68,6 +68,17 @@ async def advance(work: Work[Any], value: Any = None, error: BaseException | Non
                 return value
         except BaseException as raised:  # the work decides what becomes of it
             error = raised
+
+
+async def under_way(call: Work[Called] | ToolCall | None) -> Work[Called] | None:
+    """The work of a call that the framework runs. None if it was left to the framework, and nobody listens yet."""
+    if not isinstance(call, ToolCall):
+        return call
+    if call.free:
+        return None
+    work = call.finish()
+    await advance(work)
+    return work
 
 
 # --- agents and runs ------------------------------------------------------------------------------
@@ -170,7 +181,7 @@ class Run:
         self.root = getattr(root, "name", None)
         self.is_chat = hasattr(root, "canonical_model")  # no workflow, in which each agent has an answer of its own
         self.streams = streams(invocation)
-        self.calls: dict[Any, Work[Called] | None] = {}  # by context, as ids may recur; those of delegations by id
+        self.calls: dict[Any, Work[Called] | ToolCall] = {}  # by context, as ids may recur; those of delegations by id
         self.unanswered = False
         self.broken: FairleadError | None = None
         self.error: BaseException | None = None
@@ -209,9 +220,10 @@ class Run:
     async def _abandon(self) -> None:
         """The calls that are under way have no end but this one."""
         calls, self.calls = self.calls, {}
-        for work in filter(None, calls.values()):
+        for call in calls.values():
             with suppress(CancelledError, Exception):
-                await advance(work, error=CancelledError())
+                if (work := await under_way(call)) is not None:
+                    await advance(work, error=CancelledError())
 
     def _latest_first(self) -> list[Line]:
         """The agents at work, those that were started last first."""

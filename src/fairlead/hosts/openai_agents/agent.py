@@ -61,6 +61,13 @@ def _guarded_kind(kind: type[Any]) -> type[Any]:
                 run.context = run_context
             return [_guarded_tool(tool, run) for tool in await super().get_all_tools(run_context)]
 
+        def __setattr__(self, name: str, value: Any) -> None:
+            """The agent's own functions are given the copy, and may give it other handoffs."""
+            before = self.__dict__.get("handoffs")
+            if name == "handoffs" and isinstance(before, _Handoffs) and not isinstance(value, _Handoffs):
+                value = _Handoffs(value, before.source, before.seen)
+            super().__setattr__(name, value)
+
     Copy.__name__, Copy.__qualname__ = kind.__name__, kind.__qualname__
     _KINDS[kind] = Copy
     return Copy
@@ -172,8 +179,9 @@ def _shell(tool: Any) -> Any:
         action = request.data.action
         field = "commands" if hasattr(action, "commands") else "command"
         given = {field: list(getattr(action, field))}
-        for name in ("working_directory", "env", "user"):  # where and as whom a local shell runs it
-            if value := getattr(action, name, None):
+        about = [name for name in ("working_directory", "env", "user") if hasattr(action, name)]
+        for name in about:  # where and as whom a local shell runs it
+            if value := getattr(action, name):
                 given[name] = value
 
         def run(args: dict[str, Any]) -> Any:
@@ -182,8 +190,8 @@ def _shell(tool: Any) -> Any:
             data, changed = copy(request.data), copy(action)
             wanted = args.get(field)
             setattr(changed, field, [wanted] if isinstance(wanted, str) else list(wanted or ()))
-            for name in args.keys() & given.keys() - {field}:
-                setattr(changed, name, args[name])
+            for name in about:  # what a hook leaves out is left out
+                setattr(changed, name, args.get(name, {} if name == "env" else None))
             data.action = changed
             return tool.executor(replace(request, data=data))
 

@@ -29,7 +29,6 @@ from ...approvals import Approval
 from ...decision import Decision
 from ...errors import FairleadError
 from ...frozen import thaw
-from ...lifecycle import BeforeOutput
 from ...registry import Hooks
 from ..framework import WHOLE, Framework
 from ..model import Message, arguments, as_text
@@ -147,7 +146,11 @@ class Run(AbstractCapability[Any]):
             result = await handler()
             self._go_on()
             if self.turn is not None and not self.refused:
-                await (self._finish if not self.ended else self._made)(self.turn, result)
+                if not self.ended:
+                    await self._finish(self.turn, result)
+                else:
+                    await self._made(self.turn, result)
+                    await drive(self.turn.leave())
             return result
         except BaseException as error:
             self.error = error
@@ -215,6 +218,10 @@ class Run(AbstractCapability[Any]):
                 with suppress(FairleadError):
                     await drive(turn.model_failed(self.live, error))
             await drive(turn.failed(error))
+        elif isinstance(error, NoOutput):
+            await drive(turn.leave())
+        else:  # what came after the answer has failed
+            await drive(turn.failed(error))
         with suppress(FairleadError):  # what ended it is what the parent should hear of
             await self._stops(turn)
 
@@ -242,12 +249,15 @@ class Run(AbstractCapability[Any]):
     async def _made(self, turn: Turn, result: Any) -> None:
         """The answer was judged when the model gave it. What a function has made of it since then was not."""
         output = getattr(result, "output", None)
-        text = output_text(output)
-        if turn.over or output is None or isinstance(output, DeferredToolRequests) or same(text, self.shown):
+        if turn.over or output is None or isinstance(output, DeferredToolRequests):
             return
-        decision = await drive(turn.fire(BeforeOutput, content=text))
-        if decision is not None and (decision.denied or "content" in decision.changed):
-            result.output = as_output(None if decision.denied else as_text(thaw(decision.step.content)), output)
+        text, kept = output_text(output), self.shown is None
+        if kept or (not self.shown and text == " "):  # pydantic-ai was given a blank for it
+            result.output = as_output(self.shown, output)
+        elif not same(text, self.shown):
+            ended = await drive(turn.judge(text))
+            if ended.changed:
+                result.output = as_output(ended.text, output)
 
     # --- the model --------------------------------------------------------------------------
 
@@ -317,7 +327,8 @@ class Run(AbstractCapability[Any]):
         """
         if self.refused or not (request.streams or self.parent is not None or self.runs.judges(*SHOWN)):
             return None, response
-        ended = await drive(turn.end(text_of(response, request.parameters)))
+        leaves = self.parent is not None  # else it is over when the run is: the answer may be sent back
+        ended = await drive(turn.end(text_of(response, request.parameters), leaves=leaves))
         self.ended, self.shown = True, ended.text
         if ended.changed:
             response = with_text(response, ended.text, request.parameters)

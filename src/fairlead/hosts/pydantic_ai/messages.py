@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -54,13 +55,41 @@ def outputs(parameters: ModelRequestParameters) -> set[str]:
 def is_final(response: ModelResponse, parameters: ModelRequestParameters) -> bool:
     """Whether the run would end with it."""
     calls = {call.tool_name for call in response.tool_calls}
-    return not calls.isdisjoint(outputs(parameters)) if calls else bool(response.text)
+    if calls:
+        return not calls.isdisjoint(outputs(parameters))
+    return bool(response.text) and parameters.allow_text_output  # else pydantic-ai asks again
 
 
 def text_of(response: ModelResponse, parameters: ModelRequestParameters) -> str:
     """What there is to see of a final answer."""
-    final = (call.args_as_json_str() for call in response.tool_calls if call.tool_name in outputs(parameters))
-    return next(final, response.text or "")
+    final = (call for call in response.tool_calls if call.tool_name in outputs(parameters))
+    call = next(final, None)
+    return response.text or "" if call is None else _bare(call.args_as_json_str(), _wrapping(call, parameters))
+
+
+WRAPPED = "response"
+"""The key under which a model gives an output that is no object."""
+
+
+def _wrapping(call: ToolCallPart, parameters: ModelRequestParameters) -> str | None:
+    keys = (tool.outer_typed_dict_key for tool in parameters.output_tools if tool.name == call.tool_name)
+    return next(keys, None)
+
+
+def _bare(text: str, key: str | None) -> str:
+    """An output as the user gets it, and not as the model has to give it."""
+    with suppress(ValueError):
+        given = from_json(text) if key is not None else None
+        if isinstance(given, dict) and list(given) == [key]:
+            return to_json(given[key]).decode()
+    return text
+
+
+def _wrapped(text: str, key: str | None) -> str:
+    if key is None:
+        return text
+    given = from_json(text)
+    return text if isinstance(given, dict) and list(given) == [key] else to_json({key: given}).decode()
 
 
 def with_text(response: ModelResponse, text: str | None, parameters: ModelRequestParameters) -> ModelResponse:
@@ -75,9 +104,15 @@ def with_text(response: ModelResponse, text: str | None, parameters: ModelReques
         except ValueError:
             raise NoOutput(text.strip() or "a hook keeps the output back") from None
     if finals:
-        return replace(response, parts=[replace(part, args=text) if part in finals else part for part in parts])
+        said = [(part, _wrapped(text, _wrapping(part, parameters))) for part in finals]
+        changed = {id(part): replace(part, args=args) for part, args in said}
+        return replace(response, parts=[changed.get(id(part), part) for part in parts])
     if parameters.output_tools and not (wants_text or response.tool_calls):
-        return replace(response, parts=[ToolCallPart(parameters.output_tools[0].name, text)])
+        part = ToolCallPart(parameters.output_tools[0].name, text)
+        return replace(response, parts=[replace(part, args=_wrapped(text, _wrapping(part, parameters)))])
+    if parameters.output_object is not None and not (wants_text or response.tool_calls):
+        wanted = parameters.output_object.json_schema.get("properties") or {}
+        text = _wrapped(text, WRAPPED if list(wanted) == [WRAPPED] else None)
     at = next((number for number, part in enumerate(parts) if isinstance(part, TextPart)), 0)
     kept = [[part for part in some if not isinstance(part, TextPart)] for some in (parts[:at], parts[at:])]
     return replace(response, parts=[*kept[0], TextPart(text), *kept[1]])
@@ -92,7 +127,7 @@ def same(text: str, other: str | None) -> bool:
     if text == other or other is None:
         return text == other
     try:
-        return bool(from_json(text) == from_json(other))
+        return bool(from_json(_bare(text, WRAPPED)) == from_json(_bare(other, WRAPPED)))
     except ValueError:
         return False
 

@@ -11,7 +11,7 @@ from strands.interrupt import InterruptException
 
 from ...approvals import Approval
 from ...decision import Decision
-from ...errors import FairleadError, Unenforceable
+from ...errors import FairleadError, HookAborted, Unenforceable
 from ...frozen import thaw
 from ..model import as_text
 from ..tool_call import Called, ToolCall
@@ -64,6 +64,7 @@ class Call:
         run.fairlead.adopt(getattr(self.tool, "agent", None))
         run.judged.append(call_id)
         call = self._told()
+        free = False
         came: list[Called] = []
         try:
             if run.direct:  # no request begins that would do it
@@ -71,11 +72,20 @@ class Call:
                     await drive(end_session(old, "forgotten"))
             await drive(call.judge())
             if call.free:
-                async for event in _inside(run, self._start(call.args)):
-                    if asks(event):
+                free, last, result = True, None, None
+                async for last in _inside(run, self._start(call.args)):
+                    if asks(last):
                         run.judged.remove(call_id)
-                    yield event
-                return
+                    if isinstance(last, ToolResultEvent):
+                        result = last
+                    else:
+                        yield last
+                if call.free or last is None or asks(last):
+                    if result is not None:
+                        yield result
+                    return
+                free = False
+                self._ran(call, result or last)  # and somebody listens by now
             events = go(call.finish(), came, lambda event: isinstance(event, ToolResultEvent), self._result)
             async for event in _inside(run, events):
                 yield event
@@ -87,7 +97,8 @@ class Call:
             run.judged.remove(call_id)
             raise
         except FairleadError as error:
-            run.error = error
+            if not free or isinstance(error, HookAborted):  # else the tool raised it: it has failed, and no more
+                run.error = error
             raise
         called = came[0]
         replaced = called.replaced or self.last is None
@@ -109,6 +120,11 @@ class Call:
     def _start(self, args: dict[str, Any]) -> Any:
         whole = args | self.kept
         return self.execute({**self.tool_use, "input": self.raw if whole == self.whole else whole})
+
+    def _ran(self, call: ToolCall, event: Any) -> None:
+        """It has run, and ended with this. It may have to be tried again all the same."""
+        came = [event]
+        call.run = lambda args: self._result([came.pop()]) if came else self._start(args)
 
     def _result(self, events: list[Any]) -> Any:
         """What the tool gave. Raises what went wrong, in it or in a subagent."""
@@ -138,8 +154,9 @@ class Call:
         return False
 
 
-async def _inside(run: Run, events: Stream) -> Stream:
+async def _inside(run: Run, stream: Any) -> Stream:
     """What happens while a tool is at work. Whoever reads its events meanwhile is not inside of it."""
+    events = aiter(stream)
     try:
         while True:
             inside = INSIDE.set(run)
