@@ -121,6 +121,7 @@ while True:
 
 # Sends itself SIGTERM at some line of a durable dispatch, whatever lock is held there.
 AT_A_LINE = """
+import faulthandler
 hooks = Hooks(journal=Journal(path, durability="full"))
 hooks.dispatch_sync(step(0))
 hooks.journal.close()
@@ -146,7 +147,8 @@ at, stride = int(sys.argv[2]), int(sys.argv[3])
 while True:
     pid = os.fork()
     if pid == 0:
-        signal.alarm(30)
+        faulthandler.register(signal.SIGALRM, chain=True)  # whoever hangs says where
+        signal.alarm(10)
         dispatch(at)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if code == 3:
@@ -158,7 +160,8 @@ while True:
 
 
 def test_sigterm_while_a_lock_is_held_ends_the_process(run: Any) -> None:
-    assert run(AT_A_LINE, random.randint(1, 25), 25).out == ""
+    ended = run(AT_A_LINE, random.randint(1, 25), 25)
+    assert ended.out == "", ended.err
 
 
 @pytest.mark.soak
