@@ -528,6 +528,16 @@ def test_more_names():
     assert redactor.text("ACME_PIN=12ab x") == "ACME_PIN=[redacted: secret] x"
 
 
+def test_a_key_is_judged_by_its_own_name_also_after_it_stood_beside_another():
+    """What is remembered of a key is not what another name has said of its value."""
+    redactor = Redactor(names=["value"])
+    assert redactor.value({"name": "colour", "value": "green as grass"}) == {
+        "name": "colour",
+        "value": "green as grass",
+    }
+    assert redactor.value({"value": "green as grass"}) == {"value": "[redacted: secret]"}
+
+
 def test_patterns_take_out_what_they_match_or_their_group():
     redactor = Redactor(patterns=[r"EMP-\d{4}", r"badge (?P<secret>\w+)"])
     assert redactor.text("EMP-1234 has badge x7") == "[redacted: pattern] has badge [redacted: pattern]"

@@ -102,6 +102,7 @@ class Unsupported(msgspec.Struct, frozen=True):
 
 Said = Opinion | Failure | Monitored | Approval | Unsupported
 S = TypeVar("S", bound=Step)
+K = TypeVar("K")
 
 
 class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True):
@@ -174,7 +175,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     @property
     def opinions(self) -> tuple[Opinion, ...]:
         """The verdicts that count, in chain order, whoever finished first."""
-        return tuple(what for what in self.said if isinstance(what, Opinion))
+        return self._of(Opinion)
 
     @property
     def context(self) -> tuple[Context, ...]:
@@ -191,22 +192,22 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        return tuple(what for what in self.said if isinstance(what, Failure))
+        return self._of(Failure)
 
     @property
     def monitored(self) -> tuple[Monitored, ...]:
         """What hooks in monitor mode would have done."""
-        return tuple(what for what in self.said if isinstance(what, Monitored))
+        return self._of(Monitored)
 
     @property
     def approval(self) -> Approval | None:
         """The human's answer, if one was asked."""
-        return next((what for what in self.said if isinstance(what, Approval)), None)
+        return next(iter(self._of(Approval)), None)
 
     @property
     def unsupported(self) -> tuple[str, ...]:
         """What the host cannot carry out of this."""
-        return tuple(what.part for what in self.said if isinstance(what, Unsupported))
+        return tuple(what.part for what in self._of(Unsupported))
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -219,6 +220,10 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     def runs(self) -> tuple[HookRun, ...]:
         """One per started hook. Empty unless recording is on."""
         return tuple(_runs(self.marks))
+
+    def _of(self, kind: type[K]) -> tuple[K, ...]:
+        """What was said of one kind. As a rule nobody has said anything."""
+        return tuple(what for what in self.said if isinstance(what, kind)) if self.said else ()
 
     @property
     def _winner(self) -> Opinion | None:

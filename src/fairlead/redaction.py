@@ -68,7 +68,8 @@ class Redactor:
         self._patterns = tuple(_compiled(pattern) for pattern in patterns)
         listed = [*map(_listed, values), *self._variables(environ or {})]
         self._forms = {form: value for value in dict.fromkeys(listed) for form in _forms_of(value)}
-        self._harmless: set[str] = set()  # short texts, above all keys, come again and again
+        self._harmless: set[str] = set()  # short texts come again and again
+        self._ordinary: set[str] = set()  # keys even more so: these are harmless, and no secret's name
         self._key = _PROCESS_KEY if key is None else key
 
     def text(self, text: str) -> str:
@@ -121,9 +122,7 @@ class Redactor:
                 end = stop
             text = "".join([*pieces, text[end:]])
         if text is before and len(text) <= _SHORT:
-            if len(self._harmless) >= _REMEMBERED:
-                self._harmless.clear()
-            self._harmless.add(text)
+            _remember(text, self._harmless)
         return text
 
     def _spans(self, text: str) -> Iterator[Span]:
@@ -169,11 +168,16 @@ class Redactor:
         clean: dict[Any, Any] = {}
         called = value.get("name", value.get("key")) if "value" in value else None  # {"name": "TOKEN", "value": ...}
         for key, item in value.items():
+            if key in self._ordinary and called is None:
+                clean[key] = self._walk(item, (path, key), found, depth)
+                continue
             place = self._key_of(key, clean, path, found)
             name = called if key == "value" and called is not None else key
             secret = isinstance(name, str) and self._is_secret_name(name)
             walk = self._blank if secret else self._walk
             clean[place] = walk(item, (path, place), found, depth)
+            if name is key and not secret and key in self._harmless:
+                _remember(key, self._ordinary)
         return clean
 
     def _key_of(self, key: Any, taken: Mapping[Any, Any], path: Path, found: list[Redacted] | None) -> Any:
@@ -245,6 +249,12 @@ class Redactor:
             ordinary = len(value) < _SHORTEST_VARIABLE or _ORDINARY.fullmatch(value) or stands_for_a_secret(value)
             if not ordinary and self._is_secret_name(name) and not _is_in_marks(value):
                 yield value
+
+
+def _remember(text: str, known: set[str]) -> None:
+    if len(known) >= _REMEMBERED:
+        known.clear()
+    known.add(text)
 
 
 def _merged(text: str, spans: list[Span]) -> list[Span]:

@@ -224,12 +224,18 @@ class Session:
         inherited = {key: getattr(self, key) for key in ("host", "cwd", "user_id", "channel", "thread_id")}
         return Session(self.hooks, agent=agent, parent=self, **(inherited | about))
 
+    def twin(self) -> Session:
+        """Another one that shares everything: its hooks, say, can be others."""
+        twin = Session.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def fork(self) -> Session:
         """A copy with the same ids and a copy of the state, but none of the background tasks."""
-        import copy  # few sessions are forked
+        from copy import deepcopy  # few sessions are forked
 
-        twin = copy.copy(self)
-        twin.state = copy.deepcopy(self.state)
+        twin = self.twin()
+        twin.state = deepcopy(self.state)
         twin.errors = []
         twin._tasks = set()
         twin._sequence = count(next(self._sequence))

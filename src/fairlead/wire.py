@@ -6,7 +6,6 @@ The schemas are derived from the lifecycle table; nothing about an event is writ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -72,8 +71,10 @@ def step_of(envelope: Mapping[str, Any]) -> Step:
             raise FairleadError(f"envelope version {version!r} is not {VERSION}; update fairlead")
         event = event_named(fields.pop("event", None))
         if fields.keys() <= event.types.keys():
-            with suppress(msgspec.ValidationError):  # which is put in better words below
+            try:
                 return msgspec.convert(fields | {"event": event.name}, type=event.step)  # type: ignore[no-any-return]
+            except msgspec.ValidationError:
+                pass  # it is put in better words below
         return event.step(**{name: _convert(event, name, value) for name, value in fields.items()})  # type: ignore[no-any-return]
     except (msgspec.MsgspecError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, FairleadError):

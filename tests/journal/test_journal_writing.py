@@ -17,6 +17,7 @@ import pytest
 from fairlead import Hooks, change, deny
 from fairlead.errors import Unenforceable
 from fairlead.journal import Journal, JournalError, writer
+from fairlead.journal.store import Store
 from fairlead.journal.verify import verify
 from fairlead.lifecycle import BeforeModel, BeforeRequest, BeforeTool
 
@@ -102,6 +103,83 @@ async def test_a_dispatch_cancelled_while_it_is_written_is_recorded_once(
         await asyncio.wait([going])
     journal.close()
     assert kept() == ["1", "2"]
+
+
+# --- batches ----------------------------------------------------------------------------------------
+
+
+def test_what_comes_while_a_batch_is_written_is_gathered_like_all_else(
+    journal: Journal, keep: Any, step: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or else, under a steady load, there would be a commit for every few records."""
+    hooks = keep(journal, 1)
+    gathers = threading.Event()
+    append, mark = Store.append, Journal._mark_pending
+
+    def append_slowly(store: Store, *given: Any) -> Any:
+        monkeypatch.setattr(Store, "append", append)
+        hooks.dispatch_sync(step(3))
+        gathers.clear()
+        return append(store, *given)
+
+    def tell(of: Journal) -> None:
+        mark(of)
+        gathers.set()
+
+    monkeypatch.setattr(writer, "GATHER", 3600)
+    monkeypatch.setattr(Store, "append", append_slowly)
+    monkeypatch.setattr(Journal, "_mark_pending", tell)
+    keep(journal, 2, hooks=hooks)
+    assert gathers.wait(5)
+    assert kept() == ["1", "2"]
+    journal.flush()
+    assert kept() == ["1", "2", "3"]
+
+
+def test_whoever_has_time_makes_the_records_itself(
+    journal: Journal, keep: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = keep(journal, 1)
+    monkeypatch.setattr(writer, "GATHER", 3600)
+    keep(journal, 2, 3, hooks=hooks, flush=False)
+    journal.prepare()
+    monkeypatch.setattr(writer, "make_entry", None)  # so that nobody makes any more
+    journal.flush()
+    assert kept() == ["1", "2", "3"]
+
+
+def test_a_record_that_is_made_by_two_at_once_is_written_once(
+    journal: Journal, keep: Any, kept: Kept, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = keep(journal, 1)
+    make, others = writer.make_entry, iter([journal.prepare])
+
+    def make_twice(*given: Any) -> Any:
+        for prepare in others:
+            prepare()
+        return make(*given)
+
+    monkeypatch.setattr(writer, "GATHER", 3600)
+    monkeypatch.setattr(writer, "make_entry", make_twice)
+    keep(journal, 2, hooks=hooks, flush=False)
+    journal.prepare()
+    monkeypatch.setattr(Store, "append", _written_but_not_told(Store.append, monkeypatch))
+    with pytest.raises(JournalError, match="disk I/O error"):
+        journal.flush()
+    journal.flush()
+    assert kept() == ["1", "2"]
+    assert verify(path).problem is None
+
+
+def _written_but_not_told(append: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An append of which it is not known whether it has worked."""
+
+    def fail(store: Store, *given: Any) -> Any:
+        monkeypatch.setattr(Store, "append", append)
+        append(store, *given)
+        raise OSError(5, "disk I/O error")
+
+    return fail
 
 
 # --- back-pressure ----------------------------------------------------------------------------------

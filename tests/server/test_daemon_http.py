@@ -358,8 +358,8 @@ def test_a_head_that_does_not_come_is_not_waited_for(impatient: Daemon, said: by
     assert exchange(impatient.connect(tcp=tcp), said) == b""
 
 
-def test_a_head_that_dribbles_is_not_waited_for(impatient: Daemon) -> None:
-    connection = impatient.connect()
+def heard_while_dribbling(connection: socket.socket, said: bytes) -> bytes:
+    """What is heard until the other side has had enough of what is said more and more slowly."""
     over = threading.Event()
 
     def dribble() -> None:
@@ -370,16 +370,33 @@ def test_a_head_that_dribbles_is_not_waited_for(impatient: Daemon) -> None:
                 return
 
     speaking = threading.Thread(target=dribble)
-    connection.sendall(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+    connection.settimeout(5)
+    connection.sendall(said)
     speaking.start()
+    heard = b""
     try:
-        heard = connection.recv(100)
+        while found := connection.recv(65536):
+            heard += found
     except ConnectionError:
-        heard = b""
-    over.set()
-    speaking.join()
-    connection.close()
-    assert heard == b""
+        pass
+    finally:
+        over.set()
+        speaking.join()
+        connection.close()
+    return heard
+
+
+def test_a_head_that_dribbles_is_not_waited_for(impatient: Daemon) -> None:
+    said = b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+    assert heard_while_dribbling(impatient.connect(), said) == b""
+
+
+@pytest.mark.parametrize("rest", [b"", b"x"])
+def test_a_body_that_dribbles_after_another_request_is_not_waited_for(impatient: Daemon, rest: bytes) -> None:
+    """The two came together, so nothing tells of the second one's head when it is read."""
+    second = b"POST /v1/dispatch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n" + rest
+    heard = heard_while_dribbling(impatient.connect(), raw("GET", "/v1/health") + second)
+    assert heard.count(b"HTTP/1.1 ") == 1
 
 
 def test_the_second_head_on_a_connection_is_not_waited_for_either(impatient: Daemon) -> None:

@@ -311,6 +311,17 @@ async def test_a_table_that_is_looked_at_is_not_taken_away(
     assert (await dispatch(service, first))["control"] == "proceed"
 
 
+async def test_files_that_have_not_changed_are_not_read_again(
+    machine: Machine, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projects_module, "LOOK", 0.0)
+    root = machine.project("p", TELLING, tell_py=TELLS)
+    for _ in range(2):  # of a table that has just been made, nothing has been seen yet
+        await service.projects.find(str(root), {"KEY": "1"})
+    monkeypatch.setattr(projects_module, "Document", None)
+    assert (await service.projects.find(str(root), {"KEY": "1"})).root == str(root)
+
+
 async def test_two_requests_at_once_share_a_table(machine: Machine, service: Service) -> None:
     root = machine.project("p", "")
     found = await asyncio.gather(*(service.projects.find(str(root), {}) for _ in range(20)))

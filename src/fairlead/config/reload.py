@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
@@ -43,13 +44,17 @@ class Reloader:
         self._trust = trust or Trust()
         self._on_reload = on_reload
         self._environ = environ
-        self.config: Config = load(self._cwd, trust=self._trust, environ=environ)
-        self._seen = self._look()
+        self._take(load(self._cwd, trust=self._trust, environ=environ))
+        self.seen = self._look()
         self.config.apply(hooks)
+
+    def _take(self, config: Config) -> None:
+        self.config = config
+        self._paths = [str(path) for path in self._files()]
 
     async def reload(self) -> list[Mistake]:
         """Read all layers again; those without mistakes take effect. The mistakes of the others are returned."""
-        self._seen = self._look()
+        self.seen = self._look()
         found = read(find(self._cwd, self._trust), self._trust, self.config, self._environ)
         mistakes = found.mistakes
         found = self._without(found, {layer.layer for layer in found.layers if layer.document.mistakes})
@@ -66,7 +71,7 @@ class Reloader:
                 Mistake(str(self._cwd / FILE_NAME), 1, 1, "", f"the configuration stays as it was: {error}")
             )
         else:
-            self.config = found
+            self._take(found)
             await self._hooks.close_removed()
         for mistake in mistakes:
             logger.error("%s", mistake)
@@ -89,7 +94,7 @@ class Reloader:
 
     async def look(self) -> None:
         """Reload if a file has changed: for whoever would rather ask than watch."""
-        if self._look() != self._seen:
+        if self._look() != self.seen:
             await self._reload_safely()
 
     async def watch(self) -> None:
@@ -113,9 +118,9 @@ class Reloader:
         pinned = (Path(path) for layer in self.config.layers if layer.survey for path in layer.survey.contents)
         return {SYSTEM_FILE, user_file(), self._trust.folder / "trust.json", *project, *pinned}
 
-    def _look(self) -> dict[Path, tuple[int, ...] | None]:
+    def _look(self) -> dict[str, tuple[int, ...] | None]:
         """What there is of these files now."""
-        return {path: _stamp(path) for path in self._files()}
+        return {path: _stamp(path) for path in self._paths}
 
     def _folders(self) -> set[str]:
         """The folders in which a change would show, links and all; where one is missing, the nearest that is there."""
@@ -154,9 +159,9 @@ class Reloader:
             await asyncio.wait([task, *hangups])
 
 
-def _stamp(path: Path) -> tuple[int, ...] | None:
+def _stamp(path: str) -> tuple[int, ...] | None:
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode

@@ -31,7 +31,7 @@ class Spool:
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
-    def append(self, entries: Iterable[Entry]) -> Head | None:
+    def append(self, entries: Iterable[Entry], rest: float = 0.0) -> Head | None:
         lines = b"".join(_line(entry) for entry in entries)
         if lines:
             before = os.fstat(self._file).st_size

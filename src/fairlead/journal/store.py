@@ -10,9 +10,10 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ CREATE TABLE texts (digest BLOB PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE uses (digest BLOB PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
-_INSERT = f"INSERT INTO records VALUES (?, {', '.join('?' * len(COLUMNS))}, ?, ?)"  # noqa: S608
+ROWS = 16
+"""Rows that one statement inserts. Each lets go of Python's lock once, for which others are held up twice."""
 BUSY = 30.0
 """Seconds to wait for other processes' batches: a disk may take its time, and what waits is not lost by waiting."""
 PATIENT, EAGER = 0.001, 0.0001
@@ -147,15 +149,18 @@ class Store:
 
     # --- appending --------------------------------------------------------------------------
 
-    def append(self, entries: Iterable[Entry]) -> Head:
-        """Write entries after whatever is there, all of them or none. One that is there already is left out."""
+    def append(self, entries: Sequence[Entry], rest: float = 0.0) -> Head:
+        """Write entries after whatever is there, all of them or none. One that is there already is left out.
+
+        `rest` is for how many seconds others may have the processor after each statement.
+        """
         with self._locked():
             try:
                 self._db.execute("BEGIN IMMEDIATE")
                 # A batch that another program with a newer schema has changed the file under must not be written.
                 if version_of(self._db, self.path) > SCHEMA:
                     raise newer(self.path, version_of(self._db, self.path))
-                head = self._insert(entries)
+                head = self._insert(entries, rest)
                 self._db.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
@@ -164,29 +169,42 @@ class Store:
             write_head(self.path, head)
         return head
 
-    def _insert(self, entries: Iterable[Entry]) -> Head:
+    def _insert(self, entries: Sequence[Entry], rest: float) -> Head:
         seq, digest = newest(self._db, self.journal)
         rows: list[Any] = []
         runs: list[Any] = []
         texts: dict[bytes, bytes] = {}
         uses: dict[bytes, int] = {}
-        fresh: set[str] = set()
+        known = self._known([(entry.columns[0],) for entry in entries])
         for entry in entries:
-            entry_id = entry.columns[0]
-            if entry_id in fresh or self._db.execute("SELECT 1 FROM records WHERE id = ?", (entry_id,)).fetchone():
+            if entry.columns[0] in known:
                 continue
-            fresh.add(entry_id)
+            known.add(entry.columns[0])
             seq += 1
             digest = link(digest, seq, entry.body)
             rows.append((seq, *entry.columns, entry.body, digest))
             runs += [(seq, *run) for run in entry.runs]
             texts |= entry.texts
             uses |= dict.fromkeys(entry.texts, seq)
-        self._db.executemany(_INSERT, rows)
-        self._db.executemany("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", runs)
-        self._db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
-        self._db.executemany("INSERT OR REPLACE INTO uses VALUES (?, ?)", uses.items())
+        self._put("INSERT INTO records", rows, rest)
+        self._put("INSERT INTO runs", runs, rest)
+        self._put("INSERT OR IGNORE INTO texts", list(texts.items()), rest)
+        self._put("INSERT OR REPLACE INTO uses", list(uses.items()), rest)
         return Head(seq, digest.hex(), self.journal)
+
+    def _known(self, ids: list[tuple[Any, ...]]) -> set[str]:
+        """Those that are there already."""
+        known: set[str] = set()
+        for values, part in _parts(ids):
+            found = self._db.execute(f"SELECT id FROM records WHERE id IN ({values})", part)  # noqa: S608 (places)
+            known.update(row[0] for row in found)
+        return known
+
+    def _put(self, into: str, rows: list[tuple[Any, ...]], rest: float) -> None:
+        for values, part in _parts(rows):
+            self._db.execute(f"{into} {values}", part)
+            if rest:
+                time.sleep(rest)
 
     def key(self) -> bytes:
         """The key of the digests of what was redacted. It is made with the journal, and kept beside it."""
@@ -259,6 +277,17 @@ class Store:
                 with suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
                 raise
+
+
+def _parts(rows: list[tuple[Any, ...]]) -> Iterator[tuple[str, list[Any]]]:
+    """The rows in parts: `VALUES (?, ?), ...`, and what goes there. Of few lengths, as statements are kept."""
+    start, length = 0, ROWS
+    while start < len(rows):
+        while length > len(rows) - start:
+            length //= 2
+        row = f"({', '.join('?' * len(rows[0]))})"
+        yield f"VALUES {', '.join([row] * length)}", list(chain.from_iterable(rows[start : start + length]))
+        start += length
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -68,6 +68,7 @@ class Waiting(msgspec.Struct):
 
     facts: Callable[[], dict[str, Any]] | None
     table: Any = None
+    number: int = 0
     done: Future[None] | None = None
     entry: Entry | None = None  # once it was made: it is not made twice, whatever goes wrong
 
@@ -168,11 +169,11 @@ class Journal:
             return None
         if full or (self.durability == "full" and self.error is None):
             done: Future[None] = Future()
-            queue.append(Waiting(facts, table, done))
+            queue.append(Waiting(facts, table, next(self._numbers), done))
             self._hurry.set()
         else:
             done = None  # type: ignore[assignment]
-            queue.append(Waiting(facts, table))
+            queue.append(Waiting(facts, table, next(self._numbers)))
         if self._asleep:
             self._rouse()
         return done
@@ -182,7 +183,7 @@ class Journal:
         if not self._queue and (self._thread is None or not self._thread.is_alive()):
             return
         done: Future[None] = Future()
-        self._queue.append(Waiting(None, None, done))
+        self._queue.append(Waiting(None, done=done))
         self._hurry.set()
         self._rouse()
         try:
@@ -288,7 +289,8 @@ class Journal:
                 self._mark.set(True)
 
     def _write_all(self) -> None:
-        """Write the queue, batch after batch, until it is empty or cannot be written."""
+        """Write all that waits by now, batch after batch, until it is written or cannot be. What comes is gathered."""
+        due = len(self._queue)
         while True:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
             if not batch and self.error is None:
@@ -303,20 +305,22 @@ class Journal:
                 if waiting.done is not None:
                     with suppress(InvalidStateError):  # who waited was cancelled
                         waiting.done.set_result(None)
-            if not batch:
+            due -= len(batch)
+            if due <= 0 and len(self._queue) < BATCH:
                 return
 
     def _write(self, batch: list[Waiting]) -> None:
         store = self._store or self._open()
         if self._mark is not None:
             self._mark.set(True)
-        entries = list(self._entries(batch))
+        patient = not self._closing and not any(waiting.done for waiting in batch)
+        entries = list(self._entries(batch, patient))
         lost = self.lost
         if lost:
             entries.append(self._entry(self._note("lost", records=lost)))
         try:
             if entries or self.error is not None:
-                self._kept_head = store.append(entries)
+                self._kept_head = store.append(entries, REST if patient and len(self._queue) < BATCH else 0.0)
                 self._grown += sum(len(entry.body) + sum(map(len, entry.texts.values())) for entry in entries)
         except NewerJournal as error:  # a newer fairlead has taken the file over meanwhile
             self._let_go()
@@ -331,21 +335,44 @@ class Journal:
         except Exception as error:  # what was written is written
             logger.error("the journal %s could not be pruned: %s", self.path, error)
 
-    def _entries(self, batch: list[Waiting]) -> Iterator[Entry]:
+    def _entries(self, batch: list[Waiting], patient: bool) -> Iterator[Entry]:
         """The entries of a batch. Now and then it rests, so that the program's own threads need not wait for it."""
-        patient = not any(waiting.done for waiting in batch)
-        for number, waiting in enumerate(batch, 1):
-            if waiting.entry is None and waiting.facts is not None:
-                waiting.entry = self._entry(waiting.facts(), waiting.table)
+        made = 0
+        for waiting in batch:
+            made += self._make(waiting)
+            if patient and made >= RUN and not self._closing and len(self._queue) < BATCH:
+                made = 0
+                time.sleep(REST)
             if waiting.entry is not None:
                 yield waiting.entry
-            if patient and number % RUN == 0 and not self._closing and len(self._queue) < BATCH:
-                time.sleep(REST)
 
-    def _entry(self, facts: dict[str, Any], table: Table | None = None) -> Entry:
+    def prepare(self) -> None:
+        """Make the records of what waits, here and now: for whoever has just given its answer, and has nothing to do.
+
+        Its own thread would be at it while the next one is answered, and the two hold each other up.
+        """
+        if self._key is None:
+            return  # it is not open yet, or not ours to write
+        for back in range(1, RUN + 1):
+            try:
+                waiting = self._queue[-back]
+            except IndexError:  # all of it is made, or has been taken by the thread
+                return
+            if waiting.entry is not None:
+                return
+            self._make(waiting)
+
+    def _make(self, waiting: Waiting) -> bool:
+        """Make the record of something. Should two threads do so at once, they make the same."""
+        if waiting.entry is None and waiting.facts is not None:
+            waiting.entry = self._entry(waiting.facts(), waiting.table, waiting.number)
+            return True
+        return False
+
+    def _entry(self, facts: dict[str, Any], table: Table | None = None, number: int | None = None) -> Entry:
         from .. import redaction
 
-        identity = {"v": 1, "id": f"{self.writer}-{next(self._numbers)}"}
+        identity = {"v": 1, "id": f"{self.writer}-{number or next(self._numbers)}"}
         policy = None if table is None else policy_of(table)
         redactor = self._redactor or redaction.current()
         if self._keyed[0] is not redactor:

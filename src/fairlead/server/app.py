@@ -41,6 +41,8 @@ Endpoint = Callable[[Request], Awaitable[Any]]
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _read_asked = msgspec.json.Decoder(Asked).decode
 _read_hooked = msgspec.json.Decoder(Hooked).decode
+_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
+_MORE = {413: ((b"connection", b"close"),), 503: ((b"retry-after", b"1"),)}  # at 413 the rest of the body is not read
 T = TypeVar("T")
 
 
@@ -104,6 +106,7 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
             response = await _broken(Request(scope), error)
         await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
         await send({"type": "http.response.body", "body": response.body})
+        service.write_down()  # now that nobody waits for it
 
     return front
 
@@ -119,23 +122,23 @@ class _Guard:
         async def guarded(request: Request) -> Response:
             try:
                 self._check(request, scope)
-                return _json(200, await endpoint(request))
+                return _Json(200, await endpoint(request))
             except Refused as refused:
-                return _json(refused.status, refused.told)
+                return _Json(refused.status, refused.told)
             except FairleadError as error:
-                return _json(*_told(error))
+                return _Json(*_told(error))
 
         return guarded
 
     def _check(self, request: Request, scope: Scope | None) -> None:
-        headers = {name: value.decode("latin-1") for name, value in request.scope["headers"]}
-        host = headers.get(b"host", "")
+        headers = dict(request.scope["headers"])
+        host = headers.get(b"host", b"").decode("latin-1")
         if host not in HOSTS and host.rpartition(":")[0] not in HOSTS:
             raise Refused(421, "wrong_host", f"no such host here: {redact_text(host[:100])!r}")
         if b"origin" in headers or b"sec-fetch-site" in headers:
             raise Refused(403, "from_a_browser", "pages in a browser have no business here")
         uid = caller_of(request)
-        if scope is None or scope in self._scopes(uid, headers.get(b"authorization", "")):
+        if scope is None or scope in self._scopes(uid, headers.get(b"authorization", b"").decode("latin-1")):
             return
         if uid is not None:
             raise Refused(403, "wrong_user", f"this user may not {scope} here")
@@ -296,8 +299,8 @@ async def _read(request: Request, decode: Callable[[bytes], T]) -> T:
 
 async def _body(request: Request) -> bytes:
     """The body, if it is not too large. That it is not too slow is the protocol's business."""
-    length = request.headers.get("content-length", "0")
-    if not (length.isascii() and length.isdigit()) or int(length[:12]) > BODY_LIMIT:
+    length = dict(request.scope["headers"]).get(b"content-length", b"0")
+    if not length.isdigit() or int(length[:12]) > BODY_LIMIT:
         raise Refused(413, "too_large", f"at most {BODY_LIMIT >> 20} MiB")
     parts, size, more = [], 0, True
     while more:
@@ -327,20 +330,21 @@ def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
     return 400, {"error": "bad_request", "message": message}
 
 
-def _json(status: int, data: Any) -> Response:
-    headers = {"content-type": "application/json", "cache-control": "no-store"}
-    if status == 413:
-        headers["connection"] = "close"  # the rest of the body is not read
-    if status == 503:
-        headers["retry-after"] = "1"
-    # Whoever is refused is told what was wrong, and not what is secret in it.
-    return Response(_encode(data if status == 200 else redact(data)), status, headers)
+class _Json(Response):
+    """An answer. Its headers are few, and not worked out each time."""
+
+    def __init__(self, status: int, data: Any) -> None:
+        self.status_code = status
+        self.background = None
+        # Whoever is refused is told what was wrong, and not what is secret in it.
+        self.body = _encode(data if status == 200 else redact(data))
+        self.raw_headers = [*_HEADERS, (b"content-length", b"%d" % len(self.body)), *_MORE.get(status, ())]
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     names = {404: "not_found", 405: "wrong_method"}
-    response = _json(status, {"error": names.get(status, "error"), "message": getattr(error, "detail", "")})
+    response = _Json(status, {"error": names.get(status, "error"), "message": getattr(error, "detail", "")})
     for name, value in (getattr(error, "headers", None) or {}).items():
         response.headers[name] = value
     return response
@@ -348,4 +352,4 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 async def _broken(request: Request, error: Exception) -> Response:
     logger.error("a request failed", exc_info=error)
-    return _json(500, {"error": "broken", "message": "something is wrong with the daemon; its log says what"})
+    return _Json(500, {"error": "broken", "message": "something is wrong with the daemon; its log says what"})

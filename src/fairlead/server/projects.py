@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any
 
@@ -54,14 +53,12 @@ class Project:
         self.looked = monotonic()
         self.busy = 0
 
-    @contextmanager
-    def used(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """While a table is used, it does not make room for another."""
         self.busy += 1
-        try:
-            yield
-        finally:
-            self.busy -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self.busy -= 1
 
     @property
     def home(self) -> str:
@@ -79,6 +76,11 @@ class Project:
         return policy_of(self.hooks.table)[0].hex()
 
 
+def _check(root: str) -> None:
+    if "\0" in root or not os.path.isabs(root) or not os.path.isdir(root):
+        raise FairleadError(f"root must be the absolute path of a folder, not {root!r}")
+
+
 class Projects:
     """All tables of the daemon."""
 
@@ -86,7 +88,7 @@ class Projects:
         self._make_hooks = make_hooks
         self._trust = trust or Trust()
         self._tables: OrderedDict[tuple[str, Key], Project] = OrderedDict()
-        self._names: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
+        self._names: OrderedDict[str, tuple[float, frozenset[str], list[Any]]] = OrderedDict()
         self._asked: dict[tuple[Any, ...], Project] = {}  # just as it was asked for, a moment ago
         self._loading: dict[tuple[str, Key], asyncio.Lock] = {}
 
@@ -107,10 +109,17 @@ class Projects:
         return project
 
     async def _find(self, root: str, env: Environment, now: float) -> Project:
-        seen, named = self._names.get(root, (0.0, frozenset[str]()))
-        if now - seen >= LOOK:
-            named = self._named(root) | await self._in_force(root, now)
-            self._remember(root, now, named)
+        looked, named, seen = self._names.get(root, (0.0, frozenset[str](), []))
+        if now - looked >= LOOK:
+            _check(root)
+            tables = [table for (folder, _), table in self._tables.items() if folder == root]
+            for table in tables:
+                await self._look(table, now)
+            before, seen = seen, [table.reloader.seen for table in tables]
+            if not seen or seen != before:
+                # Also those of hooks in force, whatever has become of their file since.
+                named = self._named(root).union(*(table.names for table in tables))
+            self._remember(root, now, named, seen)
         missing = named - env.keys()
         if missing:
             raise NeedsVariables(set(missing))
@@ -129,24 +138,15 @@ class Projects:
     async def _look(self, project: Project, now: float) -> None:
         if now - project.looked >= LOOK:
             project.looked = now
-            with project.used():
+            with project:
                 await project.reloader.look()
 
     def _named(self, root: str) -> frozenset[str]:
         """The variables that the hooks of a folder name."""
-        if "\0" in root or not os.path.isabs(root) or not os.path.isdir(root):
-            raise FairleadError(f"root must be the absolute path of a folder, not {root!r}")
         named: set[str] = set()
         for _, path in find(root, self._trust):
             named |= variables(Document(path).data)
         return frozenset(named)
-
-    async def _in_force(self, root: str, now: float) -> set[str]:
-        """The variables that hooks name which are in force there, whatever has become of their file since."""
-        tables = [project for (folder, _), project in self._tables.items() if folder == root]
-        for project in tables:
-            await self._look(project, now)
-        return {name for project in tables for name in project.names}
 
     async def _unchanged(self, key: tuple[str, Key], now: float) -> tuple[str, Key] | None:
         """The table for the same variables but those that a change names which has not taken effect.
@@ -161,8 +161,8 @@ class Projects:
                     return known
         return None
 
-    def _remember(self, root: str, now: float, named: frozenset[str]) -> None:
-        self._names[root] = (now, named)
+    def _remember(self, root: str, now: float, named: frozenset[str], seen: list[Any]) -> None:
+        self._names[root] = (now, named, seen)
         self._names.move_to_end(root)
         while len(self._names) > LIMIT * 16:
             self._names.popitem(last=False)
@@ -180,7 +180,7 @@ class Projects:
             finally:
                 self._loading.pop(key, None)
         project = self._tables[key]
-        with project.used():
+        with project:
             await self._make_room()
         return project
 

@@ -58,15 +58,16 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
 
         def data_received(self, data: bytes) -> None:
             before = self.cycle
-            if self._slow is None and (before is None or before.response_complete):
-                self._hurry(PATIENCE)  # the first bytes of another request on this connection
+            idle = before is None or before.response_complete
             super().data_received(data)
-            if self._slow is None or self.cycle is None or (self.cycle is before and before.response_complete):
-                return  # it is in no hurry, or the headers are not all there yet
-            if not self.cycle.more_body:
-                self._relax()  # all of it is there
-            elif self.cycle is not before:
-                self._hurry(BODY_PATIENCE)  # the headers are
+            begun = self.cycle is not before  # the headers are all there
+            if self.cycle is not None and (begun or not idle):
+                if not self.cycle.more_body:
+                    self._relax()  # so is the body: the usual case, in which nobody hurries anybody
+                elif begun or self._slow is None:
+                    self._hurry(BODY_PATIENCE)
+            elif self._slow is None:
+                self._hurry(PATIENCE)  # the first bytes of another request on this connection
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._relax()

@@ -154,13 +154,18 @@ class Service:
         session.lenient = lenient
         about = asking.set(Asking(root, project.policy, place.deadline, place.by_host))
         try:
-            with project.used():
+            with project:
                 decision = await session.dispatch(step)
         finally:
             asking.reset(about)
         if step.event == "session_end" and step.session_id is not None:
             self.sessions.forget(root, step.session_id)
         return decision, project
+
+    def write_down(self) -> None:
+        """Make the journal's records of what was decided."""
+        if self.journal is not None:
+            self.journal.prepare()
 
     # --- approvals --------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ having been idle.
 
 from __future__ import annotations
 
-import copy
 import os
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -66,7 +65,7 @@ class Sessions:
     def of(self, root: str, step: Step, hooks: Hooks, capabilities: Mapping[str, Any] | None) -> Session:
         """The session of a step, for dispatching to these hooks: its state and its store are the same every time."""
         known = Session(self._home) if step.session_id is None else self._find(root, step.session_id).session
-        twin = copy.copy(known)  # shares state and store
+        twin = known.twin()
         twin.hooks, twin.capabilities = hooks, capabilities
         twin.agent, twin.host, twin.cwd = step.agent, step.host, step.cwd
         return twin
