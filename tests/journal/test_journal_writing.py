@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fairlead import Hooks, change, deny
+from fairlead import Hooks, change, deny, redaction
 from fairlead.errors import Unenforceable
 from fairlead.journal import Journal, JournalError, writer
 from fairlead.journal.store import Store
@@ -141,28 +141,63 @@ def test_whoever_has_time_makes_the_records_itself(
 ) -> None:
     hooks = keep(journal, 1)
     monkeypatch.setattr(writer, "GATHER", 3600)
-    keep(journal, 2, 3, hooks=hooks, flush=False)
-    journal.prepare()
+    keep(journal, 2, hooks=hooks, flush=False)
+    journal.make(journal.newest())
     monkeypatch.setattr(writer, "make_entry", None)  # so that nobody makes any more
     journal.flush()
-    assert kept() == ["1", "2", "3"]
+    assert kept() == ["1", "2"]
+
+
+def test_a_record_is_made_with_the_redactor_of_its_time(
+    journal: Journal, keep: Any, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though another thread that still has the one before is at it, too."""
+    hooks = keep(journal, 1)
+    monkeypatch.setattr(writer, "GATHER", 3600)
+    keep(journal, "hunter2", hooks=hooks, flush=False)
+    older = (redaction.current(), redaction.current())
+    redaction.extend(values=["hunter2"])
+
+    class Overtaken(Journal):
+        """Whatever it sets there, another thread sets back."""
+
+        _keyed = property(lambda self: older, lambda self, given: None)
+
+    journal.__class__ = Overtaken
+    journal.make(journal.newest())
+    journal.__class__ = Journal
+    journal.close()
+    assert b"hunter2" not in path.read_bytes()
+
+
+def test_a_record_that_cannot_be_made_early_is_no_trouble(
+    journal: Journal, keep: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = keep(journal, 1)
+    monkeypatch.setattr(writer, "GATHER", 3600)
+    keep(journal, 2, hooks=hooks, flush=False)
+    with monkeypatch.context() as broken:
+        broken.setattr(writer, "make_entry", None)
+        journal.make(journal.newest())
+    journal.flush()
+    assert kept() == ["1", "2"]
 
 
 def test_a_record_that_is_made_by_two_at_once_is_written_once(
     journal: Journal, keep: Any, kept: Kept, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = keep(journal, 1)
-    make, others = writer.make_entry, iter([journal.prepare])
+    make, others = writer.make_entry, iter([journal.make])
 
     def make_twice(*given: Any) -> Any:
-        for prepare in others:
-            prepare()
+        for again in others:
+            again(journal.newest())
         return make(*given)
 
     monkeypatch.setattr(writer, "GATHER", 3600)
     monkeypatch.setattr(writer, "make_entry", make_twice)
     keep(journal, 2, hooks=hooks, flush=False)
-    journal.prepare()
+    journal.make(journal.newest())
     monkeypatch.setattr(Store, "append", _written_but_not_told(Store.append, monkeypatch))
     with pytest.raises(JournalError, match="disk I/O error"):
         journal.flush()

@@ -358,6 +358,16 @@ def test_a_head_that_does_not_come_is_not_waited_for(impatient: Daemon, said: by
     assert exchange(impatient.connect(tcp=tcp), said) == b""
 
 
+def answer_to(connection: socket.socket, said: bytes) -> bytes:
+    """One answer, on a connection that stays open."""
+    connection.settimeout(5)
+    connection.sendall(said)
+    heard = b""
+    while not heard.endswith(b"}"):
+        heard += connection.recv(65536)
+    return heard
+
+
 def heard_while_dribbling(connection: socket.socket, said: bytes) -> bytes:
     """What is heard until the other side has had enough of what is said more and more slowly."""
     over = threading.Event()
@@ -399,13 +409,29 @@ def test_a_body_that_dribbles_after_another_request_is_not_waited_for(impatient:
     assert heard.count(b"HTTP/1.1 ") == 1
 
 
+@pytest.mark.parametrize(
+    "second", [b"POST /v1/dispatch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n", b"GE"]
+)
+def test_what_does_not_come_after_another_request_is_not_waited_for(impatient: Daemon, second: bytes) -> None:
+    assert exchange(impatient.connect(), raw("GET", "/v1/health") + second).count(b"HTTP/1.1 ") == 1
+
+
+def test_a_connection_whose_request_was_refused_early_can_be_used_again(impatient: Daemon) -> None:
+    """Once the rest of that request has come, there is nothing to hurry for."""
+    connection = impatient.connect()
+    half = b"POST /v1/dispatch HTTP/1.1\r\nHost: evil\r\nContent-Length: 10\r\n\r\n12345"
+    assert status(answer_to(connection, half)) == 421
+    connection.sendall(b"67890")
+    connection.settimeout(0.6)  # twice its patience
+    with pytest.raises(TimeoutError):
+        connection.recv(1)
+    assert status(answer_to(connection, raw("GET", "/v1/health"))) == 200
+    connection.close()
+
+
 def test_the_second_head_on_a_connection_is_not_waited_for_either(impatient: Daemon) -> None:
     connection = impatient.connect()
-    connection.settimeout(5)
-    connection.sendall(raw("GET", "/v1/health"))
-    heard = b""
-    while not heard.endswith(b"}"):
-        heard += connection.recv(65536)
+    assert status(answer_to(connection, raw("GET", "/v1/health"))) == 200
     assert exchange(connection, b"GET /v1/hea") == b""
 
 
@@ -529,6 +555,18 @@ def test_a_decision_that_is_not_there_is_not_found(daemon: Daemon, root: Path) -
     with daemon.client() as client:
         client.dispatch(BeforeTool(tool="bash", args={}), root=str(root))
     assert daemon.ask("GET", "/v1/decisions/nobody").status == 404
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("path", ["/v1/decisions", "/v1/decisions/nobody"])
+def test_before_anything_is_written_there_is_nothing_to_be_found(impatient: Daemon, path: str, begun: bool) -> None:
+    """Also while the file is being made."""
+    journal = impatient.socket.parents[1] / "journal.db"
+    if begun:
+        journal.touch()
+    answer = impatient.ask("GET", path)
+    journal.unlink(missing_ok=True)
+    assert (answer.status, answer.body["error"]) == (404, "no_journal")
 
 
 def test_a_session_that_is_not_there_is_not_found(daemon: Daemon) -> None:

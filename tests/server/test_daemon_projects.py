@@ -17,6 +17,7 @@ from machines import Daemon, Machine, wait_until
 
 from fairlead import current_session, deny
 from fairlead.client import Client
+from fairlead.journal import Journal, writer
 from fairlead.samples import step
 from fairlead.server import projects as projects_module
 from fairlead.server import sessions as sessions_module
@@ -262,6 +263,33 @@ def test_what_is_saved_of_sessions_is_the_users_alone(machine: Machine) -> None:
     assert (machine.state / "sessions.json").stat().st_mode & 0o777 == 0o600
 
 
+# --- records ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "answer", "early"), [(100, 200, True), (100_000, 200, False), (100, 100_000, False)],
+    ids=["small", "a large request", "a large answer"],
+)  # fmt: skip
+async def test_whoever_answers_makes_the_records_of_small_requests(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, size: int, answer: int, early: bool
+) -> None:
+    """A large one would keep everybody waiting."""
+    journal = Journal(machine.state / "journal.db")
+    service = Service(machine.state, journal)
+    asked = Asked(envelope(step("before_tool")), root=str(machine.project("p", "")))
+    try:
+        await service.dispatch(asked)
+        journal.flush()
+        monkeypatch.setattr(writer, "GATHER", 3600)
+        await service.dispatch(asked, size=size)
+        record = journal.newest()
+        service.write_down(answer)
+        assert record is not None
+        assert (record.entry is not None) == early
+    finally:
+        await service.aclose()
+
+
 # --- tables -------------------------------------------------------------------------------------
 
 
@@ -320,6 +348,23 @@ async def test_files_that_have_not_changed_are_not_read_again(
         await service.projects.find(str(root), {"KEY": "1"})
     monkeypatch.setattr(projects_module, "Document", None)
     assert (await service.projects.find(str(root), {"KEY": "1"})).root == str(root)
+
+
+async def test_hooks_that_name_another_variable_are_in_force_only_for_who_brings_it(
+    machine: Machine, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a table is looked at a little later than the names are."""
+    now = 100.0
+    monkeypatch.setattr(projects_module, "monotonic", lambda: now)
+    root = machine.project("p", TELLING, tell_py=TELLS)
+    project = await service.projects.find(str(root), {"KEY": "1"})
+    project.looked = now + 0.1
+    for now in (100.5, 100.6):
+        await service.projects.find(str(root), {"KEY": "1", "ANY": str(now)})
+    machine.project("p", TELLING.replace('"KEY"', '"KEY", "OTHER"'), tell_py=TELLS)
+    for now in (101.0, 101.1, 101.3, 101.5):
+        with pytest.raises(NeedsVariables, match="OTHER"):
+            await service.projects.find(str(root), {"KEY": "1", "ANY": str(now)})
 
 
 async def test_two_requests_at_once_share_a_table(machine: Machine, service: Service) -> None:

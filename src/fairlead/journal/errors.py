@@ -13,5 +13,9 @@ class NewerJournal(JournalError):
     """A journal that a newer fairlead has made."""
 
 
+class NoJournal(JournalError):
+    """There is no journal yet."""
+
+
 class NoRecord(JournalError):
     """There is no such record."""

@@ -18,7 +18,7 @@ from ..decision import Decision
 from ..glob import compile_glob, is_exact
 from ..record import hear
 from .entry import references, unfold
-from .errors import JournalError, NoRecord
+from .errors import JournalError, NoJournal, NoRecord
 from .store import SCHEMA, newer, version_of
 
 PAGE = 500
@@ -124,7 +124,7 @@ class Reader:
     def __init__(self, path: str | Path) -> None:
         path = Path(path)
         if not path.exists():
-            raise JournalError(
+            raise NoJournal(
                 f"there is no journal at {path} yet; keep one with Hooks(journal=Journal()) or `fairlead serve`"
             )
         self.path = path
@@ -142,7 +142,7 @@ class Reader:
         self.db.create_function("fits", 2, _fits, deterministic=True)
         if version == 0:
             self.db.close()
-            raise JournalError(f"there is no journal at {path} yet: its first record was never written")
+            raise NoJournal(f"there is no journal at {path} yet: its first record was never written")
         if version > SCHEMA:
             self.db.close()
             raise newer(path, version)

@@ -42,7 +42,7 @@ CREATE TABLE uses (digest BLOB PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 ROWS = 16
-"""Rows that one statement inserts. Each lets go of Python's lock once, for which others are held up twice."""
+"""Rows that one statement inserts: with one for each row, Python's lock would go to and fro between threads."""
 BUSY = 30.0
 """Seconds to wait for other processes' batches: a disk may take its time, and what waits is not lost by waiting."""
 PATIENT, EAGER = 0.001, 0.0001
@@ -282,10 +282,10 @@ class Store:
 def _parts(rows: list[tuple[Any, ...]]) -> Iterator[tuple[str, list[Any]]]:
     """The rows in parts: `VALUES (?, ?), ...`, and what goes there. Of few lengths, as statements are kept."""
     start, length = 0, ROWS
+    row = f"({', '.join('?' * len(rows[0]))})" if rows else ""
     while start < len(rows):
         while length > len(rows) - start:
             length //= 2
-        row = f"({', '.join('?' * len(rows[0]))})"
         yield f"VALUES {', '.join([row] * length)}", list(chain.from_iterable(rows[start : start + length]))
         start += length
 

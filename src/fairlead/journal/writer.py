@@ -1,8 +1,8 @@
 """Journal: takes decisions off the hot path and writes them, in batches, on one thread.
 
 Keeping a decision is putting it into a queue. The writer's thread gathers what comes within a moment, takes the
-secrets out, chains and commits it. Where the queue is full, or durability is "full", whoever
-dispatches waits for the commit.
+secrets out (unless somebody else had the time), chains and commits it. Where the queue is full, or durability is
+"full", whoever dispatches waits for the commit.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ GATHER = 0.05
 """Seconds in which decisions are gathered into one commit."""
 RUN, REST = 8, 0.0001
 """Records that are made in one go, and seconds of rest then, while nobody waits for them."""
+RESTFUL = 128
+"""Records in a batch that is written with rests in between. Other processes wait for their turn meanwhile."""
 RETRY = 0.5
 """Seconds until a failed write is tried again."""
 TIDY = 600.0
@@ -177,6 +179,22 @@ class Journal:
         if self._asleep:
             self._rouse()
         return done
+
+    def newest(self) -> Waiting | None:
+        """What was kept last, if it is still to be written: for `make`."""
+        with suppress(IndexError):
+            newest = self._queue[-1]
+            return newest if newest.done is None else None
+        return None
+
+    def make(self, waiting: Waiting) -> None:
+        """Make a record here and now, for whoever has the time.
+
+        The journal's own thread would make it while something else is decided, and the two would hold each other up.
+        """
+        if self._store is not None and self._key is not None:  # else nobody knows yet where it will be written
+            with suppress(Exception):  # which happens again, and is told, when it is written
+                self._make(waiting)
 
     def flush(self, timeout: float | None = 30.0) -> None:
         """Wait until all that was kept so far is written. Raises `JournalError` if it is not."""
@@ -320,7 +338,7 @@ class Journal:
             entries.append(self._entry(self._note("lost", records=lost)))
         try:
             if entries or self.error is not None:
-                self._kept_head = store.append(entries, REST if patient and len(self._queue) < BATCH else 0.0)
+                self._kept_head = store.append(entries, REST if patient and len(entries) <= RESTFUL else 0.0)
                 self._grown += sum(len(entry.body) + sum(map(len, entry.texts.values())) for entry in entries)
         except NewerJournal as error:  # a newer fairlead has taken the file over meanwhile
             self._let_go()
@@ -346,24 +364,8 @@ class Journal:
             if waiting.entry is not None:
                 yield waiting.entry
 
-    def prepare(self) -> None:
-        """Make the records of what waits, here and now: for whoever has just given its answer, and has nothing to do.
-
-        Its own thread would be at it while the next one is answered, and the two hold each other up.
-        """
-        if self._key is None:
-            return  # it is not open yet, or not ours to write
-        for back in range(1, RUN + 1):
-            try:
-                waiting = self._queue[-back]
-            except IndexError:  # all of it is made, or has been taken by the thread
-                return
-            if waiting.entry is not None:
-                return
-            self._make(waiting)
-
     def _make(self, waiting: Waiting) -> bool:
-        """Make the record of something. Should two threads do so at once, they make the same."""
+        """Make the record of something. Should two threads do so at once, the two have one id."""
         if waiting.entry is None and waiting.facts is not None:
             waiting.entry = self._entry(waiting.facts(), waiting.table, waiting.number)
             return True
@@ -374,10 +376,10 @@ class Journal:
 
         identity = {"v": 1, "id": f"{self.writer}-{number or next(self._numbers)}"}
         policy = None if table is None else policy_of(table)
-        redactor = self._redactor or redaction.current()
-        if self._keyed[0] is not redactor:
-            self._keyed = (redactor, redactor if self._key is None else redactor.keyed(self._key))
-        return make_entry(identity | facts, self._keyed[1], policy)
+        redactor, keyed = self._redactor or redaction.current(), self._keyed  # which another thread may change now
+        if keyed[0] is not redactor:
+            keyed = self._keyed = (redactor, redactor if self._key is None else redactor.keyed(self._key))
+        return make_entry(identity | facts, keyed[1], policy)
 
     def _note(self, note: str, **about: Any) -> dict[str, Any]:
         return {"kind": "note", "at": time.time_ns(), "note": note, **about}
@@ -391,7 +393,8 @@ class Journal:
             return self._spool(error)
         try:
             self._mark = Mark(self.path, self.writer)
-            self._key, self._keyed = store.key(), (None, None)
+            key = store.key()
+            self._keyed, self._key = (None, None), key
             wrong = store.look()
             if wrong:
                 self._tell(store, self._note("damaged", problem=wrong))

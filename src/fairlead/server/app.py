@@ -21,7 +21,7 @@ from ..config.trust import agent_around
 from ..errors import FairleadError
 from ..hosts.host import Hooked
 from ..journal import JournalError
-from ..journal.errors import NoRecord
+from ..journal.errors import NoJournal, NoRecord
 from ..journal.reading import Filter, Reader
 from ..logs import logger
 from ..redaction import redact, redact_text
@@ -106,7 +106,7 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
             response = await _broken(Request(scope), error)
         await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
         await send({"type": "http.response.body", "body": response.body})
-        service.write_down()  # now that nobody waits for it
+        service.write_down(len(response.body))
 
     return front
 
@@ -168,12 +168,12 @@ class _Api:
         self._users = users
 
     async def dispatch(self, request: Request) -> Any:
-        asked = await _read(request, _read_asked)
-        return await self._service.dispatch(asked, self._whose(request, asked))
+        asked, size = await _read(request, _read_asked)
+        return await self._service.dispatch(asked, self._whose(request, asked), size)
 
     async def hook(self, request: Request) -> Any:
-        asked = await _read(request, _read_hooked)
-        return await self._service.hook(asked, self._whose(request, asked))
+        asked, size = await _read(request, _read_hooked)
+        return await self._service.hook(asked, self._whose(request, asked), size)
 
     def _whose(self, request: Request, asked: Asked | Hooked) -> str:
         """Whose sessions these are, if not the daemon's user's. Such callers do not say which programs are run."""
@@ -205,7 +205,7 @@ class _Api:
         return {"approvals": self._service.pending.questions(every=every)}
 
     async def answer(self, request: Request) -> Any:
-        answer = await _read(request, msgspec.json.Decoder(Answer).decode)
+        answer, _ = await _read(request, msgspec.json.Decoder(Answer).decode)
         uid = caller_of(request)
         _refuse_agents(request)
         user = None if uid is None else _name_of(uid)  # whom the kernel names, whoever it claims to be
@@ -243,10 +243,9 @@ class _Api:
             return _record(reader.record(name))
 
     def _journal(self) -> Any:
-        journal = self._service.journal
-        if journal is None or not journal.path.exists():
-            raise Refused(404, "no_journal", "nothing has been written down yet")
-        return journal
+        if self._service.journal is None:
+            raise NoJournal("nothing is written down here; [journal] in the user's fairlead.toml says so")
+        return self._service.journal
 
     async def reload(self, request: Request) -> Any:
         return {"mistakes": await self._service.projects.reload()}
@@ -289,10 +288,11 @@ def _name_of(uid: int) -> str:
         return f"user {uid}"
 
 
-async def _read(request: Request, decode: Callable[[bytes], T]) -> T:
+async def _read(request: Request, decode: Callable[[bytes], T]) -> tuple[T, int]:
+    """What was asked, and how many bytes that is."""
     body = await _body(request)
     try:
-        return decode(body)
+        return decode(body), len(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise Refused(400, "bad_request", str(error)) from None
 
@@ -325,6 +325,8 @@ def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
         return 503, {"error": "overloaded" if isinstance(error, Overloaded) else "draining", "message": message}
     if isinstance(error, NoRecord):
         return 404, {"error": "no_such_decision", "message": message}
+    if isinstance(error, NoJournal):
+        return 404, {"error": "no_journal", "message": message}
     if isinstance(error, JournalError):
         return 500, {"error": "journal", "message": message}
     return 400, {"error": "bad_request", "message": message}

@@ -11,7 +11,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import redaction
 from ..config.document import Document
@@ -76,6 +76,14 @@ class Project:
         return policy_of(self.hooks.table)[0].hex()
 
 
+class Named(NamedTuple):
+    """The variables that the hooks of a folder name; when that was looked at, and what its tables had seen then."""
+
+    looked: float
+    names: frozenset[str]
+    seen: dict[tuple[str, Key], Any]
+
+
 def _check(root: str) -> None:
     if "\0" in root or not os.path.isabs(root) or not os.path.isdir(root):
         raise FairleadError(f"root must be the absolute path of a folder, not {root!r}")
@@ -88,7 +96,7 @@ class Projects:
         self._make_hooks = make_hooks
         self._trust = trust or Trust()
         self._tables: OrderedDict[tuple[str, Key], Project] = OrderedDict()
-        self._names: OrderedDict[str, tuple[float, frozenset[str], list[Any]]] = OrderedDict()
+        self._names: OrderedDict[str, Named] = OrderedDict()
         self._asked: dict[tuple[Any, ...], Project] = {}  # just as it was asked for, a moment ago
         self._loading: dict[tuple[str, Key], asyncio.Lock] = {}
 
@@ -109,17 +117,10 @@ class Projects:
         return project
 
     async def _find(self, root: str, env: Environment, now: float) -> Project:
-        looked, named, seen = self._names.get(root, (0.0, frozenset[str](), []))
-        if now - looked >= LOOK:
-            _check(root)
-            tables = [table for (folder, _), table in self._tables.items() if folder == root]
-            for table in tables:
-                await self._look(table, now)
-            before, seen = seen, [table.reloader.seen for table in tables]
-            if not seen or seen != before:
-                # Also those of hooks in force, whatever has become of their file since.
-                named = self._named(root).union(*(table.names for table in tables))
-            self._remember(root, now, named, seen)
+        known = self._names.get(root)
+        if known is None or now - known.looked >= LOOK:
+            known = await self._find_names(root, known, now)
+        named = known.names
         missing = named - env.keys()
         if missing:
             raise NeedsVariables(set(missing))
@@ -135,8 +136,25 @@ class Projects:
         self._tables.move_to_end(key)
         return project
 
-    async def _look(self, project: Project, now: float) -> None:
-        if now - project.looked >= LOOK:
+    async def _find_names(self, root: str, known: Named | None, now: float) -> Named:
+        """The variables that hooks name there. As long as nothing has changed, that needs no reading."""
+        _check(root)
+        tables = {key: table for key, table in self._tables.items() if key[0] == root}
+        for table in tables.values():
+            await self._look(table, now, always=True)  # or one that is looked at later has hooks that name others
+        seen = {key: table.reloader.seen for key, table in tables.items()}
+        if known is not None and seen and seen == known.seen:
+            names = known.names
+        else:  # also those of hooks in force, whatever has become of their file since
+            names = self._named(root).union(*(table.names for table in tables.values()))
+        self._names[root] = known = Named(now, names, seen)
+        self._names.move_to_end(root)
+        while len(self._names) > LIMIT * 16:
+            self._names.popitem(last=False)
+        return known
+
+    async def _look(self, project: Project, now: float, *, always: bool = False) -> None:
+        if always or now - project.looked >= LOOK:
             project.looked = now
             with project:
                 await project.reloader.look()
@@ -160,12 +178,6 @@ class Projects:
                 if known in self._tables and project.names <= dict(known[1]).keys():
                     return known
         return None
-
-    def _remember(self, root: str, now: float, named: frozenset[str], seen: list[Any]) -> None:
-        self._names[root] = (now, named, seen)
-        self._names.move_to_end(root)
-        while len(self._names) > LIMIT * 16:
-            self._names.popitem(last=False)
 
     async def _load(self, key: tuple[str, Key]) -> Project:
         async with self._loading.setdefault(key, asyncio.Lock()):  # two requests at once need one table

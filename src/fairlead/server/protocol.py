@@ -7,6 +7,7 @@ import os
 import socket
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..logs import logger
@@ -26,6 +27,7 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
         """HTTP for callers that we know, and that do not dawdle."""
 
         _slow: asyncio.TimerHandle | None = None
+        _slow_at: tuple[float, Any] | None = None  # what we wait for: how long, and in which request
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -33,7 +35,7 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
             if connection.family == socket.AF_UNIX and not self._identify(connection):
                 transport.abort()
                 return
-            self._hurry(PATIENCE)
+            self._expect(PATIENCE)
 
         def _identify(self, connection: socket.socket) -> bool:
             try:
@@ -47,30 +49,34 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
             self.client = (f"{UNIX}{peer.uid}", peer.pid)
             return True
 
-        def _hurry(self, patience: float) -> None:
-            self._relax()
-            self._slow = self.loop.call_later(patience, self.transport.abort)
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._look()
 
-        def _relax(self) -> None:
+        def on_response_complete(self) -> None:
+            super().on_response_complete()  # which may begin another request that came with this one
+            self._look()
+
+        def _look(self) -> None:
+            """What the other side still has to say of what it has begun. As a rule that is nothing."""
+            state = self.conn.their_state
+            if state is h11.SEND_BODY:
+                self._expect(BODY_PATIENCE)
+            else:
+                self._expect(PATIENCE if state is h11.IDLE and self.conn.trailing_data[0] else None)
+
+        def _expect(self, patience: float | None) -> None:
+            """Hang up unless it comes in time. Each part of each request has its own."""
+            expected = None if patience is None or self.transport.is_closing() else (patience, self.cycle)
+            if expected == self._slow_at:
+                return
             if self._slow is not None:
                 self._slow.cancel()
-                self._slow = None
-
-        def data_received(self, data: bytes) -> None:
-            before = self.cycle
-            idle = before is None or before.response_complete
-            super().data_received(data)
-            begun = self.cycle is not before  # the headers are all there
-            if self.cycle is not None and (begun or not idle):
-                if not self.cycle.more_body:
-                    self._relax()  # so is the body: the usual case, in which nobody hurries anybody
-                elif begun or self._slow is None:
-                    self._hurry(BODY_PATIENCE)
-            elif self._slow is None:
-                self._hurry(PATIENCE)  # the first bytes of another request on this connection
+            self._slow_at = expected
+            self._slow = expected and self.loop.call_later(expected[0], self.transport.abort)
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._relax()
+            self._expect(None)
             super().connection_lost(exc)
 
     return Protocol

@@ -36,6 +36,8 @@ IN_FLIGHT = 512
 DEADLINE = 25.0
 """Seconds that a host waits for an answer to an `ask`, if it does not say."""
 LONGEST = 3600.0
+SMALL = 4096
+"""Bytes of a request whose record is made by whoever answers. More would keep the next one waiting."""
 
 
 class Overloaded(FairleadError):
@@ -63,6 +65,7 @@ class _Place(msgspec.Struct, frozen=True):
     env: dict[str, str | None]
     whose: str
     deadline: float
+    small: bool
     by_host: bool = False
 
 
@@ -83,6 +86,7 @@ class Service:
         self.started = time.time()
         self.used = time.monotonic()
         self.in_flight = 0
+        self._unmade: list[Any] = []
         self.draining = False
         self.drained = asyncio.Event()
 
@@ -93,17 +97,20 @@ class Service:
 
     # --- dispatching ------------------------------------------------------------------------
 
-    async def dispatch(self, asked: Asked, whose: str = "") -> dict[str, Any]:
-        """A step in, a decision out, with exactly the engine's semantics. `whose` keeps users' sessions apart."""
+    async def dispatch(self, asked: Asked, whose: str = "", size: int = 0) -> dict[str, Any]:
+        """A step in, a decision out, with exactly the engine's semantics. `whose` keeps users' sessions apart.
+
+        `size` is that of what was asked, in bytes.
+        """
         with self._under_way():
             step = step_of(asked.step)
             for event in asked.capabilities or ():
                 event_named(event)
-            place = _Place(asked.root or step.cwd or "/", asked.env, whose, _limited(asked.deadline))
+            place = _Place(asked.root or step.cwd or "/", asked.env, whose, _limited(asked.deadline), size <= SMALL)
             decision, project = await self._decide(step, place, asked.capabilities)
             return tell(decision) | summary(decision) | {"policy": project.policy}
 
-    async def hook(self, asked: Hooked, whose: str = "") -> dict[str, str]:
+    async def hook(self, asked: Hooked, whose: str = "", size: int = 0) -> dict[str, str]:
         """A moment of an agent CLI in, what the CLI is to be told out."""
         with self._under_way():
             host = asked.by()
@@ -117,7 +124,7 @@ class Service:
             if who.session_id is not None:
                 root, memory = self.sessions.of_cli(whose, who.session_id, root)
             by_host = asked.attended(host) and "ask" in host.moments[asked.event].can
-            place = _Place(root, asked.env, whose, _limited(asked.deadline), by_host)
+            place = _Place(root, asked.env, whose, _limited(asked.deadline), size <= SMALL, by_host)
 
             async def decide(step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
                 return (await self._decide(step, place, capabilities, lenient=True))[0]
@@ -156,16 +163,21 @@ class Service:
         try:
             with project:
                 decision = await session.dispatch(step)
+            record = self.journal.newest() if self.journal is not None and place.small else None
+            if record is not None and len(self._unmade) < IN_FLIGHT:
+                self._unmade.append(record)
         finally:
             asking.reset(about)
         if step.event == "session_end" and step.session_id is not None:
             self.sessions.forget(root, step.session_id)
         return decision, project
 
-    def write_down(self) -> None:
-        """Make the journal's records of what was decided."""
-        if self.journal is not None:
-            self.journal.prepare()
+    def write_down(self, answer: int) -> None:
+        """Make the journal's records of small requests, now that one has its answer, of so many bytes."""
+        unmade, self._unmade = self._unmade, []
+        if self.journal is not None and answer <= 8 * SMALL:
+            for record in unmade:
+                self.journal.make(record)
 
     # --- approvals --------------------------------------------------------------------------
 
