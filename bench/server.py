@@ -23,7 +23,7 @@ from fairlead.config.trust import Trust, survey
 from fairlead.lifecycle import BeforeInput, BeforeTool
 from fairlead.wire import envelope
 
-ROUNDS, EACH, QUIET = 10, 500, 0.3
+ROUNDS, EACH, QUIET = 20, 500, 0.3
 LIMIT = 1.5
 
 ECHO = """

@@ -41,6 +41,8 @@ def tell(decision: Decision[Any]) -> dict[str, Any]:
 
 def summary(decision: Decision[Any]) -> dict[str, Any]:
     """What follows from all that, for readers who have no `Decision`."""
+    if not decision.said and decision.step is decision.original:  # as a rule
+        return _NOTHING | {"control": decision.control, "warnings": decision.warnings}
     return {
         "control": decision.control,
         "denied": decision.denied,
@@ -54,6 +56,13 @@ def summary(decision: Decision[Any]) -> dict[str, Any]:
         "unsupported": decision.unsupported,
         "metadata": decision.metadata,
     }
+
+
+_NOTHING: dict[str, Any] = {
+    "control": "proceed", "denied": False, "reason": None, "hook": None, "cause": None, "stop_reason": None,
+    "changed": (), "context": (), "warnings": (), "unsupported": (), "metadata": {},
+}  # fmt: skip
+"""The summary of a decision on which nobody had anything to say."""
 
 
 def _tell_said(what: Said) -> dict[str, Any]:

@@ -41,8 +41,8 @@ CREATE TABLE texts (digest BLOB PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE uses (digest BLOB PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
-ROWS = 16
-"""Rows that one statement inserts: with one for each row, Python's lock would go to and fro between threads."""
+ROWS = 8
+"""Rows that are inserted at once: one by one, Python's lock would go to and fro between threads."""
 BUSY = 30.0
 """Seconds to wait for other processes' batches: a disk may take its time, and what waits is not lost by waiting."""
 PATIENT, EAGER = 0.001, 0.0001
@@ -152,7 +152,7 @@ class Store:
     def append(self, entries: Sequence[Entry], rest: float = 0.0) -> Head:
         """Write entries after whatever is there, all of them or none. One that is there already is left out.
 
-        `rest` is for how many seconds others may have the processor after each statement.
+        `rest` is for how many seconds others may have the processor after each few.
         """
         with self._locked():
             try:
@@ -160,22 +160,29 @@ class Store:
                 # A batch that another program with a newer schema has changed the file under must not be written.
                 if version_of(self._db, self.path) > SCHEMA:
                     raise newer(self.path, version_of(self._db, self.path))
-                head = self._insert(entries, rest)
+                seq, digest = newest(self._db, self.journal)
+                for start in range(0, len(entries), ROWS):
+                    seq, digest = self._insert(entries[start : start + ROWS], seq, digest)
+                    if rest:
+                        time.sleep(rest)
                 self._db.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
                 raise
+            head = Head(seq, digest.hex(), self.journal)
             write_head(self.path, head)
         return head
 
-    def _insert(self, entries: Sequence[Entry], rest: float) -> Head:
-        seq, digest = newest(self._db, self.journal)
+    def _insert(self, entries: Sequence[Entry], seq: int, digest: bytes) -> tuple[int, bytes]:
+        """Write a few entries after a record of that number and that digest. Those of the last one are returned."""
         rows: list[Any] = []
         runs: list[Any] = []
         texts: dict[bytes, bytes] = {}
         uses: dict[bytes, int] = {}
-        known = self._known([(entry.columns[0],) for entry in entries])
+        ids = [entry.columns[0] for entry in entries]
+        found = self._db.execute(f"SELECT id FROM records WHERE id IN ({_places(ids)})", ids)  # noqa: S608 (places)
+        known = {row[0] for row in found}
         for entry in entries:
             if entry.columns[0] in known:
                 continue
@@ -186,25 +193,20 @@ class Store:
             runs += [(seq, *run) for run in entry.runs]
             texts |= entry.texts
             uses |= dict.fromkeys(entry.texts, seq)
-        self._put("INSERT INTO records", rows, rest)
-        self._put("INSERT INTO runs", runs, rest)
-        self._put("INSERT OR IGNORE INTO texts", list(texts.items()), rest)
-        self._put("INSERT OR REPLACE INTO uses", list(uses.items()), rest)
-        return Head(seq, digest.hex(), self.journal)
+        self._put("INSERT INTO records", rows)
+        self._put("INSERT INTO runs", runs)
+        self._put("INSERT OR IGNORE INTO texts", list(texts.items()))
+        self._put("INSERT OR REPLACE INTO uses", list(uses.items()))
+        return seq, digest
 
-    def _known(self, ids: list[tuple[Any, ...]]) -> set[str]:
-        """Those that are there already."""
-        known: set[str] = set()
-        for values, part in _parts(ids):
-            found = self._db.execute(f"SELECT id FROM records WHERE id IN ({values})", part)  # noqa: S608 (places)
-            known.update(row[0] for row in found)
-        return known
-
-    def _put(self, into: str, rows: list[tuple[Any, ...]], rest: float) -> None:
-        for values, part in _parts(rows):
-            self._db.execute(f"{into} {values}", part)
-            if rest:
-                time.sleep(rest)
+    def _put(self, into: str, rows: list[tuple[Any, ...]]) -> None:
+        """Insert rows. A statement has room for a few, or for one: then SQLite need not read it each time."""
+        start = 0
+        while start < len(rows):
+            part = rows[start : start + (ROWS if len(rows) - start >= ROWS else 1)]
+            places = ", ".join([f"({_places(part[0])})"] * len(part))
+            self._db.execute(f"{into} VALUES {places}", list(chain.from_iterable(part)))
+            start += len(part)
 
     def key(self) -> bytes:
         """The key of the digests of what was redacted. It is made with the journal, and kept beside it."""
@@ -279,15 +281,8 @@ class Store:
                 raise
 
 
-def _parts(rows: list[tuple[Any, ...]]) -> Iterator[tuple[str, list[Any]]]:
-    """The rows in parts: `VALUES (?, ?), ...`, and what goes there. Of few lengths, as statements are kept."""
-    start, length = 0, ROWS
-    row = f"({', '.join('?' * len(rows[0]))})" if rows else ""
-    while start < len(rows):
-        while length > len(rows) - start:
-            length //= 2
-        yield f"VALUES {', '.join([row] * length)}", list(chain.from_iterable(rows[start : start + length]))
-        start += length
+def _places(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _connect(path: Path) -> sqlite3.Connection:

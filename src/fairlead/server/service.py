@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +101,7 @@ class Service:
 
         `size` is that of what was asked, in bytes.
         """
-        with self._under_way():
+        with self:
             step = step_of(asked.step)
             for event in asked.capabilities or ():
                 event_named(event)
@@ -112,7 +111,7 @@ class Service:
 
     async def hook(self, asked: Hooked, whose: str = "", size: int = 0) -> dict[str, str]:
         """A moment of an agent CLI in, what the CLI is to be told out."""
-        with self._under_way():
+        with self:
             host = asked.by()
             payload = read_payload(host, asked.event, asked.payload)
             who = host.identify(payload)
@@ -135,28 +134,27 @@ class Service:
                 self._save()  # it holds also if this daemon is killed
             return {"answer": said}
 
-    @contextmanager
-    def _under_way(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """While something is under way, the daemon does not end; and it takes no more than it can do."""
         if self.draining:
             raise Draining("this daemon is ending; start another and ask that")
         if self.in_flight >= IN_FLIGHT:
             raise Overloaded(f"{IN_FLIGHT} dispatches are under way already")
         self.in_flight += 1
-        try:
-            yield
-        finally:
-            self.in_flight -= 1
-            self.used = time.monotonic()
-            if self.draining and not self.in_flight:
-                self.drained.set()
+
+    def __exit__(self, *_: object) -> None:
+        self.in_flight -= 1
+        self.used = time.monotonic()
+        if self.draining and not self.in_flight:
+            self.drained.set()
 
     async def _decide(
         self, step: Step, place: _Place, capabilities: Any, *, lenient: bool = False
     ) -> tuple[Decision[Any], Project]:
         project = await self.projects.find(place.root, place.env)
-        self.fallback.tell(project.home, project.hooks)
-        root = place.whose + project.home
+        home = project.home
+        self.fallback.tell(home, project.hooks)
+        root = place.whose + home
         session = self.sessions.of(root, step, project.hooks, capabilities)
         session.lenient = lenient
         about = asking.set(Asking(root, project.policy, place.deadline, place.by_host))
