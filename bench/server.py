@@ -1,8 +1,8 @@
 """The daemon: a dispatch over its unix socket, beside a bare ASGI application that echoes the same bytes.
 
-Part of `make bench`. Both run under uvicorn in a process of their own, and are asked by the same client in turn, some
-hundreds of times in a row, so that the journal is written meanwhile; and never while it is still written for the other.
-Prints a table and how the figures stand to the target; asserts nothing.
+Part of `make bench`. Both run under uvicorn in a process of their own, and are asked by the same client in turn: in
+bursts of some hundreds, after each of which the journal is written; and, at the end, without a pause, so that it is
+written meanwhile. Prints a table and how the figures stand to the target; asserts nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fairlead.config.trust import Trust, survey
 from fairlead.lifecycle import BeforeInput, BeforeTool
 from fairlead.wire import envelope
 
-ROUNDS, EACH, QUIET = 20, 500, 0.3
+ROUNDS, EACH, QUIET, STEADY = 20, 500, 0.3, 5000
 LIMIT = 1.5
 
 ECHO = """
@@ -116,14 +116,16 @@ def compare(echo: Asker, ours: Asker, project: Path) -> None:
     free = BeforeInput(source="user", input="git status", **header)
     bodies = {
         kind: msgspec.json.encode({"step": envelope(step), "root": str(project), "env": {}})
-        for kind, step in (("echo", free), ("dispatch", free), ("judged", judged))
+        for kind, step in (("echo", free), ("dispatch", free), ("judged", judged), ("steady", free))
     }
     taken: dict[str, list[float]] = {kind: [] for kind in bodies}
+    steady = bodies.pop("steady")
     for _ in range(ROUNDS):
         for kind, body in bodies.items():
             time.sleep(QUIET)  # so that nobody pays for what the journal still has to write of the one before
             asker = echo if kind == "echo" else ours
             taken[kind] += [asker.ask(body) for _ in range(EACH)]
+    taken["steady"] = [ours.ask(steady) for _ in range(STEADY)]
     warm = {kind: sorted(times[EACH:]) for kind, times in taken.items()}
     p50, p99 = ({kind: times[int(len(times) * part)] for kind, times in warm.items()} for part in (0.5, 0.99))
     print(f"{'over a unix socket':<44}{'p50':>10}{'p99':>10}")
@@ -131,6 +133,7 @@ def compare(echo: Asker, ours: Asker, project: Path) -> None:
         "echo": "a bare ASGI echo",
         "dispatch": "a dispatch, journaled, to which no hook applies",
         "judged": "a dispatch with the guard and one rule",
+        "steady": "one to which no hook applies, without a pause",
     }
     for kind, what in named.items():
         ratios = f"   {p50[kind] / p50['echo']:.2f}x {p99[kind] / p99['echo']:.2f}x" if kind != "echo" else ""

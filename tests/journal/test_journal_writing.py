@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -126,7 +127,7 @@ def test_what_comes_while_a_batch_is_written_is_gathered_like_all_else(
         mark(of)
         gathers.set()
 
-    monkeypatch.setattr(writer, "GATHER", 3600)
+    monkeypatch.setattr(writer, "LULL", 3600)
     monkeypatch.setattr(Store, "append", append_slowly)
     monkeypatch.setattr(Journal, "_mark_pending", tell)
     keep(journal, 2, hooks=hooks)
@@ -136,11 +137,37 @@ def test_what_comes_while_a_batch_is_written_is_gathered_like_all_else(
     assert kept() == ["1", "2", "3"]
 
 
+def test_under_a_steady_load_records_are_written_all_the_same(
+    journal: Journal, keep: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though there is no lull."""
+    hooks = keep(journal, 1)
+    monkeypatch.setattr(writer, "GATHER", 0.2)
+    monkeypatch.setattr(writer, "BATCH", 10**9)
+    until = time.monotonic() + 10
+    while len(kept()) < 2 and time.monotonic() < until:
+        keep(journal, *range(2, 20), hooks=hooks, flush=False)
+    assert len(kept()) > 1
+
+
+def test_a_batch_that_is_full_is_written_at_once(
+    journal: Journal, keep: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = keep(journal, 1)
+    monkeypatch.setattr(writer, "LULL", 3600)
+    monkeypatch.setattr(writer, "BATCH", 1)
+    keep(journal, 2, hooks=hooks, flush=False)
+    until = time.monotonic() + 10
+    while kept() == ["1"] and time.monotonic() < until:
+        pass
+    assert kept() == ["1", "2"]
+
+
 def test_whoever_has_time_makes_the_records_itself(
     journal: Journal, keep: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = keep(journal, 1)
-    monkeypatch.setattr(writer, "GATHER", 3600)
+    monkeypatch.setattr(writer, "LULL", 3600)
     keep(journal, 2, hooks=hooks, flush=False)
     journal.make(journal.newest())
     monkeypatch.setattr(writer, "make_entry", None)  # so that nobody makes any more
@@ -153,7 +180,7 @@ def test_a_record_is_made_with_the_redactor_of_its_time(
 ) -> None:
     """Though another thread that still has the one before is at it, too."""
     hooks = keep(journal, 1)
-    monkeypatch.setattr(writer, "GATHER", 3600)
+    monkeypatch.setattr(writer, "LULL", 3600)
     keep(journal, "hunter2", hooks=hooks, flush=False)
     older = (redaction.current(), redaction.current())
     redaction.extend(values=["hunter2"])
@@ -174,7 +201,7 @@ def test_a_record_that_cannot_be_made_early_is_no_trouble(
     journal: Journal, keep: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = keep(journal, 1)
-    monkeypatch.setattr(writer, "GATHER", 3600)
+    monkeypatch.setattr(writer, "LULL", 3600)
     keep(journal, 2, hooks=hooks, flush=False)
     with monkeypatch.context() as broken:
         broken.setattr(writer, "make_entry", None)
@@ -194,7 +221,7 @@ def test_a_record_that_is_made_by_two_at_once_is_written_once(
             again(journal.newest())
         return make(*given)
 
-    monkeypatch.setattr(writer, "GATHER", 3600)
+    monkeypatch.setattr(writer, "LULL", 3600)
     monkeypatch.setattr(writer, "make_entry", make_twice)
     keep(journal, 2, hooks=hooks, flush=False)
     journal.make(journal.newest())

@@ -280,7 +280,7 @@ async def test_whoever_answers_makes_the_records_of_small_requests(
     try:
         await service.dispatch(asked)
         journal.flush()
-        monkeypatch.setattr(writer, "GATHER", 3600)
+        monkeypatch.setattr(writer, "LULL", 3600)
         await service.dispatch(asked, size=size)
         record = journal.newest()
         service.write_down(answer)

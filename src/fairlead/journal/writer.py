@@ -46,8 +46,8 @@ MAX_AGE = 30 * 86400.0
 QUEUE = 4096
 """Decisions that wait to be written. Beyond that, whoever dispatches waits."""
 BATCH = 512
-GATHER = 0.05
-"""Seconds in which decisions are gathered into one commit."""
+LULL, GATHER = 0.03, 0.5
+"""Seconds without a decision after which those before are written, and for which they are gathered at most."""
 RUN, REST = 8, 0.0001
 """Records that are made in one go, and seconds of rest then, while nobody waits for them."""
 RESTFUL = 128
@@ -290,7 +290,7 @@ class Journal:
     def _turn(self) -> None:
         if self._queue and not self._closing and self.durability == "normal":
             self._mark_pending()
-            self._hurry.wait(GATHER)
+            self._gather()
         self._hurry.clear()
         with self._writing:
             self._write_all()
@@ -300,6 +300,14 @@ class Journal:
             self._wake.set()
             if self.error is not None and not self._closing:
                 time.sleep(RETRY)
+
+    def _gather(self) -> None:
+        """Wait for a lull, in which writing holds nobody up; but not for long, nor for more than a batch."""
+        until, known = time.monotonic() + GATHER, 0
+        while known < len(self._queue) < BATCH and time.monotonic() < until:
+            known = len(self._queue)
+            if self._hurry.wait(min(LULL, GATHER)):
+                return
 
     def _mark_pending(self) -> None:
         """From now on a crash loses something. What goes wrong here does so again, and is told, when it is written."""
@@ -512,5 +520,5 @@ def _told(note: dict[str, Any]) -> str:
         return f"{note['problem']}; `fairlead verify` says more"
     return (
         f"process {note['pid']} ended without closing it: what it had not written yet, "
-        f"as a rule its last {GATHER:g} s and never more than {QUEUE} records, is lost"
+        f"as a rule its last {LULL:g} to {GATHER:g} s and never more than {QUEUE} records, is lost"
     )
