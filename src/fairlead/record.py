@@ -41,8 +41,8 @@ def tell(decision: Decision[Any]) -> dict[str, Any]:
 
 def summary(decision: Decision[Any]) -> dict[str, Any]:
     """What follows from all that, for readers who have no `Decision`."""
-    if not decision.said and decision.step is decision.original:  # as a rule
-        return _NOTHING | {"control": decision.control, "warnings": decision.warnings}
+    if decision.control == "proceed" and not decision.said and decision.step is decision.original:  # as a rule
+        return _NOTHING | {"warnings": decision.warnings, "metadata": {}}
     return {
         "control": decision.control,
         "denied": decision.denied,

@@ -106,6 +106,18 @@ async def test_a_dispatch_cancelled_while_it_is_written_is_recorded_once(
     assert kept() == ["1", "2"]
 
 
+def wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written that nobody waits for."""
+    for name in ("LULL", "GATHER"):
+        monkeypatch.setattr(writer, name, 3600)
+
+
+def make_newest(journal: Journal) -> None:
+    newest = journal.newest()
+    assert newest is not None
+    journal.make(newest)
+
+
 # --- batches ----------------------------------------------------------------------------------------
 
 
@@ -127,7 +139,7 @@ def test_what_comes_while_a_batch_is_written_is_gathered_like_all_else(
         mark(of)
         gathers.set()
 
-    monkeypatch.setattr(writer, "LULL", 3600)
+    wait_for_ever(monkeypatch)
     monkeypatch.setattr(Store, "append", append_slowly)
     monkeypatch.setattr(Journal, "_mark_pending", tell)
     keep(journal, 2, hooks=hooks)
@@ -137,39 +149,54 @@ def test_what_comes_while_a_batch_is_written_is_gathered_like_all_else(
     assert kept() == ["1", "2", "3"]
 
 
-def test_under_a_steady_load_records_are_written_all_the_same(
-    journal: Journal, keep: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
+class Steadily:
+    """In place of the event that somebody hurries: whenever it is waited for, something more comes, and nobody does."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue, self._until = queue, time.monotonic() + 10
+        self.waits = 0
+
+    def wait(self, timeout: float) -> bool:
+        assert time.monotonic() < self._until, "it waits for ever"
+        self._queue.append(None)
+        self.waits += 1
+        return False
+
+
+@pytest.fixture
+def steadily(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Steadily]:
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "_hurry", steadily := Steadily(journal._queue))
+        yield steadily
+    journal._queue.clear()
+
+
+def test_without_a_lull_records_are_not_gathered_for_ever(
+    journal: Journal, steadily: Steadily, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though there is no lull."""
-    hooks = keep(journal, 1)
-    monkeypatch.setattr(writer, "GATHER", 0.2)
+    monkeypatch.setattr(writer, "GATHER", 0.05)
     monkeypatch.setattr(writer, "BATCH", 10**9)
-    until = time.monotonic() + 10
-    while len(kept()) < 2 and time.monotonic() < until:
-        keep(journal, *range(2, 20), hooks=hooks, flush=False)
-    assert len(kept()) > 1
+    journal._queue.append(None)
+    journal._gather()
+    assert steadily.waits > 1
 
 
 def test_a_batch_that_is_full_is_written_at_once(
-    journal: Journal, keep: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
+    journal: Journal, steadily: Steadily, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hooks = keep(journal, 1)
-    monkeypatch.setattr(writer, "LULL", 3600)
-    monkeypatch.setattr(writer, "BATCH", 1)
-    keep(journal, 2, hooks=hooks, flush=False)
-    until = time.monotonic() + 10
-    while kept() == ["1"] and time.monotonic() < until:
-        pass
-    assert kept() == ["1", "2"]
+    wait_for_ever(monkeypatch)
+    journal._queue.append(None)
+    journal._gather()
+    assert len(journal._queue) == writer.BATCH
 
 
 def test_whoever_has_time_makes_the_records_itself(
     journal: Journal, keep: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = keep(journal, 1)
-    monkeypatch.setattr(writer, "LULL", 3600)
+    wait_for_ever(monkeypatch)
     keep(journal, 2, hooks=hooks, flush=False)
-    journal.make(journal.newest())
+    make_newest(journal)
     monkeypatch.setattr(writer, "make_entry", None)  # so that nobody makes any more
     journal.flush()
     assert kept() == ["1", "2"]
@@ -180,7 +207,7 @@ def test_a_record_is_made_with_the_redactor_of_its_time(
 ) -> None:
     """Though another thread that still has the one before is at it, too."""
     hooks = keep(journal, 1)
-    monkeypatch.setattr(writer, "LULL", 3600)
+    wait_for_ever(monkeypatch)
     keep(journal, "hunter2", hooks=hooks, flush=False)
     older = (redaction.current(), redaction.current())
     redaction.extend(values=["hunter2"])
@@ -191,7 +218,7 @@ def test_a_record_is_made_with_the_redactor_of_its_time(
         _keyed = property(lambda self: older, lambda self, given: None)
 
     journal.__class__ = Overtaken
-    journal.make(journal.newest())
+    make_newest(journal)
     journal.__class__ = Journal
     journal.close()
     assert b"hunter2" not in path.read_bytes()
@@ -201,11 +228,11 @@ def test_a_record_that_cannot_be_made_early_is_no_trouble(
     journal: Journal, keep: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = keep(journal, 1)
-    monkeypatch.setattr(writer, "LULL", 3600)
+    wait_for_ever(monkeypatch)
     keep(journal, 2, hooks=hooks, flush=False)
     with monkeypatch.context() as broken:
         broken.setattr(writer, "make_entry", None)
-        journal.make(journal.newest())
+        make_newest(journal)
     journal.flush()
     assert kept() == ["1", "2"]
 
@@ -214,17 +241,17 @@ def test_a_record_that_is_made_by_two_at_once_is_written_once(
     journal: Journal, keep: Any, kept: Kept, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = keep(journal, 1)
-    make, others = writer.make_entry, iter([journal.make])
+    make, others = writer.make_entry, iter([make_newest])
 
     def make_twice(*given: Any) -> Any:
         for again in others:
-            again(journal.newest())
+            again(journal)
         return make(*given)
 
-    monkeypatch.setattr(writer, "LULL", 3600)
+    wait_for_ever(monkeypatch)
     monkeypatch.setattr(writer, "make_entry", make_twice)
     keep(journal, 2, hooks=hooks, flush=False)
-    journal.make(journal.newest())
+    make_newest(journal)
     monkeypatch.setattr(Store, "append", _written_but_not_told(Store.append, monkeypatch))
     with pytest.raises(JournalError, match="disk I/O error"):
         journal.flush()

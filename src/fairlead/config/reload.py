@@ -17,7 +17,7 @@ from ..hook import Layer
 from ..logs import logger
 from ..registry import Hooks
 from .document import Mistake
-from .layers import FILE_NAME, SYSTEM_FILE, Config, find, load, read, user_file
+from .layers import FILE_NAME, SYSTEM_FILE, Config, LayerFile, find, load, read, user_file
 from .trust import Trust
 
 POLL = 0.5
@@ -44,13 +44,15 @@ class Reloader:
         self._trust = trust or Trust()
         self._on_reload = on_reload
         self._environ = environ
+        self._paths = [str(path) for path in self._files(())]
+        before = self._look()  # what is saved while it is read is read again
         self._take(load(self._cwd, trust=self._trust, environ=environ))
-        self.seen = self._look()
+        self.seen = self._look() | before
         self.config.apply(hooks)
 
     def _take(self, config: Config) -> None:
         self.config = config
-        self._paths = [str(path) for path in self._files()]
+        self._paths = [str(path) for path in self._files(config.layers)]
 
     async def reload(self) -> list[Mistake]:
         """Read all layers again; those without mistakes take effect. The mistakes of the others are returned."""
@@ -112,10 +114,10 @@ class Reloader:
         except Exception:
             logger.exception("the configuration could not be read again")
 
-    def _files(self) -> set[Path]:
+    def _files(self, layers: Sequence[LayerFile]) -> set[Path]:
         """All files that the configuration is or could be made from."""
         project = (folder / FILE_NAME for folder in (self._cwd, *self._cwd.parents))
-        pinned = (Path(path) for layer in self.config.layers if layer.survey for path in layer.survey.contents)
+        pinned = (Path(path) for layer in layers if layer.survey for path in layer.survey.contents)
         return {SYSTEM_FILE, user_file(), self._trust.folder / "trust.json", *project, *pinned}
 
     def _look(self) -> dict[str, tuple[int, ...] | None]:
@@ -125,7 +127,7 @@ class Reloader:
     def _folders(self) -> set[str]:
         """The folders in which a change would show, links and all; where one is missing, the nearest that is there."""
         found: set[str] = set()
-        for path in self._files():
+        for path in self._files(self.config.layers):
             for place in (path, path.resolve()):
                 folder = next((parent for parent in place.parents if parent.is_dir()), None)
                 if folder is not None:

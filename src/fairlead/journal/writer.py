@@ -265,9 +265,9 @@ class Journal:
         self._wake.set()
 
     def _work(self) -> None:
-        if hasattr(os, "SCHED_BATCH"):  # on Linux, where this thread then takes no processor from whoever is at work
-            with suppress(OSError):
-                os.sched_setscheduler(threading.get_native_id(), os.SCHED_BATCH, os.sched_param(0))
+        with suppress(OSError, AttributeError):  # on Linux: it then takes no processor from whoever is at work
+            if os.sched_getscheduler(0) == os.SCHED_OTHER:
+                os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         try:
             while not self._ended():
                 self._wake.wait(None if self.error is None else RETRY)

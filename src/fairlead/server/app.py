@@ -244,7 +244,7 @@ class _Api:
 
     def _journal(self) -> Any:
         if self._service.journal is None:
-            raise NoJournal("nothing is written down here; [journal] in the user's fairlead.toml says so")
+            raise NoJournal("[journal] in the user's fairlead.toml wants none")
         return self._service.journal
 
     async def reload(self, request: Request) -> Any:
@@ -326,7 +326,7 @@ def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
     if isinstance(error, NoRecord):
         return 404, {"error": "no_such_decision", "message": message}
     if isinstance(error, NoJournal):
-        return 404, {"error": "no_journal", "message": message}
+        return 404, {"error": "no_journal", "message": "nothing has been written down here yet"}
     if isinstance(error, JournalError):
         return 500, {"error": "journal", "message": message}
     return 400, {"error": "bad_request", "message": message}

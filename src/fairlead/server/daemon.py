@@ -40,6 +40,8 @@ IDLE = 1800.0
 GRACE = 20.0
 """Seconds that what is under way has, when the daemon is to end."""
 CONNECTIONS = 2000
+KEEP_ALIVE = 30
+"""Seconds for which a connection is kept on which nothing is asked."""
 START = 15.0
 """Seconds in which a daemon must have come up."""
 TAKEOVER = 2 * GRACE + 5
@@ -207,7 +209,7 @@ async def _run(settings: Settings, path: Path, on_ready: Any) -> None:
         uvicorn.Config(
             app, http=protocol(None if settings.managed else users), ws="none", lifespan="off", log_config=None,
             access_log=False, server_header=False, date_header=False, limit_concurrency=CONNECTIONS,
-            timeout_graceful_shutdown=int(GRACE), backlog=1024, proxy_headers=False, timeout_keep_alive=30,
+            timeout_graceful_shutdown=int(GRACE), backlog=1024, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE,
         )
     )  # fmt: skip
     loop = asyncio.get_running_loop()

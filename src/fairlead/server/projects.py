@@ -52,6 +52,7 @@ class Project:
         self.reloader = Reloader(self.hooks, root, trust=trust, environ=environ)
         self.looked = monotonic()
         self.busy = 0
+        self._names: tuple[Any, frozenset[str]] = (None, frozenset())
 
     def __enter__(self) -> None:
         """While a table is used, it does not make room for another."""
@@ -67,13 +68,22 @@ class Project:
         return str(sources.workspace or (sources.project and sources.project.parent) or os.path.realpath(self.root))
 
     @property
-    def names(self) -> set[str]:
-        """The variables that the hooks in force name."""
-        return {name for layer in self.reloader.config.layers for name in variables(layer.document.data)}
+    def names(self) -> frozenset[str]:
+        """The variables that the hooks in force name. Worked out once for each configuration."""
+        config = self.reloader.config
+        if self._names[0] is not config:
+            self._names = (config, frozenset(n for layer in config.layers for n in variables(layer.document.data)))
+        return self._names[1]
 
     @property
     def policy(self) -> str:
         return policy_of(self.hooks.table)[0].hex()
+
+
+def _refuse_without(names: frozenset[str], env: Environment) -> None:
+    missing = names - env.keys()
+    if missing:
+        raise NeedsVariables(set(missing))
 
 
 class Named(NamedTuple):
@@ -108,7 +118,7 @@ class Projects:
         now = monotonic()
         asked = (root, *env.items())
         known = self._asked.get(asked)
-        if known is not None and now - known.looked < LOOK:
+        if known is not None and now - known.looked < LOOK and known.names <= env.keys():
             return known
         project = await self._find(root, env, now)
         if len(self._asked) > LIMIT * 4:
@@ -121,9 +131,7 @@ class Projects:
         if known is None or now - known.looked >= LOOK:
             known = await self._find_names(root, known, now)
         named = known.names
-        missing = named - env.keys()
-        if missing:
-            raise NeedsVariables(set(missing))
+        _refuse_without(named, env)
         passed = (name for name in env if name in named or name in PASSED or name.startswith("LC_"))
         key = (root, tuple(sorted((name, env[name]) for name in passed)))
         if key not in self._tables:
@@ -134,6 +142,7 @@ class Projects:
         else:
             await self._look(project, now)
         self._tables.move_to_end(key)
+        _refuse_without(project.names, env)  # it may have read its files just now
         return project
 
     async def _find_names(self, root: str, known: Named | None, now: float) -> Named:

@@ -62,21 +62,28 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
             state = self.conn.their_state
             if state is h11.SEND_BODY:
                 self._expect(BODY_PATIENCE)
+            elif state is h11.IDLE and self.conn.trailing_data[0]:
+                self._expect(PATIENCE)
+            elif state is h11.IDLE and self.timeout_keep_alive_task is None:
+                self._expect(self.timeout_keep_alive)  # after an early answer, uvicorn would wait for ever
             else:
-                self._expect(PATIENCE if state is h11.IDLE and self.conn.trailing_data[0] else None)
+                self._expect(None)
 
         def _expect(self, patience: float | None) -> None:
             """Hang up unless it comes in time. Each part of each request has its own."""
-            expected = None if patience is None or self.transport.is_closing() else (patience, self.cycle)
-            if expected == self._slow_at:
+            expected = None if patience is None else (patience, self.cycle)
+            if expected == self._slow_at or self.transport.is_closing():
                 return
-            if self._slow is not None:
-                self._slow.cancel()
+            self._relax()
             self._slow_at = expected
             self._slow = expected and self.loop.call_later(expected[0], self.transport.abort)
 
+        def _relax(self) -> None:
+            if self._slow is not None:
+                self._slow.cancel()
+
         def connection_lost(self, exc: Exception | None) -> None:
-            self._expect(None)
+            self._relax()
             super().connection_lost(exc)
 
     return Protocol
