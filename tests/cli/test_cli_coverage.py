@@ -252,9 +252,10 @@ def test_hooks_may_come_while_a_session_runs(reasons, claude):
     claude.ran("toolu_1", at=now + 0.001)
     with deciding() as decided:
         decided.on("x", session_id="another")
+        between = time.time() + 0.05
         time.sleep(0.1)
         decided.on("toolu_2")
-    claude.path.write_text(claude.path.read_text().replace(stamp(now + 0.001), stamp(time.time() - 0.05)))
+    claude.path.write_text(claude.path.read_text().replace(stamp(now + 0.001), stamp(between)))
     assert reasons() == {"late": 1}
 
 
