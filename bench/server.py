@@ -128,7 +128,7 @@ def compare(echo: Asker, ours: Asker, project: Path) -> None:
     taken["steady"] = [ours.ask(steady) for _ in range(STEADY)]
     warm = {kind: sorted(times[EACH:]) for kind, times in taken.items()}
     p50, p99 = ({kind: times[int(len(times) * part)] for kind, times in warm.items()} for part in (0.5, 0.99))
-    print(f"{'over a unix socket':<44}{'p50':>10}{'p99':>10}")
+    print(f"{'over a unix socket':<50}{'p50':>10}{'p99':>10}")
     named = {
         "echo": "a bare ASGI echo",
         "dispatch": "a dispatch, journaled, to which no hook applies",
@@ -137,7 +137,7 @@ def compare(echo: Asker, ours: Asker, project: Path) -> None:
     }
     for kind, what in named.items():
         ratios = f"   {p50[kind] / p50['echo']:.2f}x {p99[kind] / p99['echo']:.2f}x" if kind != "echo" else ""
-        print(f"{what:<44}{p50[kind]:>7.0f} us{p99[kind]:>7.0f} us{ratios}")
+        print(f"{what:<50}{p50[kind]:>7.0f} us{p99[kind]:>7.0f} us{ratios}")
     over = [part for part, figures in (("p50", p50), ("p99", p99)) if figures["dispatch"] > LIMIT * figures["echo"]]
     print(f"  the daemon's own part: at most {LIMIT}x{'   OVER: ' + ', '.join(over) if over else ''}")
 
