@@ -21,6 +21,8 @@ CALLS, ROUNDS = 20, 40
 BUDGET = 60.0
 """Seconds for all rounds; there are at least four."""
 COUNTS = (1, 10, 50)
+WAYS = {"wide": (1, 10), "limited": (10,)}
+"""Hooks of the framework's own that reach as far as ours, and such as promise as much; see `seat.Way`."""
 
 
 def hooks_of(count: int) -> Hooks:
@@ -36,7 +38,7 @@ async def main(name: str) -> None:
     native = COUNTS if seat.native else ()
     ways: dict[str, dict[str, Any]] = {"alone": {}, "alone again": {}}  # which shows what is noise
     ways |= {f"native {count}": {"native": count} for count in native}
-    ways |= {"wide": {"native": 10, "wide": True}} if seat.wide else {}
+    ways |= {f"{way} {count}": {"native": count, "way": way} for way in seat.ways for count in WAYS[way]}
     ways |= {f"fairlead {count}": {"hooks": hooks_of(count)} for count in COUNTS}
     rounds: dict[str, list[list[float]]] = {way: [] for way in ways}
     for options in ways.values():
@@ -53,7 +55,7 @@ async def main(name: str) -> None:
         "alone": alone,
         "noise": abs(took["alone again"] - alone),
         "native": {count: took[f"native {count}"] - alone for count in native},
-        "wide": took["wide"] - alone if seat.wide else None,
+        **{way: {count: took[f"{way} {count}"] - alone for count in WAYS[way] if way in seat.ways} for way in WAYS},
         "fairlead": {count: took[f"fairlead {count}"] - alone for count in COUNTS},
         "import": import_cost(name, seat.module),
     }

@@ -19,7 +19,12 @@ SUITE = ROOT / "tests/frameworks"
 PLACES = ROOT / ".frameworks"
 IMPORT = 20.0
 """Milliseconds that importing an adapter may take beyond its framework."""
-COUNTS = (1, 10, 50)
+COLUMNS = {"native": (1, 10, 50), "wide": (1, 10), "limited": (10,), "fairlead": (1, 10, 50)}
+"""How many hooks of each kind."""
+LEGEND = f"""\
+native: hooks of its own that do nothing before a tool. wide: such before and after both tool and model, as far as ours
+reach. limited: such before a tool, each with a time limit and a failure policy, as ours have. import: ms beyond the
+framework's own, {IMPORT:g} allowed. At the end: our ten against its ten of each kind."""
 
 
 def main(names: list[str]) -> None:
@@ -28,17 +33,14 @@ def main(names: list[str]) -> None:
 
     table = tomllib.loads((SUITE / "versions.toml").read_text())
     print("A tool call, in us: what the framework takes, what two measurements of that differ by, and what hooks add.")
-    counts = "".join(f"{count:8}" for count in COUNTS)
-    print(f"{'':34}{'native, at a tool':>24}{'wide':>8}{'fairlead':>24}")
-    print(f"{'':18}{'alone':>8}{'noise':>8}{counts}{10:8}{counts}{'import':>8}")
+    counts = "".join(f"{count:8}" for ours in COLUMNS.values() for count in ours)
+    print(f"{'':34}" + "".join(f"{title:>{8 * len(ours)}}" for title, ours in COLUMNS.items()))
+    print(f"{'':18}{'alone':>8}{'noise':>8}{counts}{'import':>8}")
     for name in names or table:
         place = PLACES / f"{name}-new"
         prepare(place, table[name]["new"])
         print(line(name, measured(place, name)), flush=True)
-    print("wide: hooks of its own before and after both tool and model, as far as ours reach.")
-    print(
-        f"import: ms beyond the framework's own, {IMPORT:g} allowed. At the end: our ten against its ten, and its wide."
-    )
+    print(LEGEND)
 
 
 def measured(place: Path, name: str) -> dict[str, Any]:
@@ -54,11 +56,11 @@ def measured(place: Path, name: str) -> dict[str, Any]:
 
 
 def line(name: str, found: dict[str, Any]) -> str:
-    native, wide, ours = found["native"], found["wide"], found["fairlead"]
-    added = [*(native.get(str(count)) for count in COUNTS), wide, *(ours[str(count)] for count in COUNTS)]
+    added = [found[title].get(str(count)) for title, counts in COLUMNS.items() for count in counts]
     told = f"{name:18}{found['alone']:8.0f}{found['noise']:8.0f}"
     told += "".join(f"{'-':>8}" if one is None else f"{one:+8.0f}" for one in added) + f"{found['import']:8.1f}"
-    told += f"  {against(ours['10'], native.get('10'), found['noise'])}; {against(ours['10'], wide, found['noise'])}"
+    ours, theirs = found["fairlead"]["10"], (found[title].get("10") for title in ("native", "wide", "limited"))
+    told += "  " + ", ".join(against(ours, one, found["noise"]) for one in theirs)
     return told if found["import"] <= IMPORT else f"{told}, import OVER"
 
 

@@ -35,6 +35,11 @@ class Context(str):
         self.hook = hook
         return self
 
+    @property
+    def signed(self) -> str:
+        """As the model reads it: who says it comes first."""
+        return f"[{self.hook}] {self}"
+
 
 class Failure(msgspec.Struct, frozen=True):
     """A hook that broke. `control` is what its policy made of that, None if the loop goes on."""

@@ -69,17 +69,22 @@ class _StepType(msgspec.StructMeta):
     def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805 (a class is made by its metaclass)
         if args:
             raise TypeError(f"steps are built by keyword: {cls.__name__}({cls.__struct_fields__[0]}={args[0]!r})")
-        for name, valid in cls._choices:
-            if name in fields and fields[name] not in valid:
-                raise UnknownName(name, fields[name], valid[:-1], f" of {cls.__name__}")
-        try:
-            return _build(cls, **fields)
-        except TypeError as error:
-            unknown = fields.keys() - set(cls.__struct_fields__)
-            if not unknown or isinstance(error, FairleadError):
-                raise
-            where = f" of {cls.__name__}"
-            raise UnknownName("field", min(unknown), cls.__struct_fields__, where) from None
+        return build(cls, fields)
+
+
+def build(kind: Any, fields: dict[str, Any]) -> Any:
+    """A step of these fields: what `kind(**fields)` does, without copying them once more."""
+    for name, valid in kind._choices:
+        if name in fields and fields[name] not in valid:
+            raise UnknownName(name, fields[name], valid[:-1], f" of {kind.__name__}")
+    try:
+        return _build(kind, **fields)
+    except TypeError as error:
+        unknown = fields.keys() - set(kind.__struct_fields__)
+        if not unknown or isinstance(error, FairleadError):
+            raise
+        where = f" of {kind.__name__}"
+        raise UnknownName("field", min(unknown), kind.__struct_fields__, where) from None
 
 
 _build: Any = msgspec.StructMeta.__call__  # super() would look this up on every step

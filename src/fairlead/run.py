@@ -25,14 +25,15 @@ from .verdict import ENDING, Opinion, Verdict, apply, check, clean, fold
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from .session import Session
     from .table import Table
 
 Details = dict[str, Any] | None
 Keep = Callable[[Decision[Any], float], "Future[None] | None"]
 """Takes in a finished decision and when it was begun. What it returns is waited for before the decision is given."""
 
-finishing: ContextVar[Callable[[Decision[Any]], Decision[Any]] | None] = ContextVar("fairlead_finish", default=None)
-"""Who has the last word on a decision before it is journaled: a host's say on what it can carry out."""
+working: ContextVar[Session | None] = ContextVar("fairlead_session", default=None)
+"""Whose step is being dispatched. Its host has the last word on a decision before it is journaled."""
 
 
 class Chain(msgspec.Struct):
@@ -257,8 +258,8 @@ class Run(msgspec.Struct):
             # Observers saw the decision before they, in turn, were recorded or failed.
             decision = replace(decision, said=tuple(what for _, what in self.said), marks=marks)
         try:
-            if self.said and (finish := finishing.get()) is not None:
-                decision = finish(decision)
+            if self.said and (session := working.get()) is not None:
+                decision = session.last_word(decision)
         finally:  # what a host cannot carry out is written down, too
             if chain.keep is not None:
                 self.kept = chain.keep(decision, self.clock[1])

@@ -7,7 +7,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Coroutine
-from contextvars import ContextVar, Token
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar
@@ -16,9 +15,9 @@ from msgspec.structs import replace
 
 from .decision import Decision, Unsupported
 from .errors import FairleadError, Unenforceable
-from .lifecycle import Agent, Step, event_named
+from .lifecycle import Agent, Step, build, event_named
 from .logs import logger
-from .run import finishing
+from .run import working
 from .threads import portal
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Step)
 
-_current: ContextVar[Session | None] = ContextVar("fairlead_session", default=None)
 _numbers = count(1)
 _process = os.urandom(6).hex()  # so that ids are unique, though they come from a counter
 
@@ -43,7 +41,7 @@ def new_id(prefix: str) -> str:
 
 def current_session() -> Session | None:
     """In a hook: the session whose step is being dispatched."""
-    return _current.get()
+    return working.get()
 
 
 class StoreDump(TypedDict):
@@ -182,41 +180,35 @@ class Session:
 
     def step(self, kind: type[S], /, **fields: Any) -> S:
         """Build a step with this session's header."""
-        header: dict[str, Any] = {
+        header = {
             "session_id": self.session_id, "turn_id": self.turn_id, "request_id": self.request_id,
             "checkpoint_id": self.checkpoint_id, "agent": self.agent, "host": self.host, "cwd": self.cwd,
             "user_id": self.user_id, "channel": self.channel, "thread_id": self.thread_id,
-            "sequence": next(self._sequence),
+            "sequence": next(self._sequence), **fields,
         }  # fmt: skip
-        header.update(fields)
-        return kind(**header)
+        step: S = build(kind, header)
+        return step
 
     async def dispatch(self, step: S) -> Decision[S]:
         """`hooks.dispatch` with this session as `current_session()`."""
-        tokens = self._enter()
+        token = working.set(self)
         try:
             return await self.hooks.dispatch(step)
         finally:
-            self._leave(tokens)
+            working.reset(token)
 
     def dispatch_sync(self, step: S) -> Decision[S]:
         """`hooks.dispatch_sync` with this session as `current_session()`."""
-        tokens = self._enter()
+        token = working.set(self)
         try:
             return self.hooks.dispatch_sync(step)
         finally:
-            self._leave(tokens)
+            working.reset(token)
 
-    def _enter(self) -> tuple[Token[Any], Token[Any]]:
-        """While a step of this session is dispatched, hooks find it, and its host has the last word."""
+    def last_word(self, decision: Decision[S]) -> Decision[S]:
+        """What its host says to a decision, before it is journaled."""
         can = self.capabilities
-        lenient = self.lenient
-        finish = None if can is None else lambda given: carried_out(given, can, lenient=lenient)
-        return _current.set(self), finishing.set(finish)
-
-    def _leave(self, tokens: tuple[Token[Any], Token[Any]]) -> None:
-        _current.reset(tokens[0])
-        finishing.reset(tokens[1])
+        return decision if can is None else carried_out(decision, can, lenient=self.lenient)
 
     def subagent(self, name: str, **about: Any) -> Session:
         """A session for a subagent: it knows its parent and shares its store."""

@@ -210,11 +210,13 @@ class Tools:
         return spec if kind is None or kind == spec.kind else _SPEC_OF_KIND[kind]
 
     def _spec(self, tool: str, args: Mapping[str, Any], host: str | None) -> ToolSpec:
-        if (found := _entry_for(tool, host, (*self._own, *self._configured))) is not None:
-            return found
+        if self._own or self._configured:
+            found = _entry_for(tool, host, (*self._own, *self._configured))
+            if found is not None:
+                return found
         spec = _default_spec(tool)
         if spec.kind == "unknown":
-            return _entry_for(tool, host, self._unknown) or spec
+            return (self._unknown and _entry_for(tool, host, self._unknown)) or spec
         return _EDITOR_VIEW if spec is _EDITOR_EDIT and args.get("command") == "view" else spec
 
     def knows(self, tool: str, host: str | None = None) -> bool:

@@ -12,11 +12,15 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from fairlead import Hooks
 from fairlead.hosts.framework import Framework
 
+Way = Literal["plain", "wide", "limited"]
+"""How a framework's own hooks are: before the tool (or around it, where that is one thing); before and after both the
+tool and the model, by whatever reaches as far as ours; or before the tool, each with a time limit and a failure policy.
+"""
 NAME = os.environ.get("FAIRLEAD_FRAMEWORK", "loop")
 """The framework that the suite runs for."""
 
@@ -158,17 +162,29 @@ class Seat:
     """What a user of the framework imports."""
     native: ClassVar[bool] = False
     """Whether the framework has hooks of its own around a tool call to compare with."""
-    wide: ClassVar[bool] = False
-    """Whether it can have as many around the model, too, as ours are."""
+    ways: ClassVar[tuple[Way, ...]] = ()
+    """Which others than plain ones it can have."""
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, way: Way = "plain") -> None:
         """One request with so many calls, one after another, of a tool that does nothing.
 
-        It runs with hooks, with so many hooks of the framework's own that do nothing, or with neither. These are before
-        the tool, or where that is one thing, around it; `wide` ones are before and after the tool and the model. Each
-        call is a `tick`.
+        It runs with hooks, with so many hooks of the framework's own that do nothing, or with neither. Each call is a
+        `tick`.
         """
         raise NotImplementedError
+
+
+def limited(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """A hook of a framework's own that promises what each of ours does: its time is limited, its failure refuses."""
+
+    async def promising(*given: Any, **named: Any) -> Any:
+        try:
+            async with asyncio.timeout(30):
+                return await hook(*given, **named)
+        except Exception as error:
+            raise PermissionError(f"{hook.__name__} has failed: {error}") from error
+
+    return promising
 
 
 TICKS: deque[float] = deque(maxlen=1000)

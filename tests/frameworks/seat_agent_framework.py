@@ -26,7 +26,7 @@ from agent_framework import (
     ResponseStream,
     tool,
 )
-from seat import Call, Played, Say, Workbench
+from seat import Call, Played, Say, Way, Workbench, limited
 
 from fairlead import Hooks
 from fairlead.hosts.agent_framework import FRAMEWORK, Fairlead
@@ -111,7 +111,8 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "agent_framework._agents"  # `from agent_framework import Agent` loads it: the package itself is lazy
-    native = wide = True
+    native = True
+    ways = ("wide", "limited")
 
     def __init__(self) -> None:
         self.sessions: dict[str, AgentSession] = {}
@@ -183,9 +184,9 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, way: Way = "plain") -> None:
         fairlead = None if hooks is None else Fairlead(hooks)
-        kinds = (Nothing, NothingSaid) if wide else (Nothing,)
+        kinds = KINDS[way]
         middleware = [kind() for _ in range(native) for kind in kinds] if fairlead is None else [fairlead]
         client = Working(calls, function_invocation_configuration={"max_iterations": calls + 2})
         agent = Agent(client=client, tools=[nothing], middleware=middleware)
@@ -202,6 +203,20 @@ class Nothing(FunctionMiddleware):
 class NothingSaid(ChatMiddleware):
     async def process(self, context: ChatContext, call_next: Any) -> None:
         await call_next()
+
+
+class NothingForLong(FunctionMiddleware):
+    async def process(self, context: FunctionInvocationContext, call_next: Any) -> None:
+        await no_word(context)
+        await call_next()
+
+
+@limited
+async def no_word(context: FunctionInvocationContext) -> None:
+    return None
+
+
+KINDS: dict[Way, tuple[Any, ...]] = {"plain": (Nothing,), "wide": (Nothing, NothingSaid), "limited": (NothingForLong,)}
 
 
 @tool(approval_mode="never_require")

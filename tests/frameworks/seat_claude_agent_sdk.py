@@ -30,7 +30,7 @@ from claude_agent_sdk import (
     create_sdk_mcp_server,
     tool,
 )
-from seat import Call, Played, Say, Workbench
+from seat import Call, Played, Say, Way, Workbench
 
 from fairlead import Hooks
 from fairlead.hosts.claude_agent_sdk import FRAMEWORK, Fairlead
@@ -301,7 +301,7 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, way: Way = "plain") -> None:
         """In a conversation of its own for each kind of work: it takes the CLI seconds to begin one."""
 
         async def nothing(payload: Any, call_id: str | None, context: Any) -> dict[str, Any]:

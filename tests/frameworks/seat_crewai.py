@@ -23,7 +23,7 @@ import seat  # noqa: E402
 from crewai import Agent, BaseLLM, Crew, Task  # noqa: E402
 from crewai.hooks import InterceptionPoint, register_hook, unregister_hook  # noqa: E402
 from crewai.tools import tool as crewai_tool  # noqa: E402
-from seat import Call, Played, Say, Workbench  # noqa: E402
+from seat import Call, Played, Say, Way, Workbench  # noqa: E402
 
 from fairlead import Hooks  # noqa: E402
 from fairlead.hosts.crewai import FRAMEWORK, Fairlead  # noqa: E402
@@ -113,7 +113,8 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "crewai"
-    native = wide = True
+    native = True
+    ways = ("wide",)
 
     def adapter(self, hooks: Hooks) -> Fairlead:
         return Fairlead(hooks)
@@ -173,7 +174,7 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, way: Way = "plain") -> None:
         def nothing(number: int) -> str:
             """Do nothing."""
             seat.tick()
@@ -184,7 +185,7 @@ class Seat(seat.Seat):
         tools = [crewai_tool("nothing")(nothing)]
         agent = an_agent("main", llm, "Be brief.", tools=tools, max_iter=10 * calls)
         crew = Crew(agents=[agent], tasks=[Task(description="Go.", expected_output="-", agent=agent)], cache=False)
-        points = (*AROUND, *AROUND_MODEL) if wide else AROUND
+        points = (*AROUND, *AROUND_MODEL) if way == "wide" else AROUND
         natives = [(point, lambda ctx: None) for _ in range(native) for point in points]
         fairlead = None if hooks is None else Fairlead(hooks)
         for point, hook in natives:

@@ -19,7 +19,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
-from seat import Call, Played, Say, Workbench
+from seat import Call, Played, Say, Way, Workbench, limited
 
 from fairlead import Hooks
 from fairlead.hosts.google_adk import FRAMEWORK, Fairlead
@@ -85,7 +85,8 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "google.adk.runners"
-    native = wide = True
+    native = True
+    ways = ("wide", "limited")
 
     def adapter(self, hooks: Hooks) -> Adapter:
         return Adapter(hooks)
@@ -139,8 +140,8 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
-        kind = NothingAtAll if wide else Nothing
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, way: Way = "plain") -> None:
+        kind = KINDS[way]
         plugins = [kind(f"nothing-{number}") for number in range(native)] if hooks is None else [Fairlead(hooks)]
         agent = LlmAgent(name="agent", model=Working(model="working", left=calls), tools=[nothing])
         runner = InMemoryRunner(app=App(name="seat", root_agent=agent, plugins=plugins))
@@ -165,6 +166,15 @@ class NothingAtAll(Nothing):
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         return None
+
+
+class NothingForLong(BasePlugin):
+    @limited
+    async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> None:
+        return None
+
+
+KINDS: dict[Way, Any] = {"plain": Nothing, "wide": NothingAtAll, "limited": NothingForLong}
 
 
 async def nothing(name: str) -> str:

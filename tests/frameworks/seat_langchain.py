@@ -18,7 +18,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.tools import StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from seat import Call, Played, Say, Workbench
+from seat import Call, Played, Say, Way, Workbench, limited
 
 from fairlead import Hooks
 from fairlead.hosts.langchain import FRAMEWORK, Fairlead
@@ -105,7 +105,8 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "langchain.agents"
-    native = wide = True
+    native = True
+    ways = ("wide", "limited")
 
     def __init__(self) -> None:
         self._savers: WeakKeyDictionary[Fairlead, InMemorySaver] = WeakKeyDictionary()
@@ -191,9 +192,9 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, way: Way = "plain") -> None:
         fairlead = None if hooks is None else Fairlead(hooks)
-        kind = NothingAtAll if wide else Nothing
+        kind = KINDS[way]
         middleware = [kind(number) for number in range(native)] if fairlead is None else [fairlead]
         agent = create_agent(Working(left=calls), [nothing], middleware=middleware)
         config: Any = {"recursion_limit": 10 * calls + 20}  # two steps or more for each call
@@ -224,6 +225,20 @@ class NothingAtAll(Nothing):
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
         return await handler(request)
+
+
+class NothingForLong(Nothing):
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        await no_word(request)
+        return await handler(request)
+
+
+@limited
+async def no_word(request: Any) -> None:
+    return None
+
+
+KINDS: dict[Way, Any] = {"plain": Nothing, "wide": NothingAtAll, "limited": NothingForLong}
 
 
 @tool

@@ -16,6 +16,7 @@ from agents import (
     Runner,
     SQLiteSession,
     ToolInputGuardrail,
+    ToolOutputGuardrail,
     Usage,
     function_tool,
     set_tracing_disabled,
@@ -29,7 +30,7 @@ from openai.types.responses import (
     ResponseOutputText,
     ResponseTextDeltaEvent,
 )
-from seat import Call, Played, Say, Workbench
+from seat import Call, Played, Say, Way, Workbench, limited
 
 from fairlead import Hooks
 from fairlead.hosts.openai_agents import FRAMEWORK, Fairlead
@@ -135,6 +136,7 @@ class Seat(seat.Seat):
     helpers = True
     module = "agents"
     native = True
+    ways = ("wide", "limited")
 
     def adapter(self, hooks: Hooks) -> Fairlead:
         return Fairlead(hooks)
@@ -202,9 +204,12 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, way: Way = "plain") -> None:
         tool = function_tool(nothing)
-        tool.tool_input_guardrails = [ToolInputGuardrail(allow, name=f"allow-{n}") for n in range(native)] or None
+        check = limited(allow) if way == "limited" else allow
+        tool.tool_input_guardrails = [ToolInputGuardrail(check, name=f"allow-{n}") for n in range(native)] or None
+        if way == "wide":  # around the model it has none that there can be ten of
+            tool.tool_output_guardrails = [ToolOutputGuardrail(allow, name=f"allow-{n}") for n in range(native)] or None
         agent = Agent("main", model=Working(calls), tools=[tool])
         runner: Any = Runner if hooks is None else Fairlead(hooks)
         await runner.run(agent, "Go.", max_turns=calls + 2)

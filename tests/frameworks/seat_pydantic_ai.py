@@ -13,7 +13,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
-from seat import Call, Played, Say, Workbench
+from seat import Call, Played, Say, Way, Workbench, limited
 
 from fairlead import Hooks
 from fairlead.hosts.pydantic_ai import FRAMEWORK, Fairlead
@@ -85,7 +85,8 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "pydantic_ai"
-    native = wide = True
+    native = True
+    ways = ("wide", "limited")
 
     def adapter(self, hooks: Hooks) -> Fairlead:
         return Fairlead(hooks)
@@ -162,9 +163,9 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, way: Way = "plain") -> None:
         fairlead = None if hooks is None else Fairlead(hooks)
-        kind = NothingAtAll if wide else Nothing
+        kind = KINDS[way]
         capabilities: list[Any] = [kind() for _ in range(native)] if fairlead is None else [fairlead]
         agent = Agent(working(calls), tools=[nothing], capabilities=capabilities)
         await agent.run("Go.", usage_limits=UsageLimits(request_limit=None))
@@ -186,6 +187,15 @@ class NothingAtAll(Nothing):
 
     async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
         return response
+
+
+class NothingForLong(AbstractCapability[Any]):
+    @limited
+    async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any) -> Any:
+        return args
+
+
+KINDS: dict[Way, Any] = {"plain": Nothing, "wide": NothingAtAll, "limited": NothingForLong}
 
 
 async def nothing(name: str) -> str:

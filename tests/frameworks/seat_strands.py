@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import seat
-from seat import Call, Played, Say, Workbench
+from seat import Call, Played, Say, Way, Workbench, limited
 from strands import Agent, tool
-from strands.hooks import AfterModelCallEvent, AfterToolCallEvent, BeforeModelCallEvent, BeforeToolCallEvent
+from strands.hooks import BeforeToolCallEvent
 from strands.models import Model
 
 from fairlead import Hooks
 from fairlead.hosts.strands import FRAMEWORK, Fairlead
+from fairlead.hosts.strands.versions import ExecuteToolStage, InvokeModelStage
 
 
 def shown(messages: list[Any], system_prompt: str | None = None) -> list[str]:
@@ -104,7 +105,8 @@ class Seat(seat.Seat):
     interrupts = True
     helpers = True
     module = "strands"
-    native = wide = True
+    native = True
+    ways = ("wide", "limited")
 
     def adapter(self, hooks: Hooks) -> Fairlead:
         return Fairlead(hooks)
@@ -169,17 +171,33 @@ class Seat(seat.Seat):
 
     # --- for the bench ----------------------------------------------------------------------
 
-    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, wide: bool = False) -> None:
+    async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, way: Way = "plain") -> None:
         fairlead = None if hooks is None else Fairlead(hooks)
         agent = Agent(
             model=Working(calls), tools=[nothing], callback_handler=None, hooks=None if fairlead is None else [fairlead]
         )
-        moments = (BeforeToolCallEvent, AfterToolCallEvent, BeforeModelCallEvent, AfterModelCallEvent)
-        for moment in moments * native if wide else moments[:1] * native:
-            agent.hooks.add_callback(moment, lambda event: None)
+        for _ in range(native):
+            if way == "wide":
+                agent.add_middleware(ExecuteToolStage, passing_on)
+                agent.add_middleware(InvokeModelStage, passing_on)
+            else:
+                agent.hooks.add_callback(BeforeToolCallEvent, limited(no_word) if way == "limited" else ignoring)
         await agent.invoke_async("Go.")
         if fairlead is not None:
             await self.close(fairlead)
+
+
+def ignoring(event: Any) -> None:
+    return None
+
+
+async def no_word(event: Any) -> None:
+    return None
+
+
+async def passing_on(context: Any, following: Any) -> AsyncIterator[Any]:
+    async for event in following(context):
+        yield event
 
 
 @tool

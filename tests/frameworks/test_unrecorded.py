@@ -16,7 +16,7 @@ import test_portable
 from scene import Scene, has
 from seat import Seat, call
 
-from fairlead import change, deny, inject, stop
+from fairlead import change, deny, inject, retry, stop
 
 Behaviour = Callable[[Scene], Awaitable[None]]
 
@@ -82,18 +82,38 @@ async def test_a_hook_that_is_added_while_a_call_is_judged_is_heard(quiet: Scene
     assert has(played.sent[1], "not any more", "tool")
 
 
-async def test_a_hook_that_is_added_while_a_tool_runs_hears_what_comes_of_it(quiet: Scene) -> None:
-    if not quiet.can("after_tool", "output"):
-        pytest.skip("it cannot: output at after_tool")
-    before = quiet.bench.ran.append
+def add_while_a_tool_runs(scene: Scene, hook: Callable[[Any], Any]) -> None:
+    """Nobody listens to what comes of a call when it begins, and this hook does when it ends."""
 
     class Ran(list[Any]):
         def append(self, one: Any) -> None:
-            before(one)
-            if len(quiet.hooks) == 1:
-                quiet.hooks.add(lambda step: change(output="[redacted]"), on="after_tool", name="late")
+            super().append(one)
+            if len(scene.hooks) == 1:
+                scene.hooks.add(hook, on="after_tool", name="late")
 
-    quiet.bench.ran = Ran()
-    quiet.hooks.add(lambda step: None, on="before_tool", name="nothing")
+    scene.bench.ran = Ran()
+    scene.hooks.add(lambda step: None, on="before_tool", name="nothing")
+
+
+async def test_a_hook_that_is_added_while_a_tool_runs_hears_what_comes_of_it(quiet: Scene) -> None:
+    if not quiet.can("after_tool", "output"):
+        pytest.skip("it cannot: output at after_tool")
+    add_while_a_tool_runs(quiet, lambda step: change(output="[redacted]"))
     played = await quiet.play(call("shell", command="ls"))
     assert has(played.sent[1], "[redacted]", "tool")
+
+
+async def test_a_hook_that_is_added_while_a_tool_fails_hears_of_the_failure(quiet: Scene) -> None:
+    heard: list[tuple[str, bool]] = []
+    add_while_a_tool_runs(quiet, lambda step: heard.append((step.outcome, step.is_error)))
+    await quiet.play(call("fail", why="broken pipe"))
+    assert heard == [("error", True)]
+
+
+async def test_a_hook_that_is_added_while_a_tool_fails_may_have_it_tried_again(quiet: Scene) -> None:
+    if not quiet.can("after_tool", "retry"):
+        pytest.skip("it cannot: retry at after_tool")
+    add_while_a_tool_runs(quiet, lambda step: retry() if step.is_error else None)
+    played = await quiet.play(call("flaky", why="busy"))
+    assert len(quiet.ran) == 2
+    assert has(played.sent[1], "worked", "tool")

@@ -80,7 +80,7 @@ def effect_of(decision: Decision[Any], can: Collection[str]) -> Effect:
     effect.warnings = [
         f"[{opinion.hook.name}] {clean(text)}" for opinion in decision.opinions for text in opinion.verdict.warnings
     ]
-    texts = [f"[{text.hook}] {text}" for text in decision.context]  # what keeps a turn alive is among them
+    texts = [text.signed for text in decision.context]  # what keeps a turn alive is among them
     if effect.extend is not None:
         effect.extend = "\n\n".join(texts or ["Go on."])
     elif "context" in can:

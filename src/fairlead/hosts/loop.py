@@ -53,7 +53,7 @@ from ..lifecycle import (
 )
 from ..registry import Hooks
 from ..session import Session, new_id
-from .model import Message, ModelFailed, Reply, as_text, ask_model
+from .model import Message, ModelFailed, Reply, as_messages, as_text, ask_model
 from .tools import Tool, ToolError, text_tool
 
 if TYPE_CHECKING:
@@ -424,7 +424,7 @@ class Agent:
         else:
             messages = self.messages
             if "messages" in before.changed:
-                messages = [*thaw(step.messages), *_as_messages(before.context)]
+                messages = [*thaw(step.messages), *as_messages(before.context)]
             reply = await self._request(model, name, system_prompt, messages)
         after = await self._fire(
             AfterModel, model=name, output=reply.text, usage=reply.usage, stop_reason=reply.stop_reason
@@ -657,7 +657,7 @@ class Agent:
                     SubagentStop, agent_name=name, reason=result.stop_reason, continues_so_far=extends
                 )
                 if stop.control != "extend" or extends >= EXTENDS:
-                    return "\n\n".join([result.output or "", *(f"[{text.hook}] {text}" for text in stop.context)])
+                    return "\n\n".join([result.output or "", *(text.signed for text in stop.context)])
                 extends += 1
                 given = "\n\n".join(stop.context) or FEEDBACK
         finally:
@@ -713,11 +713,7 @@ class Agent:
 
     def _add(self, context: Sequence[Context]) -> None:
         """What hooks have to say to the model goes where the model will read it next."""
-        self.messages += _as_messages(context)
-
-
-def _as_messages(context: Sequence[Context]) -> list[Message]:
-    return [{"role": "user", "content": f"[{text.hook}] {text}", "hook": text.hook} for text in context]
+        self.messages += as_messages(context)
 
 
 def _model_name(model: Any) -> str:

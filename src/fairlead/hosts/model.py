@@ -9,7 +9,7 @@ The loop speaks in plain messages, which hooks can read and change:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -171,3 +171,8 @@ def as_text(content: Any) -> str:
     if isinstance(content, dict) and isinstance(content.get("text"), str):
         return str(content["text"])
     return msgspec.json.encode(content, enc_hook=str).decode()
+
+
+def as_messages(context: Iterable[Context]) -> list[Message]:
+    """What hooks have to say to the model, as messages."""
+    return [{"role": "user", "content": text.signed, "hook": text.hook} for text in context]

@@ -25,7 +25,7 @@ from ..lifecycle import (
     ToolStep,
 )
 from .model import as_text
-from .work import Work
+from .work import Work, drive
 
 if TYPE_CHECKING:
     from .turn import Turn
@@ -82,15 +82,42 @@ class ToolCall:
         self.run, self.proposed, self.ask, self.through, self.read = run, proposed, ask, through, read
         self.called = Called()
 
-    def work(self) -> Work[Called]:
-        """All of it."""
-        yield from self.judge()
+    def work(self, left: Work[None] | None = None) -> Work[Called]:
+        """All of it, or what is `left` to judge and all that comes after."""
+        yield from self.judge() if left is None else left
         return (yield from self.finish())
+
+    async def opened(self) -> Work[None] | None:
+        """Hear those who judge it, where that can be awaited. What is left to judge, if there is anything.
+
+        This is the short way of most calls, which are somebody's to judge, but are not objected to.
+        """
+        turn = self.turn
+        decision: Decision[Any] | None = None
+        if turn.over or ToolRequested in turn.heard:
+            return self.judge()
+        if BeforeTool in turn.heard:
+            decision = self._heard(await turn.session.dispatch(self._step(BeforeTool)))
+        silent = decision is None or not decision.said
+        if silent and not turn.over and self.proposed == "allow" and _PERMISSIONS.isdisjoint(turn.heard):
+            return None
+        return self._weigh(decision)
+
+    async def judged(self) -> bool:
+        """Judge it, where all of that can be awaited. Whether it is `free`."""
+        if (left := await self.opened()) is not None:
+            await drive(left)
+        return self.free
 
     @property
     def free(self) -> bool:
         """Once it is judged: it may run, and nobody listens to what comes of it. The framework may do it by itself."""
         return self.called.outcome == "ok" and _ENDINGS.isdisjoint(self.turn.heard)
+
+    def ran(self, came: Callable[[], Any]) -> None:
+        """It was free, and has run, but somebody listens by now. `came` gives what came of it; a retry runs it."""
+        run, left = self.run, [came]
+        self.run = lambda args: left.pop()() if left else run(args)
 
     def finish(self) -> Work[Called]:
         """What comes after it is judged. A retry runs the call again, as it is."""
@@ -108,16 +135,22 @@ class ToolCall:
         return self.called
 
     def _fire(self, kind: type[ToolStep], /, **fields: Any) -> Work[Decision[Any] | None]:
-        """A step about this call. What the call does is worked out once, and again when its arguments change."""
-        turn, about = self.turn, self.about
+        """What is said of a step about this call."""
+        turn = self.turn
         if kind not in turn.heard:
             return None
         if kind is AfterTool:
             fields = self._end() | fields
-        decision = turn.take((yield turn.session, turn.session.step(kind, args=self.args, **about, **fields)))
-        step = decision.step
+        return self._heard((yield turn.session, self._step(kind, **fields)))
+
+    def _step(self, kind: type[ToolStep], /, **fields: Any) -> ToolStep:
+        return self.turn.session.step(kind, args=self.args, **self.about, **fields)
+
+    def _heard(self, decision: Decision[Any]) -> Decision[Any]:
+        """What the call does is worked out once, and again when its arguments change."""
+        step, about = decision.step, self.about
         about["kind"], about["target"], about["safety"] = step.kind, step.target, step.safety
-        return decision
+        return self.turn.take(decision)
 
     def _end(self) -> dict[str, Any]:
         """How it has ended, so far."""
@@ -130,14 +163,19 @@ class ToolCall:
         return {"outcome": called.outcome, "output": output, "is_error": called.is_error, "error": error}
 
     def judge(self) -> Work[None]:
-        """Whether it may run, and with which arguments. Most calls are somebody's to judge, but few are objected to."""
-        turn, called = self.turn, self.called
+        """Whether it may run, and with which arguments."""
+        turn = self.turn
         decision: Decision[Any] | None = None
         if not turn.over:
             yield from self._fire(ToolRequested)
         if not turn.over:  # what is heard is looked up each time: hooks may be added while others think, or humans do
             decision = yield from self._fire(BeforeTool)
-            decision = decision if decision is not None and decision.said else None
+        yield from self._weigh(decision)
+
+    def _weigh(self, decision: Decision[Any] | None) -> Work[None]:
+        """What becomes of what was said before it."""
+        turn, called = self.turn, self.called
+        decision = decision if decision is not None and decision.said else None
         if decision is not None and decision.denied:
             self._refuse(f"Hook blocked tool '{self.about['tool']}': {decision.reason or 'denied'}")
         elif turn.over:

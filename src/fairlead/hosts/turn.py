@@ -44,7 +44,7 @@ from ..lifecycle import (
 from ..registry import Hooks
 from ..session import About, Session, new_id
 from .framework import Framework
-from .model import Message, as_text
+from .model import Message, as_messages, as_text
 from .tool_call import Ask, Called, ToolCall
 from .work import Work
 
@@ -344,20 +344,18 @@ class Turn:
             return Asking(answer=self.said or "")
         self.requests += 1
         fresh, self.waiting = self.waiting, []
+        if BeforeModel not in self.heard:
+            return Asking(context=[text.signed for text in fresh])
         shown = [*messages, *as_messages(fresh)]
-        decision = yield from self.fire(
-            BeforeModel, model=model, messages=shown, message_count=len(shown), attempt=attempt
-        )
+        about = {"model": model, "messages": shown, "message_count": len(shown), "attempt": attempt}
+        decision = self.take((yield self.session, self.session.step(BeforeModel, **about)))
         fresh += self.waiting
         self.waiting = []
-        if decision is not None and (decision.denied or self.over):
+        if decision.denied or self.over:
             self.waiting = fresh
             self._refuse(decision)
             return Asking(answer=self.said or "") if self.over else Asking(refused=True)
-        asking = Asking(context=[f"[{text.hook}] {text}" for text in fresh])
-        if decision is None:
-            return asking
-        step = decision.step
+        step, asking = decision.step, Asking(context=[text.signed for text in fresh])
         if step.model is not None and step.model != model:
             asking.model = step.model
         if "messages" in decision.changed:
@@ -425,6 +423,8 @@ class Turn:
                 except Exception as error:
                     yield from self.model_failed(name, error)
                     raise
+                if AfterModel not in self.heard:
+                    return asked
                 reply = read(asked.native)
             after = yield from self.after_model(name, reply)
             if after is not None:
@@ -643,11 +643,6 @@ class Turn:
 
 
 # --- messages -------------------------------------------------------------------------------------
-
-
-def as_messages(context: Iterable[Context]) -> list[Message]:
-    """What hooks have to say to the model, as messages."""
-    return [{"role": "user", "content": f"[{text.hook}] {text}", "hook": text.hook} for text in context]
 
 
 def rewritten(

@@ -225,7 +225,7 @@ class _Run:
         if begun.system_prompt != prompt:
             self.loop.prompt = prompt or "", begun.system_prompt or ""
         # What hooks have to say by now is kept with the conversation, as what the user says is.
-        context.messages = [*context.messages, *(said.user(f"[{text.hook}] {text}") for text in turn.waiting)]
+        context.messages = [*context.messages, *(said.user(text.signed) for text in turn.waiting)]
         turn.waiting = []
         await self.loop.answered(context.messages)
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -62,54 +63,10 @@ class Loop:
         """One call, in place of the framework's."""
         if self.failure is not None:
             self._fail(self.failure)
-        turn, function, native = self.turn, context.function, context.arguments
-        given = said.arguments(native)
-        call_id = context.metadata.get("call_id")
-        call = self._matching(function.name, given) if call_id is None else None
-        approved = self._approved(call, context)
-        ended: MiddlewareTermination | None = None
-
-        async def run(args: dict[str, Any]) -> Any:
-            nonlocal ended
-            context.arguments = native if args == given else args
-            inside = INSIDE.set(turn)
-            try:
-                await call_next()
-            except MiddlewareTermination as termination:  # a tool that ends the run has a result all the same
-                ended = termination
-                return termination.result if isawaitable(context.result) else context.result or termination.result
-            finally:
-                INSIDE.reset(inside)
-            return context.result
-
-        def ask(decision: Decision[Any] | None) -> Approval:
-            args = given if decision is None else thaw(decision.step.args)
-            if approved and args == given:  # this very call is what a human has seen
-                return Approval("allow")
-            asked = call or self._known(context)
-            if turn.parent is not None or asked is None:
-                return Approval("deny", None, "there is nobody whom a subagent could ask")
-            if not turn.requests and not ASKS_AGAIN:
-                return Approval("deny", None, "it is not what was approved")
-            question = _question(asked, None if args == given else args, decision)
-            self.asked[self._key(question.function_call)] = None
-            while len(self.asked) > QUESTIONS:
-                del self.asked[next(iter(self.asked))]
-            raise UserInputRequiredException([question])
-
-        about = {"kind": function.kind} if function.kind in KINDS else {}
         try:
-            called = await drive(
-                turn.tool(
-                    function.name, given, call_id or (call and call.call_id), run, read=said.readable, ask=ask,
-                    proposed="ask" if approved and _requires(function) else "allow", through=THROUGH, **about,
-                ).work()
-            )  # fmt: skip
+            await Call(self, context, call_next).work()
         except FairleadError as error:
             self._fail(error)
-        context.result = said.result(called.output, context.result) if called.replaced else called.result()
-        if ended is not None:
-            raise ended
 
     def _fail(self, error: FairleadError) -> NoReturn:
         """Out of the call, and out of the run, which raises `failure` in the end."""
@@ -121,7 +78,7 @@ class Loop:
 
     # --- which one it is --------------------------------------------------------------------
 
-    def _matching(self, name: str, args: dict[str, Any]) -> Content | None:
+    def matching(self, name: str, args: dict[str, Any]) -> Content | None:
         """The model's own words for a call. Before 1.3, the framework does not tell which one it is."""
         named = [call for call in self.wanted if call.name == name]
         same = [call for call in named if said.call_args(call).items() <= args.items()]
@@ -129,13 +86,13 @@ class Loop:
         self.wanted = [call for call in self.wanted if call is not found]
         return found
 
-    def _known(self, context: FunctionInvocationContext) -> Content | None:
+    def known(self, context: FunctionInvocationContext) -> Content | None:
         call_id = context.metadata.get("call_id")
         return next((call for call in self.wanted if call.call_id == call_id), None)
 
     # --- approvals --------------------------------------------------------------------------
 
-    def _approved(self, call: Content | None, context: FunctionInvocationContext) -> bool:
+    def was_approved(self, call: Content | None, context: FunctionInvocationContext) -> bool:
         """Whether a human was asked about this very call, by the framework or by a hook, and has approved it.
 
         It is not enough that the framework says so: it also does of calls that it held back because of others, and
@@ -152,6 +109,11 @@ class Loop:
             return self.asked.pop(self._key(call), self) is None
         asked = call.call_id in self.approved or OURS in (call.additional_properties or ())
         return asked or _requires(context.function)
+
+    def remember(self, question: Content) -> None:
+        self.asked[self._key(question.function_call)] = None
+        while len(self.asked) > QUESTIONS:
+            del self.asked[next(iter(self.asked))]
 
     def _key(self, call: Content) -> Any:
         return self.session_id, call.call_id, call.name, to_json(said.call_args(call))
@@ -170,6 +132,78 @@ class Loop:
                 await drive(
                     self.turn.tool(call.name, args, call.call_id, _not_run, proposed="ask", ask=_refused).work()
                 )
+
+
+class Call:
+    """One call, under hooks."""
+
+    def __init__(self, loop: Loop, context: FunctionInvocationContext, call_next: Next) -> None:
+        self.loop, self.context, self.call_next = loop, context, call_next
+        self.native = context.arguments
+        self.given = said.arguments(self.native)
+        function, call_id = context.function, context.metadata.get("call_id")
+        self.call = loop.matching(function.name, self.given) if call_id is None else None
+        self.approved = loop.was_approved(self.call, context)
+        self.ended: MiddlewareTermination | None = None
+        self.told = loop.turn.tool(
+            function.name, self.given, call_id or (self.call and self.call.call_id), self._run, read=said.readable,
+            ask=self._ask, proposed="ask" if self.approved and _requires(function) else "allow", through=THROUGH,
+            **({"kind": function.kind} if function.kind in KINDS else {}),
+        )  # fmt: skip
+
+    async def work(self) -> None:
+        context, told = self.context, self.told
+        if not await told.judged() or not await self._passes():
+            called = await drive(told.finish())
+            context.result = said.result(called.output, context.result) if called.replaced else called.result()
+        if self.ended is not None:
+            raise self.ended
+
+    async def _passes(self) -> bool:
+        """Have the framework do it. Whether nobody wants to hear of that, also by now."""
+        told = self.told
+        try:
+            output = await self._run(told.args)
+        except Exception as error:
+            if told.free or isinstance(error, THROUGH):
+                raise
+            told.ran(partial(_raise, error))
+            return False
+        self.context.result = output
+        if not told.free:
+            told.ran(lambda: output)
+        return told.free
+
+    async def _run(self, args: dict[str, Any]) -> Any:
+        context = self.context
+        context.arguments = self.native if args == self.given else args
+        inside = INSIDE.set(self.loop.turn)
+        try:
+            await self.call_next()
+        except MiddlewareTermination as termination:  # a tool that ends the run has a result all the same
+            self.ended = termination
+            return termination.result if isawaitable(context.result) else context.result or termination.result
+        finally:
+            INSIDE.reset(inside)
+        return context.result
+
+    def _ask(self, decision: Decision[Any] | None) -> Approval:
+        loop, given = self.loop, self.given
+        args = given if decision is None else thaw(decision.step.args)
+        if self.approved and args == given:  # this very call is what a human has seen
+            return Approval("allow")
+        asked = self.call or loop.known(self.context)
+        if loop.turn.parent is not None or asked is None:
+            return Approval("deny", None, "there is nobody whom a subagent could ask")
+        if not loop.turn.requests and not ASKS_AGAIN:
+            return Approval("deny", None, "it is not what was approved")
+        question = _question(asked, None if args == given else args, decision)
+        loop.remember(question)
+        raise UserInputRequiredException([question])
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def _requires(function: Any) -> bool:

@@ -369,12 +369,12 @@ class Fairlead(BasePlugin):
         requires = await requires_confirmation(tool, tool_args, tool_context)
         call = call_of(run, line, tool, tool_args, tool_context, "ask" if requires else "allow")
         try:
-            await drive(call.judge())
+            free = await call.judged()
         except Unanswered as waiting:
             run.unanswered = True
             return request_confirmation(tool, tool_args, tool_context, waiting.asking)
         args, work = call.args, None
-        if not call.free or tool.name == TRANSFER:
+        if not free or tool.name == TRANSFER:
             work = call.finish()
             came = await advance(work)
             if isinstance(came, Called):

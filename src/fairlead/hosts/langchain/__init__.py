@@ -548,7 +548,7 @@ class Fairlead(Closes, AgentMiddleware):  # type: ignore[type-arg]
             yield from end_session(old, "forgotten")
         given = yield from through_hooks(turn, request, call, ask)
         if turn.waiting and isinstance(given, ToolMessage):
-            texts = [f"[{text.hook}] {text}" for text in turn.waiting]
+            texts = [text.signed for text in turn.waiting]
             blocks = [{"type": "text", "text": text} for text in texts]
             content: Any = given.content
             content = "\n\n".join([content, *texts]) if isinstance(content, str) else [*content, *blocks]

@@ -13,7 +13,7 @@ import agents.tool as sdk
 
 from ...approvals import Approval
 from ...decision import Decision
-from ...errors import FairleadError
+from ...errors import FairleadError, HookAborted
 from ...session import new_id
 from ..tool_call import STOPPED, Called
 from ..turn import Turn
@@ -71,10 +71,11 @@ class Call:
         self.refused: str | None = None
         self.held = self.began = self.running = False  # held: its subagent waits for somebody's answer
         self.put = put  # a human was asked about this very call, and not only about one with its id
-        self.work: Work[Called] = turn.tool(
+        self.told = turn.tool(
             tool.name, self.given, call_id, self._ready, proposed=proposed, ask=self._ask,
             read=readable, **_about(tool),
-        ).work()  # fmt: skip
+        )  # fmt: skip
+        self.work: Work[Called] | None = None  # none as long as it is free to run
 
     def _ask(self, decision: Decision[Any] | None) -> Any:
         self.waiting, self.asking = "ask", decision
@@ -84,8 +85,20 @@ class Call:
         self.waiting, self.args = "run", args
         return _PAUSE
 
+    async def judge(self) -> None:
+        """Begin, until it may run, is over, or somebody has to be asked."""
+        left = await self.told.opened()
+        if left is None and self.told.free:
+            self._ready(self.told.args)
+        else:
+            self.work = self.told.finish() if left is None else self.told.work(left)
+            await self.go()
+
     async def go(self, value: Any = None, error: BaseException | None = None) -> None:
         """Go on, until it must wait or is over."""
+        if self.work is None:  # it was free, but somebody listens by now
+            self.work = self.told.finish()
+            await self.go()
         self.waiting = None
         while True:
             try:
@@ -106,9 +119,16 @@ class Call:
 
     async def abandon(self) -> None:
         """It will not run."""
-        with suppress(CancelledError):
-            await self.go(error=CancelledError())
+        self.waiting = None
+        if self.listened_to:
+            with suppress(CancelledError):
+                await self.go(error=CancelledError())
         self.called = Called("aborted", STOPPED, True, True)
+
+    @property
+    def listened_to(self) -> bool:
+        """Whether somebody wants to hear what comes of it. An abort in a subagent fails this request, too."""
+        return self.work is not None or not self.told.free or isinstance(self.noted, HookAborted)
 
     async def run(self, context: Any) -> Any:
         if self.waiting == "ask":
@@ -134,28 +154,35 @@ class Call:
     async def _run(self, context: Any) -> None:
         self.noted = self.text = self.refused = None
         self.held = False
-        inside = CALL.set(self)
+        inside, notes = CALL.set(self), TELLS and self.work is not None
         try:
             raw = self.raw if self.args == self.given else json.dumps(self.args)
-            output = await _noting(self.tool, self)(context, raw)
+            output = await (_noting(self.tool, self) if notes else self.tool.on_invoke_tool)(context, raw)
         except BaseException as error:
             CALL.reset(inside)
+            if not self.listened_to:
+                self.waiting = None
+                raise
             await self.go(error=self.noted or error)
             return
         CALL.reset(inside)
-        if not TELLS and isinstance(output, str) and output.startswith(FAILED):
+        if not notes and isinstance(output, str) and output.startswith(FAILED):
             self.noted = self.noted or RuntimeError(output)
         if self.refused is not None and output == self.refused:  # else it has more to say, which hooks should see
             self.noted = self.noted or Refused(self.refused)
         self.text = output
-        if not self.held:
+        if self.held:
+            return
+        if self.listened_to:
             await (self.go(output) if self.noted is None else self.go(error=self.noted))
+        else:
+            self.waiting, self.called = None, Called(output=output)
 
 
 def _noting(tool: Any, call: Call) -> Any:
     """A tool's own function, which tells the call of what it raises before the SDK makes a text of that."""
     bind = getattr(tool.on_invoke_tool, "__agents_bind_function_tool__", None)
-    if not TELLS or bind is None:
+    if bind is None:
         return tool.on_invoke_tool
 
     async def failed(context: Any, error: Exception) -> Any:

@@ -272,7 +272,7 @@ class Run:
             native = tool.__dict__.get("fairlead_original", tool)
             call = Call(self.turn, native, item.call_id, item.arguments, self._asks_for(native, item.call_id))
             self.calls.append(call)
-            await call.go()
+            await call.judge()
             wanted = self.decided[item.call_id] = call.waiting == "ask"
             self.asks = self.asks or wanted
             if wanted or native.needs_approval is not False:
@@ -304,7 +304,7 @@ class Run:
             if call is None:  # it was asked for in another process
                 call = Call(self.turn, tool, call_id, arguments, put=True)
                 self.calls.append(call)
-                await call.go()
+                await call.judge()
             call.tool, call.running = tool, True  # there may be two of its name
             output = await call.run(context)
         except FairleadError as error:

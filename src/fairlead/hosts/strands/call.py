@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from strands.hooks import AfterToolCallEvent
@@ -36,7 +37,6 @@ class Call:
     """A tool call. `execute` runs the tool, for a tool use; `interrupt` asks a human, and gives the answer."""
 
     name: str
-    raw: Any
     whole: dict[str, Any]
     args: dict[str, Any]  # those that hooks are told of
     kept: dict[str, Any]  # and the others
@@ -61,7 +61,8 @@ class Call:
             async for event in self.execute(self.tool_use):
                 yield event
             return
-        run.fairlead.adopt(getattr(self.tool, "agent", None))
+        if (agent := getattr(self.tool, "agent", None)) is not None:
+            run.fairlead.adopt(agent)
         run.judged.append(call_id)
         call = self._told()
         free = False
@@ -70,8 +71,7 @@ class Call:
             if run.direct:  # no request begins that would do it
                 for old in run.fairlead.runs.surplus():
                     await drive(end_session(old, "forgotten"))
-            await drive(call.judge())
-            if call.free:
+            if await call.judged():
                 free, last, result = True, None, None
                 async for last in _inside(run, self._start(call.args)):
                     if asks(last):
@@ -85,7 +85,7 @@ class Call:
                         yield result
                     return
                 free = False
-                self._ran(call, result or last)  # and somebody listens by now
+                call.ran(partial(self._result, [result or last]))
             events = go(call.finish(), came, lambda event: isinstance(event, ToolResultEvent), self._result)
             async for event in _inside(run, events):
                 yield event
@@ -107,10 +107,10 @@ class Call:
     def _told(self) -> ToolCall:
         """The call as hooks are told of it."""
         self.name = getattr(self.tool, "tool_name", None) or self.tool_use["name"]  # a hook may have changed the tool
-        raw = self.raw = self.tool_use["input"]  # a model may give a list, or a text, which some tools take
+        raw = self.tool_use["input"]  # a model may give a list, or a text, which some tools take
         self.whole = raw if isinstance(raw, dict) else {"input": raw} if raw else {}
-        self.args = {key: value for key, value in self.whole.items() if _can_be_told(value)}
-        self.kept = {key: value for key, value in self.whole.items() if key not in self.args}
+        self.kept = {key: value for key, value in self.whole.items() if not _can_be_told(value)}
+        self.args = {key: value for key, value in self.whole.items() if key not in self.kept}
         return self.run.turn.tool(
             self.name, self.args, self.tool_use["toolUseId"], self._start, read=output_of,
             ask=self._ask if "event_loop_cycle_id" in self.state else None,  # who calls it directly is not interrupted
@@ -119,12 +119,7 @@ class Call:
 
     def _start(self, args: dict[str, Any]) -> Any:
         whole = args | self.kept
-        return self.execute({**self.tool_use, "input": self.raw if whole == self.whole else whole})
-
-    def _ran(self, call: ToolCall, event: Any) -> None:
-        """It has run, and ended with this. It may have to be tried again all the same."""
-        came = [event]
-        call.run = lambda args: self._result([came.pop()]) if came else self._start(args)
+        return self.execute(self.tool_use if whole == self.whole else {**self.tool_use, "input": whole})
 
     def _result(self, events: list[Any]) -> Any:
         """What the tool gave. Raises what went wrong, in it or in a subagent."""
