@@ -278,7 +278,10 @@ class AfterTool(ToolStep):
 
 
 class AfterToolBatch(Step):
-    """All tool calls of one model response are over."""
+    """All tool calls of one model response are over.
+
+    Of each, `results` have its `tool`, `call_id`, `outcome` and `is_error`: None where the host does not say.
+    """
 
     results: list[Any] = msgspec.field(default_factory=FrozenList)
 

@@ -17,8 +17,10 @@ from test_openai_agents import LS, Answer, Stage, answered, shell_call, with_hel
 from test_openai_agents import _default_runner as _default_runner
 from test_openai_agents import stage as stage
 
-from fairlead import allow, ask, change, deny, extend, stop
+from fairlead import HookAborted, Hooks, abort, allow, ask, change, deny, extend, stop
 from fairlead.hosts import openai_agents
+from fairlead.hosts.openai_agents.call import TELLS
+from fairlead.lifecycle import Notification
 
 HOSTED = "environment" in ShellTool.__dataclass_fields__
 MOVES = "move_to" in ApplyPatchOperation.__dataclass_fields__
@@ -355,3 +357,64 @@ async def test_where_a_local_shell_runs_is_what_a_hook_wants(stage: Stage, given
     made = LocalShellCall(id="1", call_id="c1", type="local_shell_call", status="completed", action=action)
     await stage.runner.run(stage.agent([made], tools=[LocalShellTool(executor=execute)]), "Go.")
     assert seen == [(["ls"], "/sandbox", None)]
+
+
+# --- where nobody listens to what comes of a call -------------------------------------------------
+
+tells = pytest.mark.skipif(not TELLS, reason="it does not tell of what a tool raises before 0.10.4")
+
+
+@pytest.fixture
+def quiet(stage: Stage) -> Stage:
+    """Nothing is recorded, and only calls are judged."""
+    stage.hooks = Hooks()
+    stage.runner = openai_agents.Fairlead(stage.hooks)
+    stage.add(None, on="before_tool", name="nothing")
+    return stage
+
+
+def add_late(stage: Stage, heard: list[Any]) -> None:
+    stage.hooks.add(lambda step: heard.append((step.outcome, step.error)), on="after_tool", name="late", replace=True)
+
+
+@tells
+async def test_an_abort_that_a_tool_raises_fails_the_request(quiet: Stage) -> None:
+    quiet.add(abort("no more"), on="notification", name="aborts")
+
+    @function_tool
+    async def notify(text: str) -> str:
+        """Ask the hooks."""
+        (await quiet.hooks.dispatch(Notification(message=text))).raise_for_abort()
+        return "told"
+
+    with pytest.raises(HookAborted, match="no more"):
+        await quiet.runner.run(quiet.agent(call("notify", text="x"), tools=[notify]), "Go.")
+
+
+@tells
+async def test_a_hook_that_comes_while_a_tool_with_its_own_words_fails_hears_of_it(quiet: Stage) -> None:
+    heard: list[Any] = []
+
+    @function_tool(failure_error_function=lambda context, error: "sorry")
+    def fail(why: str) -> str:
+        """Fail."""
+        add_late(quiet, heard)
+        raise ValueError(why)
+
+    await quiet.runner.run(quiet.agent(call("fail", why="broken pipe"), tools=[fail]), "Go.")
+    assert heard == [("error", "ValueError: broken pipe")]
+    assert has(quiet.played.sent[1], "sorry", "tool")
+
+
+@tells
+async def test_a_tool_that_only_speaks_of_an_error_has_not_failed(quiet: Stage) -> None:
+    heard: list[Any] = []
+
+    @function_tool
+    def log(name: str) -> str:
+        """Read a log."""
+        add_late(quiet, heard)
+        return "An error occurred while running the tool. It was in the log."
+
+    await quiet.runner.run(quiet.agent(call("log", name="x"), tools=[log]), "Go.")
+    assert heard == [("ok", None)]

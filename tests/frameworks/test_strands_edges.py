@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import inspect
 import weakref
 from typing import Any
 
 import pytest
-from seat import Say, call
+from seat import Played, Say, call
 from seat_strands import Scripted
 from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeInvocationEvent, BeforeToolCallEvent
@@ -18,7 +19,7 @@ from strands.tools.tools import PythonAgentTool
 from test_strands import LS, Stage, answers, has_as_tool
 from test_strands import stage as stage
 
-from fairlead import Hooks, ask, change, deny
+from fairlead import Hooks, ask, change, deny, retry
 from fairlead.hosts import strands, turn
 from fairlead.hosts.strands import Fairlead
 
@@ -305,3 +306,45 @@ async def test_a_hook_that_is_added_while_a_tool_is_at_work_hears_of_its_end() -
 
     await stage.agent(call("load"), tools=[load]).invoke_async("Go.")
     assert stage.played.sent[-1][-1] == "tool: [redacted]"
+
+
+# --- what runs is what was judged -----------------------------------------------------------------
+
+
+async def test_a_retry_runs_what_was_judged_whatever_the_tool_makes_of_its_input(stage: Stage) -> None:
+    ran: list[Any] = []
+
+    def shell(use: Any, **_: Any) -> Any:
+        ran.append(use["input"])
+        use["input"] = {"command": "rm -rf /"}
+        status = "error" if len(ran) == 1 else "success"
+        return {"toolUseId": use["toolUseId"], "status": status, "content": [{"text": "x"}]}
+
+    stage.hooks.add(lambda step: retry() if step.is_error else None, on="after_tool", name="again")
+    agent = stage.agent(LS, tools=[python_tool("shell", shell)])
+    await agent.invoke_async("Go.")
+    assert ran == [{"command": "ls"}, {"command": "ls"}]
+    assert "rm -rf" not in str(agent.messages)
+
+
+async def test_whoever_changes_a_call_while_it_is_judged_changes_nothing() -> None:
+    ran, uses, hooks = [], [], Hooks()
+
+    @hooks.on.before_tool
+    async def judge(step: Any) -> None:
+        await asyncio.sleep(0)
+        for use in uses:
+            use["input"] = {"command": "rm -rf /"}
+
+    @tool
+    def shell(command: str) -> str:
+        """Run a command."""
+        ran.append(command)
+        return "x"
+
+    agent = Agent(
+        model=Scripted([LS], Played(), "first"), tools=[shell], hooks=[Fairlead(hooks)], callback_handler=None
+    )
+    agent.hooks.add_callback(BeforeToolCallEvent, lambda event: uses.append(event.tool_use))
+    await agent.invoke_async("Go.")
+    assert ran == ["ls"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import test_portable
 from scene import Scene, has
-from seat import Seat, call
+from seat import Call, Seat, call
 
 from fairlead import change, deny, inject, retry, stop
 
@@ -82,14 +82,16 @@ async def test_a_hook_that_is_added_while_a_call_is_judged_is_heard(quiet: Scene
     assert has(played.sent[1], "not any more", "tool")
 
 
-def add_while_a_tool_runs(scene: Scene, hook: Callable[[Any], Any]) -> None:
-    """Nobody listens to what comes of a call when it begins, and this hook does when it ends."""
+def add_while_a_tool_runs(
+    scene: Scene, hook: Callable[[Any], Any], *, on: str = "after_tool", running: int = 1
+) -> None:
+    """Nobody listens to what comes of calls when they begin, and this hook does when the last one ends."""
 
     class Ran(list[Any]):
         def append(self, one: Any) -> None:
             super().append(one)
-            if len(scene.hooks) == 1:
-                scene.hooks.add(hook, on="after_tool", name="late")
+            if len(self) == running:
+                scene.hooks.add(hook, on=on, name="late", replace=True)
 
     scene.bench.ran = Ran()
     scene.hooks.add(lambda step: None, on="before_tool", name="nothing")
@@ -101,6 +103,27 @@ async def test_a_hook_that_is_added_while_a_tool_runs_hears_what_comes_of_it(qui
     add_while_a_tool_runs(quiet, lambda step: change(output="[redacted]"))
     played = await quiet.play(call("shell", command="ls"))
     assert has(played.sent[1], "[redacted]", "tool")
+
+
+async def test_a_hook_that_is_added_while_a_tool_runs_hears_how_long_it_took(quiet: Scene) -> None:
+    heard: list[float] = []
+    add_while_a_tool_runs(quiet, lambda step: heard.append(step.duration))
+    await quiet.play(call("slow", name="a"))
+    assert len(heard) == 1
+    assert heard[0] > 0.045  # the tool sleeps for 0.05
+
+
+async def test_a_hook_that_is_added_while_tools_run_hears_of_the_whole_batch(quiet: Scene) -> None:
+    if not quiet.can("after_tool_batch"):
+        pytest.skip("it does not fire")
+    heard: list[list[str]] = []
+
+    def hear(step: Any) -> None:
+        heard.append(sorted(one["tool"] for one in step.results))
+
+    add_while_a_tool_runs(quiet, hear, on="after_tool_batch", running=2)
+    await quiet.play(Call([("shell", {"command": "ls"}), ("read", {"path": "a"})]))
+    assert [[name.rsplit("__")[-1] for name in names] for names in heard] == [["read", "shell"]]
 
 
 async def test_a_hook_that_is_added_while_a_tool_fails_hears_of_the_failure(quiet: Scene) -> None:

@@ -17,6 +17,7 @@ import pytest
 from played import CAPTURES, Played, captured, captures
 
 from fairlead import Decision, ToolStep
+from fairlead.hosts import hook_json
 from fairlead.hosts.host import ALL, host_named
 
 ABOUT = ("source", "input", "outcome", "error", "output", "proposed", "granted", "agent_name", "reason", "message",
@@ -285,3 +286,15 @@ async def test_a_payload_from_the_documents_is_the_step_that_it_should_be(
     cli = Played(host)
     await cli.tell(event, payload)
     assert Telling().line(event, cli.take()) == line
+
+
+def test_the_calls_of_a_batch_are_told_as_in_every_other_host() -> None:
+    calls = [
+        {"tool_name": "run_shell_command", "tool_input": {"command": "ls"}, "tool_use_id": "c1", "status": "error"},
+        {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "c2", "tool_response": "a b"},
+    ]
+    about = {"args": {"command": "ls"}}
+    assert hook_json.batch({"tool_calls": calls})["results"] == [
+        {"tool": "run_shell_command", "call_id": "c1", "outcome": "error", "is_error": True, "output": None, **about},
+        {"tool": "Bash", "call_id": "c2", "outcome": None, "is_error": None, "output": "a b", **about},
+    ]

@@ -13,6 +13,7 @@ from .effect import Effect
 from .host import EXIT_2, Identity, Payload, a_dict, a_text, content, seconds
 
 SOURCES = {"startup": "new", "clear": "new", "compact": "resume", "resume": "resume", "fork": "fork"}
+OUTCOMES = {"success": "ok", "error": "error", "cancelled": "aborted"}
 
 
 def identify(payload: Payload) -> Identity:
@@ -76,7 +77,15 @@ def permission_denied(payload: Payload) -> dict[str, Any]:
 
 def batch(payload: Payload) -> dict[str, Any]:
     calls = payload.get("tool_calls")
-    return {"results": calls if isinstance(calls, list) else []}
+    return {"results": [_result(call) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []}
+
+
+def _result(call: Payload) -> dict[str, Any]:
+    """A call of a batch, as in every other host. Not all CLIs say how it has ended."""
+    told, outcome = tool(call), OUTCOMES.get(str(call.get("status")))
+    ended = {"outcome": outcome, "is_error": None if outcome is None else outcome != "ok"}
+    about = {"args": told["args"], "output": content(call.get("tool_response"))}
+    return {"tool": told["tool"], "call_id": told["call_id"], **ended, **about}
 
 
 def turn_end(payload: Payload) -> dict[str, Any]:

@@ -81,6 +81,8 @@ class ToolCall:
         self.turn, self.args, self.about = turn, args, about
         self.run, self.proposed, self.ask, self.through, self.read = run, proposed, ask, through, read
         self.called = Called()
+        self.began: float | None = None
+        """When it did, if the framework does it by itself: whoever listens in the end wants to know what it took."""
 
     def work(self, left: Work[None] | None = None) -> Work[Called]:
         """All of it, or what is `left` to judge and all that comes after."""
@@ -119,10 +121,20 @@ class ToolCall:
         run, left = self.run, [came]
         self.run = lambda args: left.pop()() if left else run(args)
 
+    def passed(self, output: Any = None, error: Exception | None = None) -> Called:
+        """It was free, and the framework has done it by itself. It is one of its batch all the same."""
+        called = self.called
+        called.output = output
+        if error is not None:
+            called.outcome, called.is_error, called.error = "error", True, error
+        self.turn.told(self.about["tool"], self.about["call_id"], called)
+        return called
+
     def finish(self) -> Work[Called]:
         """What comes after it is judged. A retry runs the call again, as it is."""
         for attempt in range(1, RETRIES + 2):
-            began, executed = monotonic(), self.called.outcome == "ok"
+            began, executed = self.began or monotonic(), self.called.outcome == "ok"
+            self.began = None
             if executed:
                 yield from self._execute()
             took = monotonic() - began if executed else None

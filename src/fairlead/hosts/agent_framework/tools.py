@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from inspect import isawaitable
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import agent_framework
@@ -162,17 +164,24 @@ class Call:
     async def _passes(self) -> bool:
         """Have the framework do it. Whether nobody wants to hear of that, also by now."""
         told = self.told
+        told.began = monotonic()
         try:
             output = await self._run(told.args)
-        except Exception as error:
-            if told.free or isinstance(error, THROUGH):
+        except THROUGH:
+            raise
+        except (Exception, CancelledError) as error:
+            if told.free:
+                if isinstance(error, Exception):
+                    told.passed(error=error)
                 raise
             told.ran(partial(_raise, error))
             return False
         self.context.result = output
         if not told.free:
             told.ran(lambda: output)
-        return told.free
+            return False
+        told.passed(output)
+        return True
 
     async def _run(self, args: dict[str, Any]) -> Any:
         context = self.context
@@ -202,7 +211,7 @@ class Call:
         raise UserInputRequiredException([question])
 
 
-def _raise(error: Exception) -> NoReturn:
+def _raise(error: BaseException) -> NoReturn:
     raise error
 
 

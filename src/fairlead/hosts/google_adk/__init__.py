@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Mapping
+from time import monotonic
 from typing import Any, Self, TypeVar
 from weakref import ref
 
@@ -28,7 +29,7 @@ from ...registry import Hooks
 from ...session import new_id
 from ..framework import WHOLE, Framework
 from ..model import as_text
-from ..tool_call import Called
+from ..tool_call import Called, ToolCall
 from ..turn import SESSIONS, Asked, Runs, rewritten
 from ..work import drive
 from .asking import answered, ask, instruct
@@ -389,6 +390,7 @@ class Fairlead(BasePlugin):
             tool_args.update(args)
         if requires and tool_context.tool_confirmation is None:  # a hook has answered
             tool_context.tool_confirmation = ToolConfirmation(confirmed=True)
+        call.began = monotonic() if work is None else None
         run.calls[tool_context] = call if work is None else work
         CALLING.set(Calling(self, run, line, tool_args))
         return None
@@ -408,6 +410,8 @@ class Fairlead(BasePlugin):
             return None
         work = await under_way(call)
         if work is None:
+            if isinstance(call, ToolCall):
+                call.passed(result)
             return None
         called, again = await finish(work, tool, tool_context, value=result)
         if again and called.error is not None and not called.replaced:
@@ -421,11 +425,13 @@ class Fairlead(BasePlugin):
         run, line = await self._line(tool_context)
         run.error = error
         key, cause = tool_context if tool_context in run.calls else tool_context.function_call_id, cause_of(error)
-        known, work = key in run.calls, await under_way(run.calls.pop(key, None))
+        call = run.calls.pop(key, None)
+        work = await under_way(call)
         CALLING.set(None)
-        if known and work is None:  # nobody listens
+        if isinstance(call, ToolCall) and work is None:  # nobody listens
             if isinstance(cause, HookAborted):
                 raise cause
+            call.passed(error=error)
             return None
         if work is None:  # some versions do not ask about a tool that does not exist
             work = call_of(run, line, tool, tool_args, tool_context).work()

@@ -7,6 +7,7 @@ import json
 from asyncio import CancelledError
 from contextlib import suppress
 from contextvars import ContextVar
+from time import monotonic
 from typing import Any
 
 import agents.tool as sdk
@@ -123,12 +124,15 @@ class Call:
         if self.listened_to:
             with suppress(CancelledError):
                 await self.go(error=CancelledError())
+        else:
+            self.work = self.told.finish()
+            self.work.close()  # nobody hears of it, also not later
         self.called = Called("aborted", STOPPED, True, True)
 
     @property
     def listened_to(self) -> bool:
-        """Whether somebody wants to hear what comes of it. An abort in a subagent fails this request, too."""
-        return self.work is not None or not self.told.free or isinstance(self.noted, HookAborted)
+        """Whether somebody wants to hear what comes of it."""
+        return self.work is not None or not self.told.free
 
     async def run(self, context: Any) -> Any:
         if self.waiting == "ask":
@@ -154,35 +158,38 @@ class Call:
     async def _run(self, context: Any) -> None:
         self.noted = self.text = self.refused = None
         self.held = False
-        inside, notes = CALL.set(self), TELLS and self.work is not None
+        inside, self.told.began = CALL.set(self), monotonic() if self.work is None else None
         try:
             raw = self.raw if self.args == self.given else json.dumps(self.args)
-            output = await (_noting(self.tool, self) if notes else self.tool.on_invoke_tool)(context, raw)
+            output = await _noting(self.tool, self)(context, raw)
         except BaseException as error:
             CALL.reset(inside)
-            if not self.listened_to:
-                self.waiting = None
-                raise
-            await self.go(error=self.noted or error)
+            await self._came(None, self.noted or error)
             return
         CALL.reset(inside)
-        if not notes and isinstance(output, str) and output.startswith(FAILED):
+        if not TELLS and isinstance(output, str) and output.startswith(FAILED):
             self.noted = self.noted or RuntimeError(output)
         if self.refused is not None and output == self.refused:  # else it has more to say, which hooks should see
             self.noted = self.noted or Refused(self.refused)
         self.text = output
-        if self.held:
+        if not self.held:
+            await self._came(output, self.noted)
+
+    async def _came(self, output: Any, error: BaseException | None) -> None:
+        """The tool has given something, or raised. An abort, in a subagent or wherever, fails this request, too."""
+        if self.listened_to or isinstance(error, HookAborted):
+            await (self.go(output) if error is None else self.go(error=error))
             return
-        if self.listened_to:
-            await (self.go(output) if self.noted is None else self.go(error=self.noted))
-        else:
-            self.waiting, self.called = None, Called(output=output)
+        self.waiting = None
+        if error is not None and not isinstance(error, Exception):
+            raise error
+        self.called = self.told.passed(output, error)
 
 
 def _noting(tool: Any, call: Call) -> Any:
     """A tool's own function, which tells the call of what it raises before the SDK makes a text of that."""
     bind = getattr(tool.on_invoke_tool, "__agents_bind_function_tool__", None)
-    if bind is None:
+    if not TELLS or bind is None:
         return tool.on_invoke_tool
 
     async def failed(context: Any, error: Exception) -> Any:

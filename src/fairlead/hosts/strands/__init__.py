@@ -299,7 +299,7 @@ class Fairlead(Closes, HookProvider):  # type: ignore[misc]
 
     def _execute_tool(self, context: Any, following: Any) -> Stream:
         def execute(tool_use: Any) -> Any:
-            return following(context if tool_use is context.tool_use else context.replace(tool_use=tool_use))
+            return following(context.replace(tool_use=tool_use))
 
         def interrupt(name: str, reason: Any) -> Any:
             return context.interrupt(name, reason=reason).response

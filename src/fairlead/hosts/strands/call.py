@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from strands.hooks import AfterToolCallEvent
@@ -37,6 +38,7 @@ class Call:
     """A tool call. `execute` runs the tool, for a tool use; `interrupt` asks a human, and gives the answer."""
 
     name: str
+    raw: Any
     whole: dict[str, Any]
     args: dict[str, Any]  # those that hooks are told of
     kept: dict[str, Any]  # and the others
@@ -72,7 +74,7 @@ class Call:
                 for old in run.fairlead.runs.surplus():
                     await drive(end_session(old, "forgotten"))
             if await call.judged():
-                free, last, result = True, None, None
+                free, last, result, call.began = True, None, None, monotonic()
                 async for last in _inside(run, self._start(call.args)):
                     if asks(last):
                         run.judged.remove(call_id)
@@ -82,6 +84,7 @@ class Call:
                         yield last
                 if call.free or last is None or asks(last):
                     if result is not None:
+                        call.passed(result.tool_result, self._failure(result))
                         yield result
                     return
                 free = False
@@ -107,7 +110,7 @@ class Call:
     def _told(self) -> ToolCall:
         """The call as hooks are told of it."""
         self.name = getattr(self.tool, "tool_name", None) or self.tool_use["name"]  # a hook may have changed the tool
-        raw = self.tool_use["input"]  # a model may give a list, or a text, which some tools take
+        raw = self.raw = self.tool_use["input"]  # a model may give a list, or a text, which some tools take
         self.whole = raw if isinstance(raw, dict) else {"input": raw} if raw else {}
         self.kept = {key: value for key, value in self.whole.items() if not _can_be_told(value)}
         self.args = {key: value for key, value in self.whole.items() if key not in self.kept}
@@ -118,18 +121,24 @@ class Call:
         )  # fmt: skip
 
     def _start(self, args: dict[str, Any]) -> Any:
+        """Run it with just these: by now, somebody may have put other arguments into the tool use that was judged."""
         whole = args | self.kept
-        return self.execute(self.tool_use if whole == self.whole else {**self.tool_use, "input": whole})
+        return self.execute({**self.tool_use, "input": self.raw if whole == self.whole else whole})
 
     def _result(self, events: list[Any]) -> Any:
         """What the tool gave. Raises what went wrong, in it or in a subagent."""
         self.last = _as_result(events[-1]) if events else None
-        error = self.run.error or (ToolFailed("it gave no result") if self.last is None else self.last.exception)
-        if error is None and self.last.tool_result.get("status") == "error":
-            error = ToolFailed(as_text(output_of(self.last.tool_result)))
-        if error is not None:
+        if (error := self._failure(self.last)) is not None:
             raise error
         return self.last.tool_result
+
+    def _failure(self, last: Any) -> Exception | None:
+        error: Exception | None = self.run.error or (
+            ToolFailed("it gave no result") if last is None else last.exception
+        )
+        if error is None and last.tool_result.get("status") == "error":
+            error = ToolFailed(as_text(output_of(last.tool_result)))
+        return error
 
     def _ask(self, decision: Decision[Any] | None) -> Approval:
         asked = {} if decision is None else {"question": decision.reason, "hook": decision.hook}
