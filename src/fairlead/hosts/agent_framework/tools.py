@@ -166,7 +166,7 @@ class Call:
         told = self.told
         told.began = monotonic()
         try:
-            output = await self._run(told.args)
+            output = await self._run(thaw(told.args))  # which are its own to change
         except THROUGH:
             raise
         except (Exception, CancelledError) as error:

@@ -75,7 +75,7 @@ class Call:
                     await drive(end_session(old, "forgotten"))
             if await call.judged():
                 free, last, result, call.began = True, None, None, monotonic()
-                async for last in _inside(run, self._start(call.args)):
+                async for last in _inside(run, self._start(thaw(call.args))):
                     if asks(last):
                         run.judged.remove(call_id)
                     if isinstance(last, ToolResultEvent):
