@@ -405,7 +405,7 @@ def _journal(host: Host, config: Config, report: Report) -> None:
     from .transcripts.decisions import IMPORTED
 
     sources = config.sources
-    configured = read(Sources(sources.system, sources.user, None, None)).journal.get("path")
+    configured = read(Sources(sources.system, sources.user)).journal.get("path")
     journal = Path(configured) if configured else journal_file()
     if not journal.exists():
         return

@@ -117,6 +117,11 @@ GIT_READS = _words("""
 OWN_READS = _words(
     "check completion demo doctor events export help hooks init log run schema show stats tail test verify"
 )
+CHANGES = _words("""
+    cp mv rm ln tee dd install rsync truncate touch chmod chown chgrp chattr setfacl patch unlink shred rmdir trash
+    sed awk gawk mawk yq xxd git hg svn jj ed ex vi vim nvim nano emacs tar unzip 7z cpio sponge curl wget scp sftp
+    find fd sort apply_patch applypatch""")
+"""What changes the files that it names. Other programs, a test runner say, are taken to run or read them."""
 TAKES_AWAY = frozenset({"rm", "mv", "find", "fd", "shred", "unlink", "rmdir", "trash"})
 _CHOOSES = _words("-name -iname -path -ipath -wholename -regex -iregex")
 KILLS = frozenset({"kill", "pkill", "killall", "skill", "systemctl", "launchctl", "service", "fuser"})
@@ -151,7 +156,9 @@ _FLAGS = re.DOTALL | (re.IGNORECASE if sys.platform == "darwin" else 0)
 class Guard:
     """Denies a tool call that would change what is protected. See `PROTECTED`."""
 
-    def __init__(self, state: Path, runtime: Path | None = None, configs: Iterable[Path] = ()) -> None:
+    def __init__(
+        self, state: Path, runtime: Path | None = None, configs: Iterable[Path] = (), files: Iterable[Path] = ()
+    ) -> None:
         home = os.path.expanduser("~")
         self._variables = {name: os.environ[name] for name in (*MOVED, "USER", "LOGNAME") if os.environ.get(name)}
         self._variables["HOME"] = home
@@ -160,10 +167,13 @@ class Guard:
         for whose, places in PROTECTED.items():
             for place in places:
                 self._keep(place.replace("~", home, 1) if place[0] == "~" else place, whose)
-        own = (state, *((runtime,) if runtime is not None else ()), Path(home, ".config/fairlead"))
+        package = Path(__file__).parent
+        own = (state, *((runtime,) if runtime is not None else ()), Path(home, ".config/fairlead"), package)
         for path in (*(f"{folder}/**" for folder in own), *map(str, configs)):
             for form in {os.path.abspath(path), os.path.realpath(path)}:
                 self._kept[form] = "fairlead"
+        named = {_fold(form) for path in files for form in (os.path.abspath(path), os.path.realpath(path))}
+        self._named = frozenset(named)  # by hooks: an agent may run and read these, but not change them
         self._rooted = {place.removesuffix("/**"): who for place, who in self._kept.items() if place[0] == "/"}
         self._around = [(_fold(place), whose) for place, whose in self._rooted.items()]
         self._rules = (_matcher(self._kept), _matcher(self._kept | self._holders))
@@ -202,7 +212,9 @@ class Guard:
         names = {place.partition("*")[0].rstrip("/").rpartition("/")[2] for place in self._rooted}
         names |= {place.partition("/")[0].partition("*")[0] for place in self._kept if place[0] != "/"}
         programs = "|".join(map(re.escape, sorted(AGENTS | KILLS | TAKES_AWAY)))
-        return re.compile(rf"{'|'.join(map(re.escape, sorted(names)))}|[*?\[{{$`~\\]|\b(?:{programs})\b", _FLAGS)
+        files = "|".join(map(re.escape, sorted({os.path.basename(path) for path in self._named}))) or r"(?!)"
+        parts = "|".join(map(re.escape, sorted(names)))
+        return re.compile(rf"{parts}|[*?\[{{$`~\\]|\b(?:{programs})\b|(?<![\w.-])(?:{files})(?![\w.-])", _FLAGS)
 
     def __call__(self, step: Any) -> Verdict | None:
         try:
@@ -233,24 +245,31 @@ class Guard:
 
     # --- paths --------------------------------------------------------------------------------
 
-    def _path(self, text: str, folder: str, strictness: int, work: Work | None = None) -> str | None:
-        """Why a path must be left alone: it is protected (0), a folder for just that (1), or around it (2)."""
+    def _path(
+        self, text: str, folder: str, strictness: int, work: Work | None = None, *, changes: bool = True
+    ) -> str | None:
+        """Why a path must be left alone: it is protected (0), a folder for just that (1), or around it (2).
+
+        A file that a hook names counts only for what `changes` it: an agent may run it.
+        """
         text = text.replace("\0", "")
         first = text.partition("/")[0]
         if work and " " in first and first[0] not in "~." and not _exists(f"{folder}/{first}"):
             return None  # a sentence
         path = join(folder, text, self._variables["HOME"])
-        whose = self._whose(path, strictness, work)
+        whose = self._whose(path, strictness, work, changes)
         real = self._last[1]  # no part of that is a link
         start = len(real) + 1 if path.startswith(f"{real}/") else 1
         if whose is None and len(path) < LONGEST and _has_link(path, start):
             path = _real(f"{folder}/{text}" if text[:1] not in ("/", "~") else path)
-            whose = self._whose(path, strictness, work)
+            whose = self._whose(path, strictness, work, changes)
         return None if whose is None else f"{path[-200:]} belongs to {whose}: {WAY_OUT.format('edit')}"
 
-    def _whose(self, path: str, strictness: int, work: Work | None) -> str | None:
+    def _whose(self, path: str, strictness: int, work: Work | None, changes: bool) -> str | None:
         if found := self._rules[min(strictness, 1)](path):
             return found
+        if changes and _fold(path) in self._named:
+            return "a hook in force"
         if work and _GLOB.search(path):
             work.spend(20, len(path))
             return self._could_be(path, strictness)
@@ -260,6 +279,8 @@ class Guard:
         for place, whose in self._around:
             if place.startswith(below):
                 return whose
+        if any(place.startswith(below) for place in self._named):
+            return "a hook in force"
         for holder, rest, whose in self._shared:
             if path.endswith(holder) and _exists(f"{path}/{rest}"):
                 return whose
@@ -292,7 +313,7 @@ class Guard:
         folder = "/".join(("", *parts[:-1]))
         return parts[-1].strip("*?") != "" if _GLOB.search(folder) else _exists(f"{folder}/{names[0]}")
 
-    def _word(self, word: str, folders: list[str], strictness: int, work: Work) -> str | None:
+    def _word(self, word: str, folders: list[str], strictness: int, work: Work, *, changes: bool = True) -> str | None:
         """A word of a command, and its parts: `--output=path`, `of=path`, `path:path`, `-opath`, `{path,path}`."""
         for text in _alternatives(word, work) if "{" in word else (word,):
             parts = [text, *_PART.split(text)] if _PART.search(text) else [text]
@@ -301,7 +322,7 @@ class Guard:
             for part in parts:
                 for folder in folders if part else ():
                     work.spend(1)
-                    if problem := self._path(part, folder, strictness, work):
+                    if problem := self._path(part, folder, strictness, work, changes=changes):
                         return problem
         return None
 
@@ -309,6 +330,16 @@ class Guard:
         if found := self._texts(text):
             return f"this names {found}, which is protected: {WAY_OUT.format('edit')}"
         return None
+
+    def _mention_named(self, text: str) -> str | None:
+        """Code that names a file of a hook may change it."""
+        parts = set(_BETWEEN.sub(" ", text).split())
+        found = next((path for path in self._named if os.path.basename(path) in parts), None)
+        return (
+            None
+            if found is None
+            else f"this names {found[-200:]}, which a hook in force uses: {WAY_OUT.format('edit')}"
+        )
 
     def _arguments(self, args: Mapping[str, Any], folder: str) -> str | None:
         """Of a tool that nobody knows: paths anywhere, and mentions in what looks like a command or a patch."""
@@ -403,13 +434,15 @@ class Guard:
         folders = self._folders(command)
         strictness = 2 if names & TAKES_AWAY and not names & _CHOOSES else 0 if name == "mkdir" else 1
         into = len(words) - 1 if name == "mv" else -1  # from there it takes nothing away
+        changes = bool(names & CHANGES)
         for i, word in enumerate(words):
-            if word != name and (problem := self._word(word, folders, 1 if i == into else strictness, work)):
+            level = 1 if i == into else strictness
+            if word != name and (problem := self._word(word, folders, level, work, changes=changes)):
                 return problem
         texts = [text for text in (*words, command.input) if name not in SCRIPTED or _SYNTAX.search(text)]
         code = texts if any(map(_CODE.fullmatch, names)) or (name == "git" and names & {"apply", "am"}) else ()
         for text in code:
-            if problem := self._mention(text):
+            if problem := self._mention(text) or (self._mention_named(text) if _SYNTAX.search(text) else None):
                 return problem
         if names & SHELLS:
             inner = (text for text in texts if _SYNTAX.search(text))
@@ -567,7 +600,9 @@ def _fold(path: str) -> str:
     return path.lower() if _FLAGS & re.IGNORECASE else path
 
 
-def guard_hook(state: Path, runtime: Path | None = None, configs: Iterable[Path] = ()) -> Hook:
-    """The guard as a hook, asked before all other gates."""
-    guard = Guard(state, runtime, configs)
+def guard_hook(
+    state: Path, runtime: Path | None = None, configs: Iterable[Path] = (), files: Iterable[Path] = ()
+) -> Hook:
+    """The guard as a hook, asked before all other gates. `files` are what the hooks in force name."""
+    guard = Guard(state, runtime, configs, files)
     return Hook(guard, "before_tool", name="fairlead.guard", phase="gate", priority=-1000, layer="builtin", locked=True)

@@ -111,8 +111,8 @@ class Hook:
 
     __slots__ = (
         "agent", "blocking", "call", "detached", "enforce", "events", "everywhere", "fn", "host", "is_async", "kind",
-        "layer", "limit", "locked", "name", "on_failure", "order", "outcome", "owner", "patterns", "phase", "priority",
-        "quarantine", "safety", "source", "timeout", "tool", "version", "wants_decision",
+        "layer", "limit", "locked", "name", "note", "on_failure", "order", "outcome", "owner", "patterns", "phase",
+        "priority", "quarantine", "safety", "source", "timeout", "tool", "version", "wants_decision",
     )  # fmt: skip
 
     def __init__(
@@ -163,6 +163,7 @@ class Hook:
         self.locked = locked  # no pause and no monitor mode of the table lifts it
         self.version = version  # of what it does, where the loader knows better than the function
         self.owner: str | None = None  # the object whose method this is
+        self.note: str | None = None  # what every denial of it says, too
         self.order: tuple[int, int, int, int] = (0, 0, 0, 0)
         self._check(on_failure)
         self._prepare(timeout)

@@ -20,7 +20,7 @@ from .decision import Call, Decision, Failure, FailureKind, Mark, Monitored, Run
 from .errors import HookTimeout, MalformedVerdict, Quarantined, describe
 from .hook import Hook, Ran
 from .lifecycle import Control, Event, Step
-from .verdict import ENDING, Opinion, Verdict, apply, check, clean, fold
+from .verdict import ENDING, TEXT_LIMIT, Opinion, Verdict, apply, check, clean, fold
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -155,6 +155,8 @@ class Run(msgspec.Struct):
         if not self._enforced(hook):
             self.said.append((hook, Monitored(hook.name, verdict)))
             return False
+        if hook.note is not None and verdict.control in _DENIALS:
+            verdict = replace(verdict, reason=_noted(verdict.reason, hook.note))
         self.said.append((hook, Opinion(hook, verdict)))
         self.asked = self.asked or verdict.control == "ask"
         if not transforms:
@@ -178,7 +180,8 @@ class Run(msgspec.Struct):
             control = self.chain.event.veto
         from .redaction import redact_text  # a failure may show anything, and only a failure should pay for it
 
-        failure = Failure(hook.name, self.chain.event.name, kind, clean(redact_text(error)), policy, control)
+        error = clean(redact_text(error)) if hook.note is None else _noted(redact_text(error), hook.note)
+        failure = Failure(hook.name, self.chain.event.name, kind, error, policy, control)
         if not self._enforced(hook):
             self.said.append((hook, Monitored(hook.name, Verdict(control or "proceed", str(failure)), "failure")))
             return False
@@ -281,7 +284,14 @@ class Run(msgspec.Struct):
 
 
 _NOTHING = Stretch()
+_DENIALS = ("deny", "ask", "stop", "abort")
 _FAILURES: dict[type, FailureKind] = {Quarantined: "quarantined", MalformedVerdict: "malformed"}
+
+
+def _noted(reason: str | None, note: str) -> str:
+    """A reason with what the hook has to say beside it, which is never what is cut off."""
+    kept = clean(reason or "")[: TEXT_LIMIT - len(note) - 3]
+    return f"{kept} ({note})" if kept else note
 
 
 def begin(chain: Chain, step: Step, todo: Iterator[Call], cell: list[Run], began: float | None) -> Run:

@@ -51,11 +51,11 @@ def test_the_starter_has_no_mistake_and_is_trusted_at_once(run):
     assert [hook["name"] for hook in ended.json["events"]["before_tool"]] == ["no-force-push"]
 
 
-def test_an_edited_starter_is_trusted_no_longer(machine, run):
+def test_an_edited_starter_is_told_to_be_another_than_the_trusted_one(machine, run):
     run("init")
     machine.project_file.write_text(machine.project_file.read_text().replace("--force", "--fierce"))
     ended = run("check")
-    assert (ended.code, "changed since they were trusted" in ended.err) == (1, True)
+    assert (ended.code, "has changed since it was trusted" in ended.err) == (1, True)
 
 
 def test_the_example_in_the_starter_s_comments_is_sound_as_well(machine, run, trust):

@@ -41,7 +41,7 @@ def test_every_command_explains_itself(run, name):
 def test_the_help_of_test_names_the_samples_and_the_exit_codes(run):
     out = " ".join(run("test", "--help").out.split())
     assert all(sample in out for sample in SAMPLES)
-    assert "Ends with 0 if the step may proceed, with 2 for any other decision, with 1 if it could not be run." in out
+    assert "Ends with 0 if the step may proceed, with 2 for any other decision, with 1 if it could not be run" in out
 
 
 def test_the_version(run):

@@ -19,7 +19,7 @@ SCRIPT = (
 
 
 def pinned(machine) -> bool:
-    return Trust().pin_of(machine.project) is not None
+    return Trust().project(machine.project) is not None
 
 
 # --- a person at a terminal -----------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_show_says_what_would_run_and_what_it_may_do(machine, run, digest):
     out = run("trust", "--show").out
     for part in (
         str(machine.project_file), digest(), "judge", "command: ./judge.sh rules.txt", "rules.txt  sha256:",
-        str(machine.project / "judge.sh"), "may also inject, extend",
+        "uses /bin/sh", "judge.sh  sha256:", "may also inject, extend",
     ):  # fmt: skip
         assert part in out
 
@@ -284,9 +284,10 @@ def test_a_state_folder_in_the_project_is_refused(machine, run, digest, monkeypa
 
 def test_a_corrupt_trust_file_is_an_error_that_says_what_to_do(machine, run, digest):
     machine.hooks(RULE)
+    expected = digest()
     machine.state.mkdir()
     (machine.state / "trust.json").write_text("{")
-    ended = run("trust", "--expect", digest())
+    ended = run("trust", "--expect", expected)
     assert ended.code == 1
     assert "remove it and trust your projects anew" in ended.err
 
@@ -296,7 +297,7 @@ def test_the_trust_file_is_the_user_s_alone(machine, trust):
     trust()
     assert (machine.state / "trust.json").stat().st_mode & 0o777 == 0o600
     assert machine.state.stat().st_mode & 0o777 == 0o700
-    assert json.loads((machine.state / "trust.json").read_text()).keys() == {str(machine.project)}
+    assert json.loads((machine.state / "trust.json").read_text())["projects"].keys() == {str(machine.project)}
     assert os.listdir(machine.project) == ["fairlead.toml"]
 
 
@@ -307,7 +308,7 @@ def test_the_trust_file_is_the_user_s_alone(machine, trust):
 def test_every_command_says_on_stderr_what_does_not_run(machine, run, words):
     machine.hooks(RULE)
     err = run(*words).err
-    assert f"1 hook of {machine.project_file} (judge) does not run: nobody has trusted them yet" in err
+    assert f"1 hook of {machine.project_file} (judge) does not run: the file has not been trusted" in err
 
 
 @pytest.mark.parametrize("words", [("check",), ("hooks",), ("test", "before_tool")])
@@ -333,5 +334,5 @@ def test_a_session_starts_with_a_warning(machine, run):
 
 def test_what_does_not_run_is_never_run(machine, run):
     machine.hooks('[[hook]]\nname = "judge"\non = "before_tool"\nshell = "touch ran; exit 2"\n')
-    assert run("test", "before_tool").code == 0
+    assert run("test", "before_tool").code == 1
     assert not (machine.project / "ran").exists()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from fairlead import Hooks
 from fairlead.config import Config, ConfigError, Mistake, layers, load, reload
-from fairlead.config.trust import Trust, survey
+from fairlead.config.document import Document
+from fairlead.config.survey import survey
+from fairlead.config.trust import Trust
 
 
 class Machine:
@@ -54,7 +55,7 @@ class Machine:
 
     def trust(self) -> None:
         """Trust the project as it now is."""
-        Trust().pin(survey(tomllib.loads(self.project.read_text()), self.workspace), unpinned=True)
+        Trust().pin(survey(Document(self.project), self.workspace), unpinned=True)
 
     def script(self, name: str, text: str) -> Path:
         """A program outside of the workspace."""

@@ -53,7 +53,7 @@ def test_the_projects_file_is_found_from_a_folder_within(machine):
     inner = machine.workspace / "src" / "deep"
     inner.mkdir(parents=True)
     found = find(inner)
-    assert (found.project, found.workspace) == (machine.project, machine.workspace)
+    assert (found.project.path, found.workspace) == (machine.project, machine.workspace)
 
 
 def test_the_nearest_file_is_the_projects(machine):
@@ -61,7 +61,7 @@ def test_the_nearest_file_is_the_projects(machine):
     inner.mkdir()
     (inner / "fairlead.toml").touch()
     machine.write(project="")
-    assert find(inner).project == inner / "fairlead.toml"
+    assert find(inner).project.path == inner / "fairlead.toml"
 
 
 def test_nothing_above_the_repository_is_the_projects(machine):
@@ -100,7 +100,7 @@ def test_who_works_on_all_of_a_home_has_no_workspace_to_keep_programs_out_of(mac
 def test_load_takes_the_current_folder_by_default(machine, monkeypatch):
     monkeypatch.chdir(machine.workspace)
     machine.write(project="")
-    assert load().sources.project == machine.project
+    assert load().sources.project.path == machine.project
 
 
 # --- layers add ------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ async def test_a_project_does_nothing_before_it_is_trusted_and_says_so(machine):
     assert (await hooks.dispatch(step("before_tool"))).proceeds
     (warning,) = (await hooks.dispatch(step("session_start"))).warnings
     assert "1 hook of" in warning
-    assert "(p) does not run: nobody has trusted them yet" in warning
+    assert "(p) does not run: the file has not been trusted" in warning
 
 
 def test_a_host_that_the_user_allows_a_project_may_reach(machine):

@@ -185,8 +185,8 @@ async def test_a_project_that_changes_keeps_the_hooks_that_were_trusted(reloader
     made = reloader()
     machine.write(project=denies("q"))
     (mistake,) = await made.reload()
-    assert "they have changed since they were trusted" in mistake.problem
-    assert names(hooks) == ["p"]
+    assert "has changed since it was trusted" in mistake.problem
+    assert names(hooks) == ["p", "fairlead.untrusted"]
 
 
 async def test_a_trusted_project_whose_file_is_deleted_keeps_its_hooks(reloader, hooks, machine):
@@ -195,8 +195,8 @@ async def test_a_trusted_project_whose_file_is_deleted_keeps_its_hooks(reloader,
     made = reloader()
     machine.write(project=None)
     (mistake,) = await made.reload()
-    assert "was trusted and is gone" in mistake.problem
-    assert names(hooks) == ["p"]
+    assert "is gone; the policy that was trusted stays in force" in mistake.problem
+    assert names(hooks) == ["p", "fairlead.untrusted"]
 
 
 async def test_a_project_that_changes_and_is_trusted_again_is_in_force(reloader, hooks, machine):

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,7 +24,9 @@ import pytest
 
 from fairlead.client import Client
 from fairlead.config import trust as trust_module
-from fairlead.config.trust import Trust, survey
+from fairlead.config.document import Document
+from fairlead.config.survey import survey
+from fairlead.config.trust import Trust
 
 CLI = [sys.executable, "-m", "fairlead.cli"]
 DEADLINE = 30.0
@@ -217,7 +218,7 @@ class Machine:
 
     def trust(self, root: Path) -> None:
         """Trust a project as it now is."""
-        seen = survey(tomllib.loads((root / "fairlead.toml").read_text()), root)
+        seen = survey(Document(root / "fairlead.toml"), root)
         Trust(self.state).pin(seen, unpinned=True)
 
     def program(self, name: str, text: str) -> Path:

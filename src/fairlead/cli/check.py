@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .display import columns, escape, paint, print_json, short
-from .loading import add_folder, add_json, read_config
+from .loading import add_folder, add_json, read_config, say_never_trusted
 
 if TYPE_CHECKING:
     from ..config.layers import Config
@@ -35,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
             "files": [{"layer": layer, "file": str(path)} for layer, path in config.sources],
             "mistakes": config.mistakes,
             "untrusted": config.untrusted,
+            "never_trusted": config.never_trusted,
             "events": {event: [describe(c) | {"notes": notes} for c, notes in chain] for event, chain in chains},
         })  # fmt: skip
     else:
@@ -106,9 +107,10 @@ def _show(config: Config, chains: list[tuple[str, list[tuple[Configured, list[st
     wrong = len(config.mistakes)
     if wrong:
         print(f"\n{wrong} mistake{'s' * (wrong != 1)}.", file=sys.stderr)
-    elif list(config.sources):
+    say_never_trusted(config)
+    if not wrong and list(config.sources):
         found = len(config.hooks)
-        print(f"\n{found} hook{'s' * (found != 1)}, {'not all trusted' if config.untrusted else 'no mistakes'}.")
+        print(f"\n{found} hook{'s' * (found != 1)}, {'not all as trusted' if config.untrusted else 'no mistakes'}.")
 
 
 def _match(configured: Configured) -> str:

@@ -50,13 +50,15 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ..config.document import Document
-    from ..config.layers import FILE_NAME, user_file
-    from ..config.trust import Trust, survey
+    from ..config.layers import user_file
+    from ..config.project import FILE_NAME
+    from ..config.survey import survey
+    from ..config.trust import Trust
     from ..errors import FairleadError
 
     path = user_file() if options.user else Path(FILE_NAME).absolute()
     trust = Trust()
-    if not options.user and any(str(folder) in trust.roots for folder in (path.parent, *path.parents)):
+    if not options.user and any(str(folder) in trust.projects for folder in (path.parent, *path.parents)):
         raise FairleadError(
             "this project has been trusted before; if its file is to go, `fairlead trust --forget` first"
         )
@@ -64,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path):
             raise FairleadError(f"{path} is already there; edit it, or remove it first")
-        seen = survey(Document(path, STARTER.encode()).data, path.parent)
+        seen = survey(Document(path, STARTER.encode()), path.parent)
         if not options.user:
             trust.check_folder(path.parent)
         with path.open("x", encoding="utf-8") as file:

@@ -67,7 +67,7 @@ def settings() -> Config:
     from ..config.layers import Sources, find, read
 
     found = find("/")
-    return read(Sources(found.system, found.user, None, None))
+    return read(Sources(found.system, found.user))
 
 
 def journal_of(options: argparse.Namespace) -> Path:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from .display import escape
+from .display import escape, paint
 
 if TYPE_CHECKING:
     from ..config.layers import Config
@@ -21,13 +21,19 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def read_config(options: argparse.Namespace) -> Config:
-    """The configuration, mistakes and all. What is not trusted is said on stderr."""
+    """The configuration, mistakes and all. What of it is not in force is said on stderr."""
     from ..config.layers import find, read
 
     config = read(find(options.folder))
     for line in config.untrusted:
         print(f"fairlead: {escape(line)}", file=sys.stderr)
     return config
+
+
+def say_never_trusted(config: Config) -> None:
+    """Say on stdout, where it cannot be missed, which hooks of a project do not run."""
+    for line in config.never_trusted:
+        print(paint(f"NOT TRUSTED: {escape(line)}", "red"))
 
 
 def sound_config(options: argparse.Namespace) -> Config:

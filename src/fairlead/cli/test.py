@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .display import columns, escape, paint, print_json, short
-from .loading import add_folder, add_json, quiet_log, sound_config
+from .loading import add_folder, add_json, quiet_log, say_never_trusted, sound_config
 
 if TYPE_CHECKING:
     from ..decision import Decision, HookRun
@@ -41,7 +41,8 @@ def add_to(commands: Any) -> None:
         "test",
         help="run a step through the configured hooks",
         description="Run a step through the configured hooks and show what matched, what each said, and the decision.",
-        epilog="Ends with 0 if the step may proceed, with 2 for any other decision, with 1 if it could not be run. "
+        epilog="Ends with 0 if the step may proceed, with 2 for any other decision, with 1 if it could not be run, "
+        "or proceeds only because hooks of a project were never trusted. "
         f"Samples: {', '.join(SAMPLES)}.",
     )
     parser.add_argument("step", nargs="?", metavar="EVENT|SAMPLE", help="an event, for an ordinary step, or a sample")
@@ -62,9 +63,12 @@ def run(options: argparse.Namespace) -> int:
     step = make_step(options)
     decision = asyncio.run(_dispatch(config, step))
     if options.json:
-        print_json(describe(decision))
+        print_json(describe(decision) | {"untrusted": config.untrusted})
     else:
+        say_never_trusted(config)
         print("\n".join(_story(decision)))
+    if decision.proceeds and config.never_trusted:
+        return 1  # nothing has been tried: its hooks did not run
     return 0 if decision.proceeds else 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import select
 import sys
 from pathlib import Path
@@ -13,15 +14,16 @@ from .display import escape, paint, print_json
 from .loading import add_folder, add_json
 
 if TYPE_CHECKING:
-    from ..config.trust import Survey, Trust
+    from ..config.survey import Survey
+    from ..config.trust import Trust
 
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "trust",
         help="look at a project's hooks, and let them run",
-        description="Show what the hooks of this project would do, and pin their content. "
-        "They run only as they are now: any change asks again.",
+        description="Show what the hooks of this project would do, and keep them as they are now. They stay in force, "
+        "whatever becomes of the files, until you trust something else or --forget.",
     )
     add_folder(parser)
     add_json(parser)
@@ -29,42 +31,77 @@ def add_to(commands: Any) -> None:
     what.add_argument("--show", action="store_true", help="only show them")
     what.add_argument("--expect", metavar="sha256:...", help="trust them without asking if this is their digest")
     what.add_argument("--forget", action="store_true", help="trust this project no longer")
+    what.add_argument("--sign", metavar="KEY", help="trust them, and write fairlead.trust, signed with this SSH key")
+    parser.add_argument("--also", action="store_true", help="keep what was trusted before, too: for several branches")
     parser.add_argument("--unpinned", action="store_true", help="also trust code that no digest can cover")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..config.document import ConfigError
-    from ..config.layers import find, read
-    from ..config.trust import Trust, survey
-    from ..errors import FairleadError
+    from ..config.trust import Trust
 
-    sources, trust = find(options.folder), Trust()
-    root = sources.project.parent if sources.project is not None else sources.workspace
-    if options.forget and root is not None:
-        refuse_agents("trust hooks")
-        print("Trusted no longer." if trust.forget(root) else "It was not trusted.", file=sys.stderr)
-        return 0
-    if sources.project is None or root is None:
-        raise FairleadError(f"there is no fairlead.toml in {Path(options.folder).resolve()} or above it")
-    layer = read(sources, trust).layers[-1]
-    if layer.document.mistakes:
-        raise ConfigError(layer.document.mistakes)
-    seen, trusted = survey(layer.document.data, root), layer.trusted
+    trust = Trust()
+    if options.forget:
+        return _forget(options.folder, trust)
+    seen, known = _look(options.folder, trust)
+    known = known and not options.sign
+    trusted = known
     if not options.json:
-        _show(seen, str(sources.project))
+        _show(seen)
     if options.expect or not (options.show or options.json):
-        trusted = trusted or _trust(seen, trust, options)
+        trusted = known or _trust(seen, trust, options)
     if options.json:
         print_json({"root": seen.root, "digest": seen.digest, "hooks": seen.hooks, "trusted": trusted})
     elif not options.show:
         said = f"Trusted: {seen.digest}" if trusted else "Not trusted."
-        print("These hooks are already trusted." if layer.trusted else said, file=sys.stderr)
+        print("These hooks are already trusted." if known else said, file=sys.stderr)
     return 0 if trusted else 1
 
 
+def _look(folder: str, trust: Trust) -> tuple[Survey, bool]:
+    """The project around a folder as it is now, and whether just that is trusted already."""
+    from ..config.document import ConfigError
+    from ..config.layers import find, live_layer
+    from ..config.project import InForce
+    from ..errors import FairleadError
+
+    sources = find(folder, trust)
+    if sources.project is None:
+        raise FairleadError(f"there is no fairlead.toml in {Path(folder).resolve()} or above it")
+    held = InForce(sources.project, trust)
+    if held.document is None:
+        raise FairleadError(
+            f"{sources.project.path} is gone; put it back, or `fairlead trust --forget` ends its policy"
+        )
+    mistakes = live_layer(sources, held.document).document.mistakes
+    if mistakes:
+        raise ConfigError(mistakes)
+    if held.survey is None:
+        raise FairleadError(f"{sources.project.path} {held.problem}")
+    seen = held.survey.resolve()
+    outside = {hook.name: hook.outside for hook in seen.hooks if hook.outside}
+    only = held.snapshots[0] if len(held.trusted_as) == 1 and len(held.trusted_as[0].snapshots) == 1 else None
+    return seen, only is not None and (only.digest, only.outside) == (seen.digest, outside) and not held.notice
+
+
+def _forget(folder: str, trust: Trust) -> int:
+    """End the policy of the innermost trusted project, wherever its file is by now."""
+    from ..config.layers import find
+
+    refuse_agents("forget a policy")
+    trusted = [project for project in find(folder, trust).projects if project.keys]
+    if not trusted:
+        print("It was not trusted.", file=sys.stderr)
+        return 0
+    for key in trusted[-1].keys:
+        trust.forget(Path(key))
+        print(f"Trusted no longer: {escape(key)}", file=sys.stderr)
+    return 0
+
+
 def _trust(seen: Survey, trust: Trust, options: argparse.Namespace) -> bool:
-    """Pin the hooks, if they are what is expected or somebody agrees."""
+    """Keep the hooks, if they are what is expected or a person agrees."""
+    from ..config.signed import write_signed
     from ..errors import FairleadError
 
     refuse_agents("trust hooks")
@@ -72,7 +109,11 @@ def _trust(seen: Survey, trust: Trust, options: argparse.Namespace) -> bool:
         raise FairleadError(f"expected {options.expect}, but the digest is {seen.digest}")
     if not options.expect and not _agreed(seen, options.unpinned):
         return False
-    trust.pin(seen, unpinned=options.unpinned)
+    at = 0.0
+    if options.sign:
+        key = os.path.abspath(os.path.expanduser(options.sign))
+        at = write_signed(seen, key, unpinned=options.unpinned, also=options.also)
+    trust.pin(seen, unpinned=options.unpinned, also=options.also, at=at)
     return True
 
 
@@ -89,12 +130,13 @@ def _agreed(seen: Survey, unpinned: bool) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _show(seen: Survey, path: str) -> None:
-    print(f"{paint(escape(path), 'bold')}\n{seen.digest}\n")
+def _show(seen: Survey) -> None:
+    print(f"{paint(escape(os.path.join(seen.root, 'fairlead.toml')), 'bold')}\n{seen.digest}\n")
     for hook in seen.hooks:
         print(f"{paint(escape(hook.name), 'bold')}  {hook.form}: {escape(hook.runs)}")
-        if hook.program is not None:
-            print(f"    runs {escape(hook.program)}")
+        for pin in hook.outside:
+            how = f"owner {pin.owner}" if pin.digest is None else f"sha256:{pin.digest[:16]}..."
+            print(f"    uses {escape(pin.path)}  {how}")
         for name, digest in hook.files.items():
             print(f"    {escape(name)}  sha256:{digest[:16]}...")
         if hook.env:

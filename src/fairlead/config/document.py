@@ -58,12 +58,13 @@ class Document:
         self.path = str(path)
         self.data: dict[str, Any] = {}
         self.mistakes: list[Mistake] = []
+        self.content = b""
         self.digest = ""
         self._text = ""
         self._places: dict[Keys, tuple[int, int]] = {}
         try:
             content = _read(Path(path)) if content is None else content
-            self.digest = sha256(content).hexdigest()
+            self.content, self.digest = content, sha256(content).hexdigest()
             if _TOO_DEEP.search(content):
                 raise RecursionError
             self._text = content.decode().replace("\r\n", "\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,23 +17,26 @@ from ..logs import logger
 from ..places import runtime_folder, state_folder
 from ..switches import Switch
 from ..tools import UNKNOWN_TOOL, Tools, UnknownTool
-from ..verdict import Verdict, warn
+from ..verdict import Verdict, ask, deny, warn
 from .document import ConfigError, Document, Keys, Mistake
 from .journaling import Redactions, read_journal, read_redact
-from .reading import Configured, Place, read_hooks
-from .trust import Survey, Trust, survey
+from .project import FILE_NAME, InForce, ProjectSource, in_force, projects_around
+from .reading import Configured, Copies, Place, files_of, read_hooks
+from .trust import Trust
 
 if TYPE_CHECKING:
     from ..journal import Journal
     from ..registry import Hooks
 
 SYSTEM_FILE = Path("/etc/fairlead/fairlead.toml")
-FILE_NAME = "fairlead.toml"
 SOURCE = "fairlead.toml"
 """The source of all hooks from configuration, for `hooks.replace_all`."""
 
 _TOP = ("hook", "tool", "defaults", "disable", "journal", "redact")
-_DEFAULTS = ("timeout", "on_failure", "enforce", "unknown_tool", "allow_hosts")
+_DEFAULTS = ("timeout", "on_failure", "enforce", "unknown_tool", "allow_hosts", "untrusted", "trust_signers")
+_OF_USERS = ("allow_hosts", "untrusted", "trust_signers")
+"""Defaults that a project cannot set."""
+_NEEDS_TRUST = frozenset({"hook", "tool", "defaults"})
 _TOOL = ("name", "kind", "safety", "command", "paths", "url", "server", "host")
 
 
@@ -43,16 +45,20 @@ class Sources(msgspec.Struct, frozen=True):
 
     system: Path | None
     user: Path | None
-    project: Path | None
-    workspace: Path | None
+    projects: tuple[ProjectSource, ...] = ()  # the outermost first
+    workspace: Path | None = None
 
     def __iter__(self) -> Iterator[tuple[Layer, Path]]:
-        named: tuple[tuple[Layer, Path | None], ...] = (
-            ("system", self.system),
-            ("user", self.user),
-            ("project", self.project),
-        )
-        yield from ((layer, path) for layer, path in named if path is not None)
+        """The files, also one of a trusted project that is gone: it is in force all the same."""
+        for layer, path in (("system", self.system), ("user", self.user)):
+            if path is not None:
+                yield layer, path  # type: ignore[misc]
+        yield from (("project", project.path) for project in self.projects)
+
+    @property
+    def project(self) -> ProjectSource | None:
+        """The innermost project."""
+        return self.projects[-1] if self.projects else None
 
 
 def user_file() -> Path:
@@ -61,29 +67,25 @@ def user_file() -> Path:
 
 
 def find(cwd: str | Path = ".", trust: Trust | None = None) -> Sources:
-    """The files that apply in a folder.
-
-    The project is the nearest one around the folder that was trusted, whatever has been put below it since. If none
-    was, its file is looked for from the folder up to the repository's root.
-    """
+    """The files that apply in a folder: the system's, the user's, and those of all projects around it."""
     try:
         here = Path(cwd).resolve(strict=True)
         if not here.is_dir():
             raise NotADirectoryError(20, "it is not a folder")
     except (OSError, ValueError, RuntimeError) as error:
         raise FairleadError(f"{cwd}: {getattr(error, 'strerror', None) or error}") from None
-    trusted: set[str] = set()
-    with suppress(FairleadError):  # which whoever asks for a pin will hear of
-        trusted = (trust or Trust()).roots
-    root = next((folder for folder in (here, *here.parents) if str(folder) in trusted), None) or _root_of(here)
-    user, project = user_file(), root / FILE_NAME
-    home = Path(os.path.expanduser("~")).resolve()
+    user = user_file()
     taken = (user.resolve(), SYSTEM_FILE.resolve())
+    projects = [source for source in projects_around(here, trust or Trust()) if source.path not in taken]
+    home = Path(os.path.expanduser("~")).resolve()
+    roots = [*(source.root for source in projects), _root_of(here)]
+    # Who works on all of a home has nowhere else to put programs.
+    workspaces = [root for root in roots if not home.is_relative_to(root)]
     return Sources(
         SYSTEM_FILE if _may_be_there(SYSTEM_FILE) else None,
         user if _may_be_there(user) else None,
-        project if project.is_file() and project not in taken else None,
-        None if home.is_relative_to(root) else root,  # who works on all of a home has nowhere else to put programs
+        tuple(projects),
+        min(workspaces, key=lambda root: len(root.parts), default=None),
     )
 
 
@@ -108,18 +110,23 @@ class LayerFile:
     def __init__(
         self,
         layer: Layer,
-        path: Path,
+        document: Document,
         workspace: Path | None,
-        allow_hosts: frozenset[str],
-        trust: Trust,
+        allow_hosts: frozenset[str] = frozenset(),
         environ: Mapping[str, str] | None = None,
+        copies: Copies | None = None,
     ) -> None:
         self.layer: Layer = layer
-        self.document = document = Document(path)
-        self.inputs: tuple[Any, ...] = (document.path, allow_hosts, workspace)
-        self.survey: Survey | None = None
-        self.trusted = True
-        self.untrusted_because = ""
+        self.document = document
+        path = Path(document.path)
+        self.state: tuple[Any, ...] = (
+            layer, document.path, allow_hosts, workspace, document.digest, copies and (copies.digest, copies.at),
+        )  # fmt: skip
+        """What this was made from: while it stays the same, so does the layer."""
+        self.untrusted_because = "the file has not been trusted"
+        self.live = list(copies.paths) if copies is not None else []
+        """Files of the project that hooks name: a change there is told."""
+        self.trusted = layer != "project" or copies is not None or not document.data.keys() & _NEEDS_TRUST
         self._check_owner(path)
         for key in document.data:
             if key not in _TOP and not document.hopeless:
@@ -129,16 +136,14 @@ class LayerFile:
         self.disable = self._read_disable()
         self.journal = read_journal(document, layer)
         self.redact = read_redact(document, layer, environ)
-        pinned = self._look(path.parent, trust, environ) if layer == "project" else {}
-        programs: dict[str, str] = self.survey.programs if self.survey is not None else {}
         workspace = path.parent if layer == "project" else workspace
-        place = Place(layer, path, workspace, allow_hosts, pinned, programs, self.trusted, environ)
+        place = Place(layer, path, workspace, allow_hosts, copies, self.trusted, environ)
         self.hooks = read_hooks(document, place, self.defaults)
 
-    @property
-    def state(self) -> tuple[Any, ...]:
-        """What this was made from: while it stays the same, so does the layer."""
-        return (*self.inputs, self.document.digest, self.trusted, self.survey and self.survey.digest)
+    def note(self, text: str | None) -> None:
+        """Have every denial of these hooks say this, too."""
+        for configured in self.hooks:
+            configured.hook.note = text
 
     def _check_owner(self, path: Path) -> None:
         if self.layer == "project":
@@ -149,30 +154,6 @@ class LayerFile:
             return  # which the document has noted
         if mode & stat.S_IWOTH:
             self.document.wrong((), "anybody may write this file; chmod o-w it")
-
-    def _look(self, root: Path, trust: Trust, environ: Mapping[str, str] | None) -> dict[str, str]:
-        """Whether a project's hooks are trusted, and the copies that are run."""
-        self.trusted = False
-        if self.document.mistakes:
-            return {}
-        try:
-            self.survey = survey(self.document.data, root, environ)
-            pin = trust.pin_of(root)
-            if pin is None and not self.document.data.keys() & {"hook", "tool", "defaults"}:
-                self.trusted = True  # there is nothing to trust
-            elif pin is None:
-                self.untrusted_because = "nobody has trusted them yet"
-            elif pin.digest != self.survey.digest:
-                self.untrusted_because = "they have changed since they were trusted"
-            elif self.survey.uncovered and not pin.unpinned:
-                self.untrusted_because = "not all of it is pinned"
-            else:
-                copies = trust.copies(self.survey)
-                self.trusted = True
-                return copies
-        except (FairleadError, RecursionError) as error:
-            self.untrusted_because = str(error)
-        return {}
 
     # --- the other tables ---------------------------------------------------------------------
 
@@ -191,6 +172,8 @@ class LayerFile:
             "enforce": (lambda v: isinstance(v, bool), "true or false"),
             "unknown_tool": (lambda v: v in UNKNOWN_TOOL, f"one of {', '.join(UNKNOWN_TOOL)}"),
             "allow_hosts": (_is_texts, "a list of host names"),
+            "untrusted": (lambda v: v in UNKNOWN_TOOL, f"one of {', '.join(UNKNOWN_TOOL)}"),
+            "trust_signers": (_is_texts, "a list of public keys, as ssh-keygen writes them"),
         }  # fmt: skip
         sound = {}
         for key, value in self._table("defaults", dict).items():
@@ -199,12 +182,14 @@ class LayerFile:
             if key not in checks:
                 self.document.wrong(("defaults", key), f"unknown key {key!r}{nearest(key, _DEFAULTS)}")
             elif not checks[key][0](value):
-                choices: tuple[str, ...] = {"on_failure": POLICIES, "unknown_tool": UNKNOWN_TOOL}.get(key, ())
+                words = {"on_failure": POLICIES, "unknown_tool": UNKNOWN_TOOL, "untrusted": UNKNOWN_TOOL}
+                choices: tuple[str, ...] = words.get(key, ())
                 likely = closest(str(value), choices)
                 meant = f"; did you mean {likely!r}?" if likely else ""
                 self.document.wrong(("defaults", key), f"{key} must be {checks[key][1]}{meant}", value=True)
-            elif key == "allow_hosts" and self.layer == "project":
-                self.document.wrong(("defaults", key), "a project cannot allow itself hosts; the user's file can")
+            elif key in _OF_USERS and self.layer == "project":
+                problem = "a project cannot allow itself hosts" if key == "allow_hosts" else f"a project has no {key}"
+                self.document.wrong(("defaults", key), f"{problem}; the user's file can")
             else:
                 sound[key] = value
         return sound
@@ -257,11 +242,11 @@ def _is_texts(value: Any) -> bool:
 class Config:
     """The configuration of a folder: the layers, and what they come to together."""
 
-    def __init__(self, sources: Sources, layers: list[LayerFile], gone: Sequence[str] = ()) -> None:
+    def __init__(self, sources: Sources, layers: list[LayerFile], notices: Sequence[str] = ()) -> None:
         self.sources = sources
         self.layers = layers
-        self.conflicts: list[tuple[Layer, Mistake]] = []  # what is wrong with a layer because of those above it
-        self.gone = gone
+        self.conflicts: list[tuple[LayerFile, Mistake]] = []  # what is wrong with a layer because of those above it
+        self.notices = notices  # of projects whose policy in force is not the file that is there
         self.hooks: tuple[Configured, ...] = tuple(self._merged())
 
     @property
@@ -275,12 +260,25 @@ class Config:
         return [layer for layer in self.layers if layer.trusted]
 
     @property
+    def never_trusted(self) -> list[str]:
+        """One line per file of a project that does not run, because no human has trusted it."""
+        return [_complaint(layer) for layer in self.layers if not layer.trusted and not layer.document.mistakes]
+
+    @property
     def untrusted(self) -> list[str]:
-        """One line per file whose hooks do not run, though they should or could."""
-        return [
-            *self.gone,
-            *(_complaint(layer) for layer in self.layers if not layer.trusted and not layer.document.mistakes),
-        ]
+        """One line per file of a project that is not in force as it is."""
+        return [*self.notices, *self.never_trusted]
+
+    @property
+    def when_untrusted(self) -> UnknownTool:
+        """What agents may do in a project that was never trusted: the strictest that any layer asks for."""
+        asked = [layer.defaults["untrusted"] for layer in self.layers if "untrusted" in layer.defaults]
+        return max(asked, key=UNKNOWN_TOOL.index, default="proceed")
+
+    @property
+    def allow_hosts(self) -> frozenset[str]:
+        """Hosts in a private network that a project's hooks may ask, because the system's or user's file says so."""
+        return frozenset(host for layer in self.layers for host in layer.defaults.get("allow_hosts", ()))
 
     @property
     def unknown_tool(self) -> UnknownTool:
@@ -345,7 +343,7 @@ class Config:
                     suggestion = nearest(name, [c.entry["name"] for c in above]) or "; there is none to disable"
                     problem = f"no higher layer has a hook {name!r}{suggestion}"
                 if problem is not None:
-                    self.conflicts.append((layer.layer, layer.document.mistake_at(("disable", k), problem)))
+                    self.conflicts.append((layer, layer.document.mistake_at(("disable", k), problem)))
         return found
 
     def apply(self, hooks: Hooks) -> None:
@@ -357,7 +355,8 @@ class Config:
             into = unknown if layer.layer == "project" else configured
             into.extend(layer.tools)
         gates = list(unknown_tool_hooks(self.unknown_tool, "fairlead.toml.unknown_tool"))
-        notices = [_notice(line) for line in self.untrusted[:1]]
+        gates += _untrusted_hooks(self.when_untrusted, self.never_trusted)
+        notices = [_notice("\n".join(self.untrusted))] if self.untrusted else []
         before = [(c.hook, c.hook.name) for c in self.hooks]
         for c in self.hooks:
             c.hook.name = c.name
@@ -377,7 +376,8 @@ class Config:
         """The hook that keeps agents from changing what judges them. Nobody can disable it."""
         from ..guard import guard_hook
 
-        return guard_hook(state_folder(), runtime_folder(), [path for _, path in self.sources])
+        configs = [path for _, path in self.sources]
+        return guard_hook(state_folder(), runtime_folder(), configs, files_of(self.hooks))
 
 
 def _complaint(layer: LayerFile) -> str:
@@ -388,11 +388,21 @@ def _complaint(layer: LayerFile) -> str:
     return f"{what}: {layer.untrusted_because}; look at it with `fairlead trust`"
 
 
-def _notice(line: str) -> Hook:
+def _notice(text: str) -> Hook:
     def untrusted(step: Any) -> Verdict:
-        return warn(line)
+        return warn(text)
 
     return Hook(untrusted, "session_start", name="fairlead.untrusted", layer="builtin")
+
+
+def _untrusted_hooks(policy: UnknownTool, lines: Sequence[str]) -> Iterator[Hook]:
+    """The gate that carries out what agents may do in a project that was never trusted."""
+
+    def untrusted_project(step: Any) -> Verdict:
+        return {"ask": ask, "deny": deny}[policy](lines[0])
+
+    if policy != "proceed" and lines:
+        yield Hook(untrusted_project, "before_tool", phase="gate", name="fairlead.toml.untrusted", layer="builtin")
 
 
 def read(
@@ -406,23 +416,41 @@ def read(
     `environ` is what hooks see of the environment, if that is not this process's own.
     """
     layers: list[LayerFile] = []
-    allow_hosts: frozenset[str] = frozenset()
+    notices: list[str] = []
     trust = trust or Trust()
     known = {layer.state: layer for layer in before.layers} if before is not None else {}
-    for name, path in sources:
-        layer = LayerFile(name, path, sources.workspace, allow_hosts, trust, environ)
+
+    def add(layer: LayerFile, note: str | None = None) -> None:
         layer = known.get(layer.state, layer) if not layer.document.mistakes else layer
-        allow_hosts |= frozenset(layer.defaults.get("allow_hosts", ()))
+        layer.note(note)
         layers.append(layer)
-    return Config(sources, layers, _gone(sources, trust))
+
+    for name, path in Sources(sources.system, sources.user):
+        add(LayerFile(name, Document(path), sources.workspace, environ=environ))
+    allow_hosts = Config(sources, layers).allow_hosts
+    signers = [key for layer in layers for key in layer.defaults.get("trust_signers", ())]
+    for source in sources.projects:
+        held = in_force(source, trust, signers)
+        notices += [held.notice] if held.notice is not None else []
+        for document, copies in held.contents(trust):
+            layer = LayerFile("project", document, sources.workspace, allow_hosts, environ, copies)
+            layer.untrusted_because = f"the file {held.problem}" if held.problem else layer.untrusted_because
+            add(layer, held.notice)
+    return Config(sources, layers, notices)
 
 
-def _gone(sources: Sources, trust: Trust) -> list[str]:
-    """A trusted file that is there no longer: somebody may have thought that would switch its hooks off quietly."""
-    root = sources.workspace
-    if sources.project is not None or root is None or trust.pin_of(root) is None:
-        return []
-    return [f"{root / FILE_NAME} was trusted and is gone; if that is right, `fairlead trust --forget`"]
+def live_layer(sources: Sources, document: Document) -> LayerFile:
+    """A project's file as it is now, with its mistakes, whatever was trusted of it."""
+    above = read(Sources(sources.system, sources.user))
+    return LayerFile("project", document, sources.workspace, above.allow_hosts)
+
+
+def documents(sources: Sources, trust: Trust) -> Iterator[Document]:
+    """The files in force, as they are read, without making hooks of them."""
+    for _, path in Sources(sources.system, sources.user):
+        yield Document(path)
+    for source in sources.projects:
+        yield from (document for document, _ in InForce(source, trust).contents(trust))
 
 
 def load(cwd: str | Path = ".", *, trust: Trust | None = None, environ: Mapping[str, str] | None = None) -> Config:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,19 @@ from ..errors import FairleadError, UnknownName, closest, nearest
 from ..hook import PHASES, Hook, Layer
 from ..lifecycle import CONTROLS, EVENTS, iter_events
 from ..runners.interpreters import script_of
-from ..runners.surroundings import Surroundings, outside_path, resolve_program, surroundings, touches
+from ..runners.surroundings import (
+    MissingProgram,
+    Surroundings,
+    outside_path,
+    resolve_program,
+    surroundings,
+    touches,
+)
 from ..verdict import LOOSENING, POWERS
 from .document import Document, Keys
+from .programs import PinnedRunner, ProgramPin, Unavailable
 from .restricted import PROJECT_MAY, Restricted
+from .survey import path_spans
 
 FORMS = ("python", "command", "shell", "worker", "url", "rule", "prompt", "wasm", "pack")
 """How a hook runs: every entry has exactly one of these."""
@@ -60,6 +70,17 @@ _SHAPES: dict[str, tuple[tuple[type, ...], str]] = {
 }  # fmt: skip
 
 
+class Copies(msgspec.Struct, frozen=True):
+    """What the hooks of a trusted project run: copies of its files, and programs that were pinned."""
+
+    digest: str
+    at: float
+    root: Path
+    paths: Mapping[str, str] = {}  # files and folders of the project, and the copies of each
+    launch: Mapping[str, list[str]] = {}  # the words that start each program, as the file names it
+    outside: Mapping[str, list[ProgramPin]] = {}  # per hook, what must be as it was
+
+
 class Place(msgspec.Struct, frozen=True):
     """Where the hooks of a file come from, and what follows from that."""
 
@@ -67,8 +88,7 @@ class Place(msgspec.Struct, frozen=True):
     path: Path
     workspace: Path | None = None
     allow_hosts: frozenset[str] = frozenset()
-    pinned: Mapping[str, str] = {}  # files of a project, and the copies that were hashed
-    programs: Mapping[str, str] = {}  # programs of a project's hooks, and what they were resolved to
+    copies: Copies | None = None
     trusted: bool = True
     environ: Mapping[str, str] | None = None  # what hooks see of it, if not this process's own
 
@@ -172,7 +192,8 @@ class _Reader:
 
     def _version(self) -> str:
         """A digest of what the hook does: its entry, and the files of the project that it names."""
-        copies = sorted(Path(copy).parent.name for copy in self._place.pinned.values())
+        paths = self._place.copies.paths.values() if self._place.copies is not None else ()
+        copies = sorted(Path(copy).parent.name for copy in paths)
         return sha256(msgspec.json.encode([self._given, copies], enc_hook=str)).hexdigest()[:16]
 
     # --- keys -------------------------------------------------------------------------------
@@ -306,9 +327,16 @@ class _Reader:
         if form not in self._entry or form in _LATER:
             return None  # its mistake has been noted
         with self._at(form):
-            runner = make[form](self._entry[form], events, options)
+            try:
+                runner = make[form](self._entry[form], events, options)
+            except MissingProgram as problem:
+                if self._place.copies is None:
+                    raise
+                runner = Unavailable(problem, self._place.copies.root)  # this hook fails, and no other
         if runner is None:
             return None
+        if self._place.copies is not None and (pins := self._place.copies.outside.get(self._entry["name"])):
+            runner = PinnedRunner(runner, pins, self._place.copies.root)
         may = None if form == "prompt" and self._place.layer != "project" else self._powers  # which it keeps to itself
         never = LOOSENING if self._place.layer == "project" else ()
         return runner if may is None or options.get("phase") == "observe" else Restricted(runner, may, never)
@@ -374,17 +402,19 @@ class _Reader:
             raise ValueError("no name holds a NUL")
         if module.endswith(".py"):
             file = (self._place.folder / module).absolute()
-            if not os.path.isfile(file):
+            if self._copy_of(module) is None and not os.path.isfile(file):
                 raise ValueError(f"{module!r} is not in {self._place.folder}")
             if self._outside is not None and touches(file, self._outside):
                 raise ValueError(f"{module!r} lies in the agent's workspace, where the agent can change it")
             module = self._copy_of(module) or str(file)
         elif not all(part.isidentifier() for part in module.split(".")):
             raise ValueError(f"{module!r} is not the name of a module")
-        interpreter = self._entry.get("interpreter", sys.executable)
-        with self._at(*(["interpreter"] if "interpreter" in self._entry else ["python"])):
-            interpreter = resolve_program(self._program(interpreter), self._around(), self._outside)
-        argv = [interpreter, "-P", "-m", "fairlead.worker", f"{module}:{function}"]
+        launch = [sys.executable]
+        if "interpreter" in self._entry:
+            with self._at("interpreter"):
+                first, *rest = self._program(self._entry["interpreter"])
+                launch = [resolve_program(first, self._around(), self._outside), *rest]
+        argv = [*launch, "-P", "-m", "fairlead.worker", f"{module}:{function}"]
         if not module.endswith(".py") and self._importable():
             argv.append(str(self._place.folder))
         return Worker(argv, around=self._around(), workspace=self._outside) if self._sound else None
@@ -456,21 +486,24 @@ class _Reader:
         return None if self._place.layer == "project" else self._place.workspace
 
     def _pinned(self, argv: list[str]) -> list[str]:
-        """The words of a command, files of the project replaced by the copies that were hashed."""
-        return [self._program(argv[0]), *(self._copy_of(word) or self._with_copy(word) for word in argv[1:])]
+        """The words of a command, with the copies of what was trusted in place of a project's files."""
+        return [*self._program(argv[0]), *map(self._with_copies, argv[1:])]
 
-    def _program(self, program: str) -> str:
-        """The very program that was looked at when the project was trusted."""
-        found = self._place.programs.get(program, program)
-        return self._copy_of(found) or found
+    def _program(self, program: str) -> list[str]:
+        """The words that start a program: just the one that was looked at when the project was trusted."""
+        copies = self._place.copies
+        words = copies.launch.get(program, [program]) if copies is not None else [program]
+        return [self._copy_of(word) or word for word in words]
 
     def _copy_of(self, path: str) -> str | None:
-        return self._place.pinned.get(os.path.normpath(self._place.folder / path))
+        copies = self._place.copies
+        return None if copies is None else copies.paths.get(os.path.normpath(self._place.folder / path))
 
-    def _with_copy(self, word: str) -> str:
-        """`--rules=file`, too."""
-        option, equals, path = word.partition("=")
-        return f"{option}={self._copy_of(path) or path}" if equals else word
+    def _with_copies(self, word: str) -> str:
+        """A word with each path in it replaced by its copy: `rules.txt`, `--rules=rules.txt`, `-crules.txt`, `a,b`."""
+        for start, end in reversed(path_spans(word, lambda part: self._copy_of(part) is not None)):
+            word = word[:start] + str(self._copy_of(word[start:end])) + word[end:]
+        return word
 
     def _value(self, value: Any) -> str:
         return value_of(value, self._place.environ)
@@ -490,6 +523,30 @@ class _Reader:
         if "PATH" in values and self._place.layer != "project":
             values["PATH"] = outside_path(values["PATH"], self._place.workspace)
         return Surroundings(around.cwd, around.env | values)
+
+
+def files_of(hooks: Iterable[Configured]) -> Iterator[Path]:
+    """Every file that these hooks name, as it is where they name it: programs, scripts, arguments."""
+    for configured in hooks:
+        entry, folder = configured.entry, Path(configured.file).parent
+        runs = entry[configured.form]
+        if configured.form == "python":
+            words = [runs.rpartition(":")[0], str(entry.get("interpreter", ""))]
+        elif configured.form == "shell":
+            words = runs.split()
+        else:
+            words = runs if isinstance(runs, list) else []
+        runner: Any = configured.hook.fn
+        while not hasattr(runner, "argv") and hasattr(runner, "fn"):
+            runner = runner.fn
+        program = getattr(runner, "argv", [])[:1] if configured.form != "python" else []
+        for word in (word.strip("\"'") for word in (*words, *program)):
+            for start, end in path_spans(word, partial(_is_file, folder)):
+                yield Path(os.path.normpath(folder / word[start:end]))
+
+
+def _is_file(folder: Path, path: str) -> bool:
+    return "\0" not in path and os.path.isfile(folder / path)
 
 
 def _probe(step: Any) -> None:

@@ -13,11 +13,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import FairleadError
-from ..hook import Layer
 from ..logs import logger
 from ..registry import Hooks
 from .document import Mistake
-from .layers import FILE_NAME, SYSTEM_FILE, Config, LayerFile, find, load, read, user_file
+from .layers import SYSTEM_FILE, Config, LayerFile, find, load, read, user_file
+from .project import FILE_NAME
+from .signed import TRUST_FILE
 from .trust import Trust
 
 POLL = 0.5
@@ -59,13 +60,9 @@ class Reloader:
         self.seen = self._look()
         found = read(find(self._cwd, self._trust), self._trust, self.config, self._environ)
         mistakes = found.mistakes
-        found = self._without(found, {layer.layer for layer in found.layers if layer.document.mistakes})
+        found = self._without(found, [layer for layer in found.layers if layer.document.mistakes])
         mistakes += [mistake for _, mistake in found.conflicts if mistake not in mistakes]
-        found = self._without(found, {layer for layer, _ in found.conflicts})
-        if any(layer.layer == "project" and layer.trusted for layer in self.config.layers) and found.untrusted:
-            # Whoever changed the file was not asked to, so what was trusted stays in force.
-            mistakes += [Mistake(str(self._cwd / FILE_NAME), 1, 1, "", line) for line in found.untrusted]
-            found = self._without(found, {"project"})
+        found = self._without(found, [layer for layer, _ in found.conflicts])
         try:
             found.apply(self._hooks)
         except FairleadError as error:  # a name that a hook in code has
@@ -77,20 +74,18 @@ class Reloader:
             await self._hooks.close_removed()
         for mistake in mistakes:
             logger.error("%s", mistake)
+        mistakes += [Mistake(str(self._cwd / FILE_NAME), 1, 1, "", line) for line in found.notices]
         if self._on_reload is not None:
             self._on_reload(mistakes)
         return mistakes
 
-    def _without(self, config: Config, bad: set[Layer]) -> Config:
-        """A configuration in which bad layers are what they were."""
+    def _without(self, config: Config, bad: Sequence[LayerFile]) -> Config:
+        """A configuration in which bad layers are what they were. What is trusted of a project never is one of them."""
         if not bad:
             return config
-        old = {layer.layer: layer for layer in self.config.layers if layer.layer in bad}
-        kept = {layer.layer: layer for layer in config.layers if layer.layer not in bad} | old
-        order: tuple[Layer, ...] = ("system", "user", "project")
-        return Config(
-            config.sources, [kept[layer] for layer in order if layer in kept], () if "project" in bad else config.gone
-        )
+        old = {layer.document.path: layer for layer in self.config.layers}
+        layers = [old.get(layer.document.path) if layer in bad else layer for layer in config.layers]
+        return Config(config.sources, [layer for layer in layers if layer is not None], config.notices)
 
     # --- noticing ---------------------------------------------------------------------------
 
@@ -116,9 +111,10 @@ class Reloader:
 
     def _files(self, layers: Sequence[LayerFile]) -> set[Path]:
         """All files that the configuration is or could be made from."""
-        project = (folder / FILE_NAME for folder in (self._cwd, *self._cwd.parents))
-        pinned = (Path(path) for layer in layers if layer.survey for path in layer.survey.contents)
-        return {SYSTEM_FILE, user_file(), self._trust.folder / "trust.json", *project, *pinned}
+        around = (self._cwd, *self._cwd.parents)
+        project = (folder / name for folder in around for name in (FILE_NAME, TRUST_FILE))
+        named = (Path(path) for layer in layers for path in layer.live)
+        return {SYSTEM_FILE, user_file(), self._trust.folder / "trust.json", *project, *named}
 
     def _look(self) -> dict[str, tuple[int, ...] | None]:
         """What there is of these files now."""

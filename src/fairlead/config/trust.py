@@ -1,8 +1,7 @@
-"""Trust in a project's hooks: they run only once somebody has looked at them, and only as they were then.
+"""Trust in a project's hooks: what a human trusted is kept, and stays in force until a human says otherwise.
 
-A digest covers the whole file, the programs it names and the files of the project it names. What
-runs are copies of just the bytes that were hashed. Code that no hash can cover (a module, a program
-that loads the project's code) must be trusted unpinned, in so many words.
+A snapshot holds fairlead.toml and every file of the project that its hooks name. Hooks run from these copies, so a
+changed, broken or vanished file of the project opens nothing.
 """
 
 from __future__ import annotations
@@ -13,243 +12,186 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from ..errors import FairleadError
 from ..places import state_folder
-from ..runners.interpreters import script_of
-from ..runners.surroundings import Surroundings, inside, resolve_program, steers, surroundings
+from ..runners.surroundings import inside
+from .programs import ProgramPin
+from .repository import Repository, repositories_of
+from .survey import Survey, Untrustworthy
 
-FILE_LIMIT = 16 << 20
-"""Bytes of one file that a project's hook names."""
-
-
-class Untrustworthy(FairleadError):
-    """A project's hooks that cannot be trusted as they are, whatever anybody says."""
+VERSION = 2
+"""Of the file trust.json. Version 1 kept digests only."""
 
 
-class Seen(msgspec.Struct):
-    """What one hook of a project would run."""
-
-    name: str
-    form: str
-    runs: str
-    may: list[str]
-    files: dict[str, str] = {}  # relative to the project, and their digests
-    program: str | None = None
-    program_digest: str | None = None
-    env: list[str] = []  # variables that it is given
-    uncovered: str | None = None  # why no hash can cover it
-
-
-class Survey(msgspec.Struct):
-    """All that trusting a project means."""
-
-    root: str
-    digest: str
-    hooks: list[Seen]
-    contents: dict[str, bytes]  # of every file of the project that is named, by absolute path
-    programs: dict[str, str]  # what each program, as it is named, was resolved to
-
-    @property
-    def uncovered(self) -> list[Seen]:
-        return [seen for seen in self.hooks if seen.uncovered is not None]
-
-    def refuse_uncovered(self) -> None:
-        if self.uncovered:
-            names = "; ".join(f"{seen.name}: {seen.uncovered}" for seen in self.uncovered)
-            raise Untrustworthy(f"not everything can be pinned ({names}); --unpinned trusts it all the same")
-
-
-class Pin(msgspec.Struct):
-    """That somebody trusted a project, as it then was."""
+class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A project's hooks as they were when a human trusted them."""
 
     digest: str
+    file: str  # the SHA-256 of fairlead.toml
+    files: dict[str, str] = {}  # path in the project, and its SHA-256
+    folders: list[str] = []  # that hooks name as a whole
+    launch: dict[str, list[str]] = {}  # the words that start each program, as the file names it
+    outside: dict[str, list[ProgramPin]] = {}  # per hook, what it uses outside the project
     unpinned: bool = False
     at: float = 0.0
+    signer: str | None = None  # who signed it, if it came with a signed trust file
 
 
-# --- looking ------------------------------------------------------------------------------------
+class TrustedProject(msgspec.Struct, omit_defaults=True):
+    """All that is trusted of one project. Several snapshots are for several branches."""
+
+    snapshots: list[Snapshot]
+    repository: Repository | None = None
+    inner: str = "."
+    """Where in its work tree the project is."""
 
 
-def survey(data: Mapping[str, Any], root: Path, environ: Mapping[str, str] | None = None) -> Survey:
-    """What the hooks of a project would run. Raises `Untrustworthy` where that cannot be told.
-
-    `environ` is where programs are looked for, if that is not this process's own.
-    """
-    found = Survey(str(root), "", [], {}, {})
-    entries = data.get("hook", [])
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict):
-            found.hooks.append(_look(entry, found, surroundings(root, source=environ, workspace=root)))
-    covered = {"version": 1, "file": data, "hooks": found.hooks}
-    encoded = msgspec.json.encode(covered, order="deterministic", enc_hook=str)
-    found.digest = f"sha256:{sha256(encoded).hexdigest()}"
-    return found
-
-
-def _look(entry: dict[str, Any], found: Survey, around: Surroundings) -> Seen:
-    from .reading import FORMS
-
-    root = Path(found.root)
-    form = next((form for form in FORMS if form in entry), "nothing")
-    runs, may, env = entry.get(form), entry.get("may"), entry.get("env")
-    seen = Seen(str(entry.get("name")), form, _shown(runs), [str(w) for w in may] if isinstance(may, list) else [])
-    if form == "shell":
-        seen.uncovered = "a shell line can run anything"
-    elif form in ("command", "worker") and isinstance(runs, list) and runs and all(isinstance(w, str) for w in runs):
-        _look_at_argv(runs, seen, root, found, around)
-    elif form == "python" and isinstance(runs, str):
-        _look_at_python(runs.rpartition(":")[0], entry.get("interpreter"), seen, root, found, around)
-    if isinstance(env, (list, dict)):
-        seen.env = (
-            [str(name) for name in env] if isinstance(env, list) else [f"{k}={_shown(v)}" for k, v in env.items()]
-        )
-        steering = [str(name) for name in env if isinstance(env, dict) or steers(str(name))]
-        if steering:
-            seen.uncovered = f"{', '.join(steering)} can change what it loads"
-    return seen
-
-
-def _look_at_argv(argv: list[str], seen: Seen, root: Path, found: Survey, around: Surroundings) -> None:
-    _take_program(argv[0], seen, root, found, around)
-    for word in argv[1:]:
-        for path in {word, word.partition("=")[2]} - {""}:
-            if os.path.isfile(root / path) and _is_under(root / path, root):
-                _take_file(root / path, seen, root, found)
-    if seen.program is not None and not inside(seen.program, root):
-        script = script_of([seen.program, *argv[1:]])
-        if script is None:
-            seen.uncovered = f"what {argv[0]} loads is not known"
-        elif script == "":
-            seen.uncovered = "code on a command line can load anything"
-        elif script and os.path.normpath(root / script) not in found.contents:
-            seen.uncovered = f"{script} is not a file of the project"
-
-
-def _look_at_python(module: str, interpreter: Any, seen: Seen, root: Path, found: Survey, around: Surroundings) -> None:
-    if module.endswith(".py"):
-        _take_file(root / module, seen, root, found)
-    else:
-        seen.uncovered = f"the module {module!r} and what it imports are found when it runs"
-    if isinstance(interpreter, str):
-        _take_program(interpreter, seen, root, found, around)
-
-
-def _take_program(program: str, seen: Seen, root: Path, found: Survey, around: Surroundings) -> None:
-    # Without a path, a program of the project is never meant.
-    seen.program = path = resolve_program(program, around)
-    found.programs[program] = path
-    if _is_under(Path(path), root):
-        _take_file(Path(path), seen, root, found)
-    seen.program_digest = _digest(Path(path))
-
-
-def _take_file(path: Path, seen: Seen, root: Path, found: Survey) -> None:
-    path = Path(os.path.normpath(root / path))
-    if "\0" in str(path):
-        raise Untrustworthy(f"hook {seen.name!r} names a file that cannot be")
-    if not inside(path, root):
-        raise Untrustworthy(f"hook {seen.name!r}: {path} leads out of the project, to {path.resolve()}")
-    found.contents[str(path)] = content = _content(path)
-    seen.files[str(path.relative_to(root))] = sha256(content).hexdigest()
-
-
-def _is_under(path: Path, root: Path) -> bool:
-    """Whether a path says that it lies in the project, wherever it may lead."""
-    return Path(os.path.normpath(path)).is_relative_to(root)
-
-
-def _content(path: Path) -> bytes:
-    try:
-        if not os.path.isfile(path):
-            raise Untrustworthy(f"{path} is not a regular file")
-        with path.open("rb") as file:
-            content = file.read(FILE_LIMIT + 1)
-    except OSError as error:
-        raise Untrustworthy(f"{path} cannot be read: {error.strerror}") from None
-    if len(content) > FILE_LIMIT:
-        raise Untrustworthy(f"{path} is larger than {FILE_LIMIT >> 20} MiB")
-    return content
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise Untrustworthy(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _shown(runs: Any) -> str:
-    import shlex
-
-    return shlex.join(runs) if isinstance(runs, list) and all(isinstance(w, str) for w in runs) else str(runs)
-
-
-# --- remembering ----------------------------------------------------------------------------------
+class _TrustFile(msgspec.Struct):
+    version: int
+    projects: dict[str, TrustedProject]
 
 
 class Trust:
-    """The pins of a user: which projects, as they were when they were trusted."""
+    """What a user trusts: projects, by the folder they are in."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or state_folder()
         self._file = self.folder / "trust.json"
+        self._known: tuple[tuple[int, ...] | None, dict[str, TrustedProject]] = (None, {})
 
-    def pin_of(self, root: Path) -> Pin | None:
-        pin = self._read().get(str(root.resolve()))
-        if pin is not None:
+    def project(self, root: Path) -> TrustedProject | None:
+        """What is trusted of the project in this folder."""
+        found = self.projects.get(str(root))
+        if found is not None:
             self.check_folder(root)
-        return pin
+        return found
 
-    def pin(self, survey: Survey, *, unpinned: bool = False) -> None:
-        """Trust a project as it was seen."""
+    def pin(
+        self, found: Survey, *, unpinned: bool = False, also: bool = False, signer: str | None = None, at: float = 0.0
+    ) -> None:
+        """Trust a project as it was surveyed, in place of whatever was trusted before, or beside it (`also`)."""
         if not unpinned:
-            survey.refuse_uncovered()
-        with self._changing(Path(survey.root)) as pins:
-            pins[str(Path(survey.root).resolve())] = Pin(survey.digest, unpinned, time.time())
+            found.refuse_uncovered()
+        if not found.launch:
+            found.resolve()
+        root = Path(found.root).resolve()
+        with self._changing(root) as projects:
+            snapshot = self._keep(found, unpinned, signer, at or time.time())
+            before = projects[str(root)].snapshots if also and str(root) in projects else []
+            kept = [known for known in before if known.digest != snapshot.digest]
+            repository = next(iter(repositories_of(root)), None)
+            inner = "." if repository is None else str(root.relative_to(repository.top))
+            projects[str(root)] = TrustedProject([*kept, snapshot], repository, inner)
+
+    def _keep(self, found: Survey, unpinned: bool, signer: str | None, at: float) -> Snapshot:
+        snapshot = Snapshot(
+            found.digest, self._store("fairlead.toml", found.file),
+            {path: self._store(path, content) for path, content in found.contents.items()},
+            sorted(found.folders), found.launch, {seen.name: seen.outside for seen in found.hooks if seen.outside},
+            unpinned, at, signer,
+        )  # fmt: skip
+        self._copy_folders(snapshot)
+        return snapshot
 
     def check_folder(self, root: Path) -> None:
-        """Raise if these pins are worth nothing. Those that an agent or somebody else could write are."""
+        """Raise if this folder is worth nothing: an agent, or another user, could write what it holds."""
         if inside(self.folder, root):
             raise Untrustworthy(f"{self.folder} lies in the project, where its agents can change it")
         if self.folder.is_dir() and self.folder.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise Untrustworthy(f"others may write to {self.folder}; chmod go-w it")
 
     @property
-    def roots(self) -> set[str]:
-        """The projects that somebody has trusted."""
-        return set(self._read())
+    def projects(self) -> Mapping[str, TrustedProject]:
+        """All trusted projects, by their folders."""
+        return self._read()
 
     def forget(self, root: Path) -> bool:
-        """Trust a project no longer. False if nobody did."""
-        with self._changing(root) as pins:
-            return pins.pop(str(root.resolve()), None) is not None
+        """Trust a project no longer. False if it was not trusted."""
+        with self._changing(root) as projects:
+            return projects.pop(str(root.resolve()), None) is not None
 
-    def copies(self, survey: Survey) -> dict[str, str]:
-        """For each file of the project that a hook names, the copy that is run in its place."""
-        return {path: str(self._copy(Path(path), content)) for path, content in survey.contents.items()}
+    # --- what is kept -----------------------------------------------------------------------
 
-    def _copy(self, path: Path, content: bytes) -> Path:
-        runs = os.access(path, os.X_OK)
-        folder = self.folder / "pinned" / (sha256(content).hexdigest() + ("-x" if runs else ""))
-        copy = folder / path.name
+    def content(self, snapshot: Snapshot, live: Path) -> bytes:
+        """The fairlead.toml of a snapshot. `live` is where it may be read again if the copy is damaged."""
+        return self._stored("fairlead.toml", snapshot.file, live).read_bytes()
+
+    def copies(self, snapshot: Snapshot, root: Path) -> dict[str, str]:
+        """For each file and folder of the project that a hook names, the copy that is used in its place."""
+        copies = {
+            str(root / path): str(self._stored(path, digest, root / path)) for path, digest in snapshot.files.items()
+        }
+        self._copy_folders(snapshot)
+        return copies | {str(root / path): str(self._folder(snapshot, path)) for path in snapshot.folders}
+
+    def _store(self, path: str, content: bytes) -> str:
+        """Keep the content of a file, and give its digest."""
+        digest = sha256(content).hexdigest()
+        self._write_copy(self._place(path, digest), content)
+        return digest
+
+    def _place(self, path: str, digest: str) -> Path:
+        return self.folder / "pinned" / digest / os.path.basename(path)
+
+    def _stored(self, path: str, digest: str, live: Path) -> Path:
+        """The copy of a file. One that was damaged is made again from the project, if that still has the content."""
+        place = self._place(path, digest)
+        for source in (place, live):
+            try:
+                content = source.read_bytes()
+            except OSError:
+                continue
+            if sha256(content).hexdigest() == digest:
+                self._write_copy(place, content)
+                return place
+        raise Untrustworthy(f"the trusted copy of {live} is damaged ({place}); look at the project: `fairlead trust`")
+
+    def _write_copy(self, place: Path, content: bytes) -> None:
         try:
-            if not copy.is_file() or copy.read_bytes() != content:
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                _write(copy, content, 0o500 if runs else 0o400)
+            if not place.is_file() or place.is_symlink() or place.read_bytes() != content:
+                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _write(place, content, 0o500)  # it may be a program
         except OSError as error:
-            raise Untrustworthy(f"{folder} cannot be written: {error.strerror}") from None
-        return copy
+            raise Untrustworthy(f"{place} cannot be written: {error.strerror}") from None
 
-    def _read(self) -> dict[str, Pin]:
+    def _folder(self, snapshot: Snapshot, path: str) -> Path:
+        files = {name: digest for name, digest in snapshot.files.items() if name.startswith(f"{path}/")}
+        digest = sha256(msgspec.json.encode(files, order="sorted")).hexdigest()
+        return self._place(path, digest)
+
+    def _copy_folders(self, snapshot: Snapshot) -> None:
+        for path in snapshot.folders:
+            folder = self._folder(snapshot, path)
+            inner = [name for name in snapshot.files if name.startswith(f"{path}/")]
+            for name in inner:
+                content = self._place(name, snapshot.files[name]).read_bytes()
+                self._write_copy(folder / os.path.relpath(name, path), content)
+            self._remove_others(folder, {os.path.relpath(name, path) for name in inner})
+
+    def _remove_others(self, folder: Path, names: set[str]) -> None:
+        """Nothing may lie in the copy of a folder that was not in the folder."""
+        for place, _, files in os.walk(folder):
+            for name in files:
+                if os.path.relpath(os.path.join(place, name), folder) not in names:
+                    os.unlink(os.path.join(place, name))
+
+    # --- the file ---------------------------------------------------------------------------
+
+    def _read(self) -> dict[str, TrustedProject]:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=dict[str, Pin])
+            status = self._file.stat()
+            stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
+            if self._known[0] != stamp:
+                found = msgspec.json.decode(self._file.read_bytes(), type=_TrustFile)
+                if found.version != VERSION:
+                    raise msgspec.DecodeError(f"its version is {found.version}, not {VERSION}")
+                self._known = (stamp, found.projects)
+            return dict(self._known[1])
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -257,15 +199,16 @@ class Trust:
             raise FairleadError(problem) from None
 
     @contextmanager
-    def _changing(self, root: Path) -> Iterator[dict[str, Pin]]:
+    def _changing(self, root: Path) -> Iterator[dict[str, TrustedProject]]:
         try:
             self.check_folder(root)
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with (self.folder / "trust.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                pins = self._read()
-                yield pins
-                _write(self._file, msgspec.json.format(msgspec.json.encode(pins, order="sorted")), 0o600)
+                projects = self._read()
+                yield projects
+                encoded = msgspec.json.encode(_TrustFile(VERSION, projects), order="sorted")
+                _write(self._file, msgspec.json.format(encoded), 0o600)
         except OSError as error:
             raise FairleadError(f"{self.folder} cannot be written: {error.strerror}") from None
 

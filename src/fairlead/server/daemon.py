@@ -253,7 +253,7 @@ async def _until_over(service: Service, ending: asyncio.Event, serving: asyncio.
 def _journal() -> Journal | None:
     """The journal that the system's and the user's files ask for."""
     found = find("/")
-    config = read(Sources(found.system, found.user, None, None))
+    config = read(Sources(found.system, found.user))
     if config.mistakes:
         raise ConfigError(config.mistakes)
     config.extend_redaction()

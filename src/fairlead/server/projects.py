@@ -14,8 +14,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from .. import redaction
-from ..config.document import Document
-from ..config.layers import find
+from ..config.layers import documents, find
 from ..config.reading import variables
 from ..config.reload import Reloader
 from ..config.trust import Trust
@@ -65,7 +64,7 @@ class Project:
     def home(self) -> str:
         """The folder of the project, whichever of its folders was named: its sessions are the same in all of them."""
         sources = self.reloader.config.sources
-        return str(sources.workspace or (sources.project and sources.project.parent) or os.path.realpath(self.root))
+        return str(sources.workspace or (sources.project and sources.project.root) or os.path.realpath(self.root))
 
     @property
     def names(self) -> frozenset[str]:
@@ -170,10 +169,8 @@ class Projects:
 
     def _named(self, root: str) -> frozenset[str]:
         """The variables that the hooks of a folder name."""
-        named: set[str] = set()
-        for _, path in find(root, self._trust):
-            named |= variables(Document(path).data)
-        return frozenset(named)
+        found = documents(find(root, self._trust), self._trust)
+        return frozenset(name for document in found for name in variables(document.data))
 
     async def _unchanged(self, key: tuple[str, Key], now: float) -> tuple[str, Key] | None:
         """The table for the same variables but those that a change names which has not taken effect.

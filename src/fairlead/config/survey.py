@@ -1,0 +1,317 @@
+"""A survey of a project: what its hooks would run, and every file of the project that they name.
+
+The digest of a survey covers fairlead.toml and those files. Programs outside the project are pinned beside it, when a
+human trusts the project (`Survey.resolve`). Code that no digest can cover must be trusted unpinned, in so many words.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import FairleadError
+from ..runners.interpreters import script_of
+from ..runners.surroundings import Surroundings, inside, resolve_program, steers, surroundings
+from .document import Document
+from .programs import ProgramPin, can_write, pin_program
+
+FILE_LIMIT = 16 << 20
+"""Bytes of one file that a project's hook names."""
+FOLDER_FILES, FOLDER_LIMIT = 1000, 32 << 20
+"""Files below a folder that a project's hook names, and their bytes in all."""
+_SHEBANGS = 4
+"""Interpreters that are scripts themselves, one after another. The kernel takes no more either."""
+_PART = re.compile(r"[^=,:]+")
+
+
+class Untrustworthy(FairleadError):
+    """A project's hooks that cannot be trusted as they are, whatever anybody says."""
+
+
+class Seen(msgspec.Struct):
+    """What one hook of a project would run."""
+
+    name: str
+    form: str
+    runs: str
+    may: list[str]
+    files: dict[str, str] = {}  # relative to the project, and their digests
+    programs: list[str] = []  # as they are written
+    outside: list[ProgramPin] = []  # programs and files outside the project, once resolved
+    env: list[str] = []  # variables that it is given
+    uncovered: str | None = None  # why no hash can cover it
+
+    @property
+    def program(self) -> str | None:
+        """The program outside the project that it starts, once resolved."""
+        return self.outside[0].path if self.outside else None
+
+
+class Survey(msgspec.Struct):
+    """All that trusting a project means."""
+
+    root: str
+    digest: str
+    hooks: list[Seen]
+    file: bytes
+    contents: dict[str, bytes] = {}  # of every file of the project that is named, by its path in the project
+    folders: list[str] = []  # that are named as a whole
+    launch: dict[str, list[str]] = {}  # the words that start each program, once resolved
+
+    @property
+    def uncovered(self) -> list[Seen]:
+        return [seen for seen in self.hooks if seen.uncovered is not None]
+
+    def refuse_uncovered(self) -> None:
+        if self.uncovered:
+            names = "; ".join(f"{seen.name}: {seen.uncovered}" for seen in self.uncovered)
+            raise Untrustworthy(f"not everything can be pinned ({names}); --unpinned trusts it all the same")
+
+    def resolve(self, environ: Mapping[str, str] | None = None) -> Survey:
+        """Find and pin the programs outside the project. `environ` says where, if not this process's own."""
+        around = surroundings(self.root, source=environ, workspace=self.root)
+        for seen in self.hooks:
+            pins: dict[str, ProgramPin] = {}
+            for program in seen.programs:
+                self.launch[program] = words = self._launch(program, around, _SHEBANGS)
+                pins |= {word: _pin(word) for word in words if os.path.isabs(word) and os.path.isfile(word)}
+            for path in seen.outside:
+                pins[path.path] = _pin(path.path)
+            seen.outside = list(pins.values())
+        return self
+
+    def _launch(self, program: str, around: Surroundings, depth: int) -> list[str]:
+        """The words that start a program. A script of the project is started by the interpreter that it names."""
+        found, path = resolve_program(program, around), _own_program(program, Path(self.root))
+        if path is None:
+            return [found]
+        words = shebang_of(self.contents.get(path, b""))
+        if not words:
+            return [f"./{path}"]
+        if depth == 0:
+            raise Untrustworthy(f"{path}: too many interpreters, one run by another")
+        arguments = [f"./{part}" if (part := _in_project(word, Path(self.root))) else word for word in words[1:]]
+        return [*self._launch(words[0], around, depth - 1), *arguments, f"./{path}"]
+
+
+def survey(document: Document, root: Path) -> Survey:
+    """What the hooks of a project would run. Raises `Untrustworthy` where that cannot be told."""
+    found = Survey(str(root), "", [], document.content)
+    entries = document.data.get("hook", [])
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            found.hooks.append(_look(entry, found))
+    files = {path: sha256(content).hexdigest() for path, content in found.contents.items()}
+    covered = {"version": 2, "file": document.data, "files": files, "folders": sorted(found.folders)}
+    encoded = msgspec.json.encode(covered, order="deterministic", enc_hook=str)
+    found.digest = f"sha256:{sha256(encoded).hexdigest()}"
+    return found
+
+
+def _look(entry: dict[str, Any], found: Survey) -> Seen:
+    from .reading import FORMS  # which needs this module
+
+    form = next((form for form in FORMS if form in entry), "nothing")
+    runs, may, env = entry.get(form), entry.get("may"), entry.get("env")
+    seen = Seen(str(entry.get("name")), form, _shown(runs), [str(w) for w in may] if isinstance(may, list) else [])
+    if form == "shell":
+        seen.uncovered = "a shell line can run anything"
+    elif form in ("command", "worker") and isinstance(runs, list) and runs and all(isinstance(w, str) for w in runs):
+        _look_at_argv(runs, seen, found)
+    elif form == "python" and isinstance(runs, str):
+        _look_at_python(runs.rpartition(":")[0], entry.get("interpreter"), seen, found)
+    if isinstance(env, (list, dict)):
+        seen.env = (
+            [str(name) for name in env] if isinstance(env, list) else [f"{k}={_shown(v)}" for k, v in env.items()]
+        )
+        steering = [str(name) for name in env if isinstance(env, dict) or steers(str(name))]
+        if steering:
+            seen.uncovered = f"{', '.join(steering)} can change what it loads"
+    return seen
+
+
+def _look_at_argv(argv: list[str], seen: Seen, found: Survey) -> None:
+    _take_program(argv[0], seen, found)
+    for word in argv[1:]:
+        _take_word(word, seen, found)
+    if _own_program(argv[0], Path(found.root)) is None:
+        script = script_of(argv)
+        if script is None:
+            seen.uncovered = f"what {argv[0]} loads is not known"
+        elif script == "":
+            seen.uncovered = "code on a command line can load anything"
+        elif _in_project(script, Path(found.root)) not in found.contents and not _is_taken(script, seen, found):
+            seen.uncovered = f"{script} is not a file"
+
+
+def _is_taken(script: str, seen: Seen, found: Survey) -> bool:
+    return any(pin.path == os.path.normpath(Path(found.root) / script) for pin in seen.outside)
+
+
+def _look_at_python(module: str, interpreter: Any, seen: Seen, found: Survey) -> None:
+    if module.endswith(".py"):
+        path = _in_project(module, Path(found.root))
+        if path is None:
+            raise Untrustworthy(f"hook {seen.name!r}: {module} is not in the project")
+        _take_file(path, seen, found)
+    else:
+        seen.uncovered = f"the module {module!r} and what it imports are found when it runs"
+    if isinstance(interpreter, str):
+        _take_program(interpreter, seen, found)
+
+
+# --- taking files -------------------------------------------------------------------------------
+
+
+def _take_program(program: str, seen: Seen, found: Survey) -> None:
+    if "\0" in program:
+        raise Untrustworthy(f"hook {seen.name!r}: {program!r} is no name of a program")
+    seen.programs.append(program)
+    path: str | None = program
+    for _ in range(_SHEBANGS):
+        path = _own_program(path, Path(found.root)) if path is not None else None
+        if path is None:
+            return
+        _take_file(path, seen, found)
+        words = shebang_of(found.contents[path])
+        for word in words[1:]:
+            _take_word(word, seen, found)
+        path = words[0] if words else None
+
+
+def _take_word(word: str, seen: Seen, found: Survey) -> None:
+    """The files that a word of a command line names: in the project they are covered, outside they are pinned."""
+    root = Path(found.root)
+    for start, end in path_spans(word, lambda part: _is_path(part, root)):
+        part = word[start:end]
+        path = _in_project(part, root)
+        if path is None and os.path.isdir(root / part):
+            seen.uncovered = (
+                f"{part} is a folder outside the project" if can_write(str(root / part)) else seen.uncovered
+            )
+        elif path is None:
+            seen.outside.append(ProgramPin(os.path.normpath(root / part)))
+        elif os.path.isdir(root / path):
+            _take_folder(path, seen, found)
+        else:
+            _take_file(path, seen, found)
+
+
+def path_spans(word: str, is_path: Callable[[str], bool]) -> list[tuple[int, int]]:
+    """Where a word of a command line holds a path: all of it, after an option (`-clib.sh`), or a part (`a=b,c`)."""
+    starts = [0, 2] if word[:1] == "-" and word[1:2] not in ("-", "") else [0]
+    spans = [(start, len(word)) for start in starts]
+    for match in _PART.finditer(word):
+        spans.append(match.span())
+        if match.start() == 0 and 2 in starts:
+            spans.append((2, match.end()))
+    taken: list[tuple[int, int]] = []
+    for start, end in spans:
+        if start < end and is_path(word[start:end]) and not any(a < end and start < b for a, b in taken):
+            taken.append((start, end))
+    return sorted(taken)
+
+
+def _is_path(part: str, root: Path) -> bool:
+    """Whether a file or a folder goes by this name. The project as a whole is what hooks look at, not what they are."""
+    try:
+        path = root / part
+        return path.is_file() or (path.is_dir() and Path(os.path.normpath(path)) != root)
+    except (OSError, ValueError):
+        return False
+
+
+def _in_project(path: str, root: Path) -> str | None:
+    """The path in the project that this is; None for one outside."""
+    named = Path(os.path.normpath(root / path))
+    return str(named.relative_to(root)) if named.is_relative_to(root) and named != root else None
+
+
+def _own_program(program: str, root: Path) -> str | None:
+    """The path of a program of the project. Without a path, none of the project's is ever meant."""
+    return _in_project(program, root) if os.sep in program else None
+
+
+def _take_file(path: str, seen: Seen, found: Survey) -> None:
+    place = Path(found.root) / path
+    if "\0" in path:
+        raise Untrustworthy(f"hook {seen.name!r} names a file that cannot be")
+    if not inside(place, found.root):
+        raise Untrustworthy(f"hook {seen.name!r}: {place} leads out of the project, to {place.resolve()}")
+    found.contents[path] = content = _content(place)
+    seen.files[path] = sha256(content).hexdigest()
+
+
+def _take_folder(path: str, seen: Seen, found: Survey) -> None:
+    size, files = 0, []
+    for folder, folders, names in os.walk(Path(found.root) / path):
+        for name in folders:
+            if os.path.islink(os.path.join(folder, name)):
+                raise Untrustworthy(f"hook {seen.name!r}: {os.path.join(folder, name)} is a link to a folder")
+        files += [os.path.relpath(os.path.join(folder, name), found.root) for name in names]
+        size += sum(os.lstat(os.path.join(folder, name)).st_size for name in names)
+        if len(files) > FOLDER_FILES or size > FOLDER_LIMIT:
+            limits = f"{FOLDER_FILES} files or {FOLDER_LIMIT >> 20} MiB"
+            seen.uncovered = f"{path} holds more than {limits}"
+            return
+    for file in sorted(files):
+        _take_file(file, seen, found)
+    if path not in found.folders:
+        found.folders.append(path)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if not os.path.isfile(path):
+            raise Untrustworthy(f"{path} is not a regular file")
+        with path.open("rb") as file:
+            content = file.read(FILE_LIMIT + 1)
+    except OSError as error:
+        raise Untrustworthy(f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > FILE_LIMIT:
+        raise Untrustworthy(f"{path} is larger than {FILE_LIMIT >> 20} MiB")
+    return content
+
+
+def _pin(path: str) -> ProgramPin:
+    try:
+        return pin_program(path)
+    except OSError as error:
+        raise Untrustworthy(f"{path} cannot be read: {error.strerror}") from None
+
+
+def shebang_of(content: bytes) -> list[str]:
+    """The interpreter that a script names in its first line, and its arguments, as the kernel would give them."""
+    if not content.startswith(b"#!"):
+        return []
+    line = content[2:512].partition(b"\n")[0].decode(errors="replace").strip()
+    interpreter, _, rest = line.replace("\t", " ").partition(" ")
+    rest = rest.strip()
+    if not interpreter:
+        return []
+    if os.path.basename(interpreter) == "env":
+        return list(_env_words(rest)) or [interpreter]
+    return [interpreter, rest] if rest else [interpreter]
+
+
+def _env_words(rest: str) -> Iterator[str]:
+    """The program that `env` finds, and its arguments."""
+    split = rest.removeprefix("-S").removeprefix("--split-string=").strip() if rest.startswith("-") else None
+    try:
+        words = [rest] if split is None else shlex.split(split)
+    except ValueError as error:
+        raise Untrustworthy(f"a first line that cannot be read: {error}") from None
+    if words and (words[0].startswith("-") or "=" in words[0]):
+        raise Untrustworthy(f"a first line whose env takes {words[0]!r}: name the program alone")
+    yield from (word for word in words if word)
+
+
+def _shown(runs: Any) -> str:
+    return shlex.join(runs) if isinstance(runs, list) and all(isinstance(w, str) for w in runs) else str(runs)
