@@ -120,7 +120,7 @@ def test_the_configuration_page_has_no_mistakes(tmp_path: Path, monkeypatch: pyt
     system, user = tmp_path / "system.toml", tmp_path / "user.toml"
     system.write_text('[[hook]]\nname = "noisy-audit"\non = "*"\nphase = "observe"\nshell = "true"\n')
     user.write_text("\n".join(TOML.findall((ROOT / "docs" / "configuration.md").read_text())))
-    config = read(Sources(system, user, None, None), Trust(tmp_path / "state"))
+    config = read(Sources(system, user), Trust(tmp_path / "state"))
     assert not config.mistakes, "\n".join(map(str, config.mistakes))
     assert [c.hook.name for c in config.hooks] == ["no-force-push", "tests-before-done", "org-policy", "careful"]
 

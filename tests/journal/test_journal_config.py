@@ -9,6 +9,7 @@ import pytest
 
 from fairlead.amounts import moment, seconds, size
 from fairlead.config.layers import Config, Sources, read
+from fairlead.config.project import ProjectSource
 from fairlead.journal.anchor import Anchor
 
 
@@ -25,7 +26,8 @@ def configured(home: Path) -> Any:
                 path.write_text(texts[layer])
                 path.chmod(0o644)
                 files[layer] = path
-        return read(Sources(files.get("system"), files.get("user"), files.get("project"), None), environ=environ)
+        projects = (ProjectSource(files["project"].parent),) if "project" in files else ()
+        return read(Sources(files.get("system"), files.get("user"), projects), environ=environ)
 
     return configured
 

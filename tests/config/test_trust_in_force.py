@@ -1,0 +1,728 @@
+"""What was trusted stays in force: whatever becomes of the files, until a human trusts something else or forgets it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import Machine, program
+from fairlead import Hooks
+from fairlead.config import load
+from fairlead.config import programs as programs_module
+from fairlead.config.document import Document
+from fairlead.config.reload import Reloader
+from fairlead.config.survey import path_spans, shebang_of, survey
+from fairlead.config.trust import Trust
+from fairlead.decision import Decision
+from fairlead.errors import FairleadError
+from fairlead.testing import step
+
+GATE = '[[hook]]\nname = "gate"\non = "before_tool"\nphase = "gate"\ncommand = ["./gate.sh", "rules.txt"]\n'
+GATE_SH = '#!/bin/sh\ngrep -q force-push "$1" && { echo as trusted >&2; exit 2; }\n'
+HARMLESS = '[[hook]]\nname = "harmless"\non = "after_tool"\nrule = "false"\nwarn = "x"\n'
+
+
+def git(*words: str, cwd: Path) -> None:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *identity, *words], cwd=cwd, check=True, capture_output=True, env=_git_env(cwd))
+
+
+def _git_env(cwd: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(cwd), "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def make_project(root: Path) -> Path:
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "fairlead.toml").write_text(GATE)
+    program(root / "gate.sh", GATE_SH)
+    (root / "rules.txt").write_text("force-push\n")
+    return root
+
+
+def trust(root: Path, **options: Any) -> str:
+    seen = survey(Document(root / "fairlead.toml"), root)
+    Trust().pin(seen, **options)
+    return seen.digest
+
+
+@pytest.fixture
+def project(machine: Machine) -> Path:
+    """A trusted project in a git repository, all of it committed."""
+    root = make_project(machine.workspace)
+    shutil.rmtree(root / ".git")
+    git("init", "-q", cwd=root)
+    git("add", "-A", cwd=root)
+    git("commit", "-qm", "policy", cwd=root)
+    trust(root)
+    return root
+
+
+async def decide(folder: Path, **fields: Any) -> Decision[Any]:
+    """The decision of a new start in a folder."""
+    async with Hooks(record=True) as hooks:
+        load(folder).apply(hooks)
+        return await hooks.dispatch(step("before_tool", cwd=str(folder), **fields))
+
+
+TAMPERING: dict[str, Callable[[Path], Any]] = {
+    "a hook is added": lambda root: (root / "fairlead.toml").write_text(GATE + HARMLESS),
+    "a hook is taken out": lambda root: (root / "fairlead.toml").write_text(HARMLESS),
+    "the file is empty": lambda root: (root / "fairlead.toml").write_text(""),
+    "the file is broken": lambda root: (root / "fairlead.toml").write_text("[[hook"),
+    "the file has a mistake": lambda root: (root / "fairlead.toml").write_text(GATE + "phrase = 1\n"),
+    "the file is not UTF-8": lambda root: (root / "fairlead.toml").write_bytes(b"\xff\xfe"),
+    "the file is deleted": lambda root: (root / "fairlead.toml").unlink(),
+    "the file is a folder": lambda root: ((root / "fairlead.toml").unlink(), (root / "fairlead.toml").mkdir()),
+    "the file is a dead link": lambda root: (
+        (root / "fairlead.toml").unlink(),
+        (root / "fairlead.toml").symlink_to("nowhere"),
+    ),
+    "the gate only watches": lambda root: (root / "fairlead.toml").write_text(GATE + "enforce = false\n"),
+    "the script is edited": lambda root: program(root / "gate.sh", "#!/bin/sh\nexit 0\n"),
+    "the script is deleted": lambda root: (root / "gate.sh").unlink(),
+    "the script cannot be run": lambda root: (root / "gate.sh").chmod(0o644),
+    "the script leads out of the project": lambda root: (
+        (root / "gate.sh").unlink(),
+        (root / "gate.sh").symlink_to("/bin/true"),
+    ),
+    "a file it is given is edited": lambda root: (root / "rules.txt").write_text(""),
+    "a file it is given is deleted": lambda root: (root / "rules.txt").unlink(),
+    "everything is stashed": lambda root: (
+        (root / "fairlead.toml").write_text(GATE + HARMLESS),
+        git("stash", "-u", cwd=root),
+        git("rm", "-q", "--cached", "fairlead.toml", cwd=root),
+        (root / "fairlead.toml").unlink(),
+    ),
+    "another branch is checked out": lambda root: (
+        git("checkout", "-q", "--orphan", "other", cwd=root),
+        git("rm", "-rqf", ".", cwd=root),
+    ),
+    "all but the repository is deleted": lambda root: [path.unlink() for path in root.iterdir() if path.is_file()],
+    "the repository is deleted": lambda root: (shutil.rmtree(root / ".git"), (root / "fairlead.toml").unlink()),
+    "a subfolder has a file of its own": lambda root: (
+        (root / "src").mkdir(),
+        (root / "src/fairlead.toml").write_text(HARMLESS),
+        (root / "fairlead.toml").unlink(),
+    ),
+}
+SAYS_NOTHING = {"the script cannot be run"}  # which changes no content
+
+
+@pytest.mark.parametrize("tamper", TAMPERING.values(), ids=TAMPERING.keys())
+async def test_the_policy_holds_after_a_new_start(project: Path, tamper: Callable[[Path], Any]):
+    tamper(project)
+    decision = await decide(project)
+    assert (decision.control, decision.hook, decision.cause) == ("deny", "gate", "policy")
+    assert decision.reason.startswith("as trusted")
+
+
+@pytest.mark.parametrize("tamper", TAMPERING.values(), ids=TAMPERING.keys())
+async def test_the_policy_holds_while_it_runs(project: Path, tamper: Callable[[Path], Any]):
+    async with Hooks(record=True) as hooks:
+        reloader = Reloader(hooks, project)
+        tamper(project)
+        await reloader.reload()
+        decision = await hooks.dispatch(step("before_tool", cwd=str(project)))
+    assert (decision.control, decision.hook, decision.cause) == ("deny", "gate", "policy")
+
+
+@pytest.mark.parametrize("tamper", [t for name, t in TAMPERING.items() if name not in SAYS_NOTHING])
+async def test_every_denial_says_that_the_file_is_another_and_names_both_commands(
+    project: Path, tamper: Callable[[Path], Any]
+):
+    tamper(project)
+    reason = (await decide(project)).reason
+    assert str(project / "fairlead.toml") in reason
+    assert "`fairlead trust`" in reason
+    assert "`fairlead trust --forget`" in reason
+
+
+async def test_a_denial_of_a_policy_that_is_as_it_was_says_nothing_more(project: Path):
+    assert (await decide(project)).reason == "as trusted"
+
+
+async def test_a_hook_that_breaks_says_so_too(project: Path):
+    (project / "fairlead.toml").write_text(GATE.replace("rules.txt", "gone.txt"))
+    (project / "gone.txt").write_text("x")
+    program(project / "gate.sh", "#!/bin/sh\nexit 9\n")
+    trust(project)
+    (project / "fairlead.toml").unlink()
+    decision = await decide(project)
+    assert (decision.control, decision.cause) == ("deny", "failure")
+    assert "`fairlead trust --forget`" in decision.reason
+
+
+async def test_a_reason_that_fills_its_limit_does_not_push_the_note_out(project: Path):
+    program(project / "gate.sh", "#!/bin/sh\nhead -c 20000 /dev/zero | tr '\\0' x >&2; exit 2\n")
+    trust(project)
+    (project / "fairlead.toml").unlink()
+    assert "`fairlead trust --forget`" in (await decide(project)).reason
+
+
+@given(content=st.binary(max_size=400))
+@settings(max_examples=60, deadline=None)
+def test_no_content_of_the_file_opens_anything(tmp_path_factory: pytest.TempPathFactory, content: bytes):
+    folder = tmp_path_factory.mktemp("any")
+    root, state = folder / "p", Trust(folder / "state")
+    root.mkdir()
+    (root / "fairlead.toml").write_text('[[hook]]\nname = "gate"\non = "before_tool"\nrule = "true"\ndeny = "no"\n')
+    seen = survey(Document(root / "fairlead.toml"), root)
+    state.pin(seen)
+    (root / "fairlead.toml").write_bytes(content)
+    config = load(root, trust=state)
+    assert "gate" in [configured.name for configured in config.hooks]
+
+
+# --- what a human says ------------------------------------------------------------------------------
+
+
+async def test_trusting_something_else_supersedes(project: Path):
+    before = (project / "fairlead.toml").read_text()
+    (project / "fairlead.toml").write_text(HARMLESS)
+    trust(project)
+    assert (await decide(project)).control == "proceed"
+    (project / "fairlead.toml").write_text(before)  # git checkout OLD -- fairlead.toml
+    decision = await decide(project)
+    assert decision.control == "proceed"
+    assert "has changed since it was trusted" in load(project).untrusted[0]
+
+
+async def test_an_older_weaker_policy_never_returns_by_itself(project: Path):
+    stronger = (project / "fairlead.toml").read_text()
+    (project / "fairlead.toml").write_text(HARMLESS)
+    trust(project)
+    (project / "fairlead.toml").write_text(stronger)
+    trust(project)
+    (project / "fairlead.toml").write_text(HARMLESS)
+    assert (await decide(project)).control == "deny"
+
+
+async def test_forgetting_ends_it(project: Path):
+    (project / "fairlead.toml").unlink()
+    Trust().forget(project)
+    assert (await decide(project)).control == "proceed"
+    assert load(project).untrusted == []
+
+
+async def test_also_keeps_the_policy_of_another_branch(project: Path):
+    main = (project / "fairlead.toml").read_text()
+    (project / "fairlead.toml").write_text(HARMLESS)
+    trust(project, also=True)
+    assert (await decide(project)).control == "proceed"
+    assert load(project).untrusted == []
+    (project / "fairlead.toml").write_text(main)
+    assert (await decide(project)).reason == "as trusted"
+
+
+async def test_a_file_that_matches_none_of_several_puts_all_in_force(project: Path):
+    (project / "fairlead.toml").write_text(HARMLESS)
+    trust(project, also=True)
+    (project / "fairlead.toml").write_text("# nothing\n")
+    assert {configured.name for configured in load(project).hooks} == {"gate", "harmless"}
+    assert (await decide(project)).control == "deny"
+
+
+async def test_two_policies_with_a_hook_of_the_same_name_both_hold(project: Path):
+    (project / "fairlead.toml").write_text(GATE.replace("rules.txt", "other.txt"))
+    (project / "other.txt").write_text("nothing\n")
+    trust(project, also=True)
+    (project / "fairlead.toml").unlink()
+    assert [configured.name for configured in load(project).hooks] == ["gate", "project:gate"]
+    assert (await decide(project)).control == "deny"
+
+
+# --- programs outside the project --------------------------------------------------------------------
+
+
+@pytest.fixture
+def outside(machine: Machine) -> Path:
+    """A project with two gates: one uses a program of the user's, the other a rule."""
+    judge = machine.script("judge", "#!/bin/sh\nexit 0\n")
+    (machine.workspace / "fairlead.toml").write_text(
+        f'[[hook]]\nname = "mine"\non = "before_tool"\nphase = "gate"\ncommand = ["{judge}"]\n'
+        '[[hook]]\nname = "rule"\non = "after_tool"\nrule = "false"\nwarn = "x"\n'
+    )
+    trust(machine.workspace, unpinned=True)
+    return judge
+
+
+VANISHING: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "changed": (lambda path: program(path, "#!/bin/sh\nexit 0\n#\n"), "has changed since it was trusted"),
+    "deleted": (lambda path: path.unlink(), "is gone or cannot be read"),
+}
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["in a running table", "after a new start"])
+@pytest.mark.parametrize("how", VANISHING)
+async def test_a_program_that_changes_fails_its_own_hook_and_no_other(
+    machine: Machine, outside: Path, how: str, running: bool
+):
+    change, problem = VANISHING[how]
+    async with Hooks(record=True) as hooks:
+        if running:
+            load(machine.workspace).apply(hooks)
+            assert (await hooks.dispatch(step("before_tool"))).control == "proceed"
+        change(outside)
+        if not running:
+            load(machine.workspace).apply(hooks)
+        decision = await hooks.dispatch(step("before_tool"))
+        other = await hooks.dispatch(step("after_tool"))
+    assert (decision.control, decision.hook, decision.cause) == ("deny", "mine", "failure")
+    assert "`fairlead trust`" in decision.reason
+    if not (how == "deleted" and not running):
+        assert problem in decision.reason
+    assert other.failures == ()
+
+
+async def test_a_program_that_changes_fails_open_where_the_hook_says_so(machine: Machine, outside: Path):
+    file = machine.workspace / "fairlead.toml"
+    file.write_text(file.read_text().replace('phase = "gate"\n', 'phase = "gate"\non_failure = "open"\n', 1))
+    trust(machine.workspace, unpinned=True)
+    program(outside, "#!/bin/sh\nexit 2\n")
+    decision = await decide(machine.workspace)
+    assert (decision.control, [failure.hook for failure in decision.failures]) == ("proceed", ["mine"])
+
+
+async def test_a_program_that_this_user_cannot_write_may_be_upgraded(
+    machine: Machine, outside: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(programs_module, "can_write", lambda path: False)
+    trust(machine.workspace, unpinned=True)
+    program(outside, "#!/bin/sh\necho upgraded >&2; exit 2\n")
+    assert (await decide(machine.workspace)).reason == "upgraded"
+
+
+async def test_a_program_that_becomes_writable_is_the_trusted_one_no_longer(
+    machine: Machine, outside: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(programs_module, "can_write", lambda path: False)
+    trust(machine.workspace, unpinned=True)
+    monkeypatch.setattr(programs_module, "can_write", lambda path: True)
+    assert "can be written by this user" in (await decide(machine.workspace)).reason
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_whether_a_user_can_write_a_program_is_told_by_mode_owner_and_folders(tmp_path: Path):
+    def can_write_as_nobody(path: Path) -> bool:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a child that only looks at a file and ends may be forked
+            child = os.fork()
+        if not child:
+            code = 2
+            try:
+                os.setresgid(65534, 65534, 65534)
+                os.setresuid(65534, 65534, 65534)
+                code = int(programs_module.can_write(str(path)))
+            finally:
+                os._exit(code)
+        return {0: False, 1: True}[os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])]
+
+    assert can_write_as_nobody(Path("/usr/bin/env")) is False
+    assert can_write_as_nobody(Path("/tmp")) is True
+    link = Path("/usr/bin/awk")
+    assert can_write_as_nobody(link) is False
+    with tempfile.NamedTemporaryFile(dir="/tmp") as file:
+        assert can_write_as_nobody(Path(file.name)) is True  # the folder is open to everybody
+
+
+# --- what is pinned, however it is named ---------------------------------------------------------------
+
+
+NAMED = {
+    "an argument": ("sh", "gate.sh", "lib.sh"),
+    "after an equals sign": ("sh", "gate.sh", "--lib=lib.sh"),
+    "glued to an option": ("sh", "gate.sh", "-clib.sh"),
+    "before a comma": ("sh", "gate.sh", "lib.sh,x"),
+    "between colons": ("sh", "gate.sh", "a:lib.sh:b"),
+    "glued, in a list": ("sh", "gate.sh", "-clib.sh,x"),
+    "by its full path": ("sh", "gate.sh", "{root}/lib.sh"),
+    "a folder": ("sh", "gate.sh", "lib"),
+    "a folder, glued": ("sh", "gate.sh", "-Ilib/"),
+}
+
+
+@pytest.mark.parametrize("words", NAMED.values(), ids=NAMED.keys())
+async def test_a_file_is_pinned_however_a_command_names_it(machine: Machine, words: tuple[str, ...]):
+    root = machine.workspace
+    for file in (root / "lib.sh", root / "lib/inner.sh"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("as trusted")
+    (root / "gate.sh").write_text(
+        'for word in "$@"; do case $word in *pinned/*) p="/${word#*/}"; p="${p%%,*}"; p="${p%%:*}"\n'
+        '  if [ -d "$p" ]; then cat "$p"/* >&2; else cat "$p" >&2; fi;; esac; done; exit 2\n'
+    )
+    argv = ", ".join(f'"{word.format(root=root)}"' for word in words)
+    (root / "fairlead.toml").write_text(f'[[hook]]\nname = "gate"\non = "before_tool"\ncommand = [{argv}]\n')
+    trust(root)
+    for file in (root / "lib.sh", root / "lib/inner.sh"):
+        file.write_text("hacked")
+    (root / "lib/more.sh").write_text("hacked")
+    decision = await decide(root)
+    assert decision.reason.startswith("as trusted (")
+
+
+SHEBANGS = {
+    "by its path in the project": "#!./tools/run\n",
+    "by its full path": "#!{root}/tools/run\n",
+    "as an argument": "#!/bin/sh tools/run\n",
+    "found by env": "#!/usr/bin/env -S sh tools/run\n",
+}
+
+
+@pytest.mark.parametrize("line", SHEBANGS.values(), ids=SHEBANGS.keys())
+async def test_a_file_named_in_the_first_line_of_a_script_is_pinned(machine: Machine, line: str):
+    root = machine.workspace
+    program(root / "tools/run", "#!/bin/sh\necho as trusted >&2; exit 2\n")
+    program(root / "gate", line.format(root=root))
+    (root / "fairlead.toml").write_text('[[hook]]\nname = "gate"\non = "before_tool"\ncommand = ["./gate"]\n')
+    trust(root)
+    program(root / "tools/run", "#!/bin/sh\nexit 0\n")
+    assert (await decide(root)).reason.startswith("as trusted (")
+
+
+async def test_a_program_that_env_finds_is_the_one_that_was_found_when_it_was_trusted(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    machine.script("interpret", "#!/bin/sh\necho as trusted >&2; exit 2\n")
+    program(machine.workspace / "gate", "#!/usr/bin/env interpret\n")
+    (machine.workspace / "fairlead.toml").write_text(
+        '[[hook]]\nname = "gate"\non = "before_tool"\ncommand = ["./gate"]\n'
+    )
+    monkeypatch.setenv("PATH", f"{machine.outside}:{os.environ['PATH']}")
+    trust(machine.workspace)
+    program(machine.home / "bin/interpret", "#!/bin/sh\nexit 0\n")
+    monkeypatch.setenv("PATH", f"{machine.home / 'bin'}:{os.environ['PATH']}")
+    assert (await decide(machine.workspace)).reason == "as trusted"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"#!/bin/sh\n", ["/bin/sh"]),
+        (b"#! /usr/bin/awk -f \n", ["/usr/bin/awk", "-f"]),
+        (b"#!/bin/sh -e -u\n", ["/bin/sh", "-e -u"]),  # the kernel gives one argument
+        (b"#!/usr/bin/env python3\n", ["python3"]),
+        (b"#!/usr/bin/env -S python3 -u x\n", ["python3", "-u", "x"]),
+        (b"\x7fELF", []),
+        (b"#!", []),
+        (b"", []),
+    ],
+)
+def test_the_first_line_of_a_script_is_read_as_the_kernel_does(content: bytes, words: list[str]):
+    assert shebang_of(content) == words
+
+
+@given(word=st.text("ab-=,:/.", max_size=20), known=st.sets(st.text("ab./", min_size=1, max_size=4), max_size=5))
+def test_the_paths_in_a_word_never_overlap_and_are_all_known(word: str, known: set[str]):
+    spans = path_spans(word, known.__contains__)
+    assert all(word[start:end] in known for start, end in spans)
+    assert all(first[1] <= second[0] for first, second in pairwise(spans))
+    for part in known & set(word.replace("=", " ").replace(",", " ").replace(":", " ").split()):
+        assert any(part in word[start:end] for start, end in spans)
+
+
+async def test_a_damaged_copy_is_made_again_from_the_project(project: Path):
+    for copy in (Trust().folder / "pinned").glob("*/*"):
+        copy.chmod(0o700)
+        copy.write_text("damaged")
+    assert (await decide(project)).reason == "as trusted"
+
+
+def test_a_damaged_copy_that_cannot_be_made_again_is_an_error(project: Path):
+    shutil.rmtree(Trust().folder / "pinned")
+    (project / "fairlead.toml").unlink()
+    with pytest.raises(FairleadError, match=r"is damaged .* `fairlead trust`"):
+        load(project)
+
+
+# --- work trees, nested projects, other repositories ------------------------------------------------------
+
+
+async def test_a_work_tree_of_a_trusted_repository_has_its_policy(project: Path, tmp_path: Path):
+    git("worktree", "add", "-q", "-b", "feature", str(tmp_path / "feature"), cwd=project)
+    assert (await decide(tmp_path / "feature")).reason == "as trusted"
+    (tmp_path / "feature/fairlead.toml").unlink()
+    (tmp_path / "feature/src").mkdir()
+    assert (await decide(tmp_path / "feature/src")).reason.startswith("as trusted (")
+
+
+async def test_a_repository_made_inside_a_work_tree_does_not_leave_its_policy(project: Path, tmp_path: Path):
+    git("worktree", "add", "-q", "-b", "feature", str(tmp_path / "feature"), cwd=project)
+    (tmp_path / "feature/inner").mkdir()
+    git("init", "-q", cwd=tmp_path / "feature/inner")
+    assert (await decide(tmp_path / "feature/inner")).control == "deny"
+
+
+async def test_a_work_tree_inside_the_repository_has_the_policy_once(project: Path):
+    git("worktree", "add", "-q", "-b", "feature", str(project / ".trees/feature"), cwd=project)
+    assert [c.name for c in load(project / ".trees/feature").hooks] == ["gate"]
+    assert (await decide(project / ".trees/feature")).reason == "as trusted"
+
+
+async def test_hooks_run_in_the_work_tree_they_judge(project: Path, tmp_path: Path):
+    program(project / "gate.sh", "#!/bin/sh\npwd >&2; exit 2\n")
+    trust(project)
+    git("worktree", "add", "-q", "-b", "feature", str(tmp_path / "feature"), cwd=project)
+    assert (await decide(tmp_path / "feature")).reason.startswith(str(tmp_path / "feature"))
+
+
+async def test_a_folder_that_only_claims_to_be_a_work_tree_is_none(project: Path, tmp_path: Path):
+    git("worktree", "add", "-q", "-b", "feature", str(tmp_path / "feature"), cwd=project)
+    (tmp_path / "claims").mkdir()
+    shutil.copy(tmp_path / "feature/.git", tmp_path / "claims/.git")
+    assert load(tmp_path / "claims").sources.projects == ()
+
+
+def test_a_clone_is_not_trusted(project: Path, tmp_path: Path):
+    git("clone", "-q", str(project), str(tmp_path / "clone"), cwd=tmp_path)
+    (line,) = load(tmp_path / "clone").never_trusted
+    assert "the file has not been trusted" in line
+
+
+async def test_nested_trusted_projects_add_up(project: Path):
+    inner = project / "packages/a"
+    inner.mkdir(parents=True)
+    (inner / "fairlead.toml").write_text('[[hook]]\nname = "inner"\non = "before_input"\nrule = "true"\ndeny = "no"\n')
+    trust(inner)
+    assert [configured.name for configured in load(inner).hooks] == ["gate", "inner"]
+    assert [configured.name for configured in load(project).hooks] == ["gate"]
+    (project / "fairlead.toml").unlink()
+    (inner / "fairlead.toml").unlink()
+    assert [configured.name for configured in load(inner).hooks] == ["gate", "inner"]
+
+
+def test_a_nested_file_that_was_not_trusted_is_told_and_takes_nothing_away(project: Path):
+    inner = project / "packages/a"
+    inner.mkdir(parents=True)
+    (inner / "fairlead.toml").write_text(HARMLESS)
+    config = load(inner)
+    assert [configured.name for configured in config.hooks] == ["gate"]
+    assert str(inner / "fairlead.toml") in config.never_trusted[0]
+
+
+async def test_another_repository_at_the_same_path_is_told_and_opens_nothing(project: Path):
+    git("remote", "add", "origin", "https://example.com/one.git", cwd=project)
+    trust(project)
+    assert load(project).untrusted == []
+    git("remote", "set-url", "origin", "https://example.com/two.git", cwd=project)
+    (line,) = load(project).untrusted
+    assert "another repository" in line
+    assert "https://example.com/two.git" in line
+    assert (await decide(project)).reason.startswith("as trusted (")
+
+
+# --- what was never trusted -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("policy", "control"), [("proceed", "proceed"), ("ask", "deny"), ("deny", "deny")])
+async def test_the_user_decides_what_agents_may_do_in_an_untrusted_project(machine: Machine, policy: str, control: str):
+    machine.write(user=f'[defaults]\nuntrusted = "{policy}"\n', project=HARMLESS)
+    decision = await decide(machine.workspace)
+    assert decision.control == control
+    if policy == "deny":
+        assert "has not been trusted" in decision.reason
+        assert "`fairlead trust`" in decision.reason
+
+
+async def test_the_strictest_layer_decides_about_an_untrusted_project(machine: Machine):
+    machine.write(system='[defaults]\nuntrusted = "deny"\n', user='[defaults]\nuntrusted = "proceed"\n')
+    machine.write(project=HARMLESS)
+    assert (await decide(machine.workspace)).control == "deny"
+
+
+@pytest.mark.parametrize("text", ["", "# a comment\n", None])
+async def test_where_nothing_needs_trust_untrusted_has_no_say(machine: Machine, text: str | None):
+    machine.write(user='[defaults]\nuntrusted = "deny"\n', project=text)
+    assert (await decide(machine.workspace)).control == "proceed"
+
+
+def test_a_project_cannot_say_what_happens_where_it_is_not_trusted(machine: Machine):
+    (mistake,) = machine.mistakes(project='[defaults]\nuntrusted = "proceed"\n')
+    assert "a project has no untrusted" in mistake.problem
+
+
+async def test_a_trusted_project_that_has_changed_is_not_an_untrusted_one(machine: Machine, project: Path):
+    machine.write(user='[defaults]\nuntrusted = "deny"\n')
+    (project / "fairlead.toml").write_text(HARMLESS)
+    assert (await decide(project)).hook == "gate"
+
+
+# --- signed trust files -----------------------------------------------------------------------------------
+
+
+needs_ssh_keygen = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen")
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "team@example.com", "-f", tmp_path / "key"], check=True
+    )
+    return tmp_path / "key"
+
+
+def sign(root: Path, key: Path, *, also: bool = False) -> float:
+    from fairlead.config.signed import write_signed
+
+    return write_signed(survey(Document(root / "fairlead.toml"), root), str(key), unpinned=False, also=also)
+
+
+def signer(machine: Machine, key: Path) -> None:
+    public = key.with_suffix(".pub").read_text().strip()
+    machine.write(user=f'[defaults]\ntrust_signers = ["{public}"]\n')
+
+
+@needs_ssh_keygen
+class TestSigned:
+    async def test_what_a_signer_signed_is_trusted_without_a_look(self, machine: Machine, key: Path):
+        root = make_project(machine.workspace)
+        sign(root, key)
+        assert load(root).never_trusted
+        signer(machine, key)
+        assert (await decide(root)).reason == "as trusted"
+        assert Trust().project(root).snapshots[0].signer == "team@example.com"
+
+    def test_another_key_signs_nothing(self, machine: Machine, key: Path, tmp_path: Path):
+        root = make_project(machine.workspace)
+        sign(root, key)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"], check=True)
+        signer(machine, tmp_path / "other")
+        assert load(root).never_trusted
+
+    @pytest.mark.parametrize("part", ["fairlead.toml", "gate.sh", "rules.txt", "fairlead.trust"])
+    def test_a_change_to_any_part_is_not_what_was_signed(self, machine: Machine, key: Path, part: str):
+        root = make_project(machine.workspace)
+        sign(root, key)
+        signer(machine, key)
+        text = (root / part).read_text()
+        (root / part).write_text(
+            text.replace("sha256:", "sha256:0") if part.endswith("trust") else text + "# x\n[redact]\n"
+        )
+        assert load(root).never_trusted
+
+    def test_a_digest_put_into_a_signed_file_is_not_signed(self, machine: Machine, key: Path):
+        root = make_project(machine.workspace)
+        sign(root, key)
+        signer(machine, key)
+        (root / "rules.txt").write_text("")
+        digest = survey(Document(root / "fairlead.toml"), root).digest
+        file = root / "fairlead.trust"
+        file.write_text(file.read_text().replace('"digests": [', f'"digests": ["{digest}", '))
+        assert load(root).never_trusted
+
+    async def test_an_older_signed_file_never_takes_the_place_of_a_newer_one(self, machine: Machine, key: Path):
+        root = make_project(machine.workspace)
+        signer(machine, key)
+        (root / "fairlead.toml").write_text(HARMLESS)
+        sign(root, key)
+        weaker = (root / "fairlead.trust").read_bytes()
+        (root / "fairlead.toml").write_text(GATE)
+        sign(root, key)
+        assert (await decide(root)).control == "deny"
+        (root / "fairlead.toml").write_text(HARMLESS)  # git checkout OLD -- fairlead.toml fairlead.trust
+        (root / "fairlead.trust").write_bytes(weaker)
+        assert (await decide(root)).reason.startswith("as trusted (")
+
+    async def test_a_newer_signed_file_takes_effect_while_it_runs(self, machine: Machine, key: Path):
+        root = make_project(machine.workspace)
+        signer(machine, key)
+        sign(root, key)
+        async with Hooks(record=True) as hooks:
+            reloader = Reloader(hooks, root)
+            (root / "fairlead.toml").write_text(HARMLESS)
+            sign(root, key)
+            await reloader.look()
+            assert (await hooks.dispatch(step("before_tool"))).control == "proceed"
+
+    async def test_several_digests_in_one_file_are_for_several_branches(self, machine: Machine, key: Path):
+        root = make_project(machine.workspace)
+        signer(machine, key)
+        sign(root, key)
+        (root / "fairlead.toml").write_text(HARMLESS)
+        sign(root, key, also=True)
+        assert (await decide(root)).control == "proceed"
+        (root / "fairlead.toml").write_text(GATE)
+        assert (await decide(root)).reason == "as trusted"
+        (root / "fairlead.toml").write_text("# neither\n")
+        assert (await decide(root)).control == "deny"
+
+    def test_a_signed_file_from_the_future_is_not_believed(
+        self, machine: Machine, key: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        root = make_project(machine.workspace)
+        signer(machine, key)
+        now = time.time()
+        with monkeypatch.context() as later:
+            later.setattr(time, "time", lambda: now + 10 * 86400)
+            sign(root, key)
+        assert load(root).never_trusted
+
+    @pytest.mark.parametrize("text", ["", "{", "[]", '{"statement": 1}', "\x00"])
+    def test_garbage_is_no_signed_file(self, machine: Machine, key: Path, text: str):
+        root = make_project(machine.workspace)
+        signer(machine, key)
+        (root / "fairlead.trust").write_text(text)
+        assert load(root).never_trusted
+
+    def test_a_signer_that_is_no_key_is_none(self, machine: Machine, key: Path):
+        root = make_project(machine.workspace)
+        sign(root, key)
+        machine.write(user='[defaults]\ntrust_signers = ["* ssh-ed25519", "cert-authority x", ""]\n')
+        assert load(root).never_trusted
+
+
+# --- the guard --------------------------------------------------------------------------------------------
+
+
+async def test_no_agent_changes_a_file_that_a_hook_in_force_names(machine: Machine, project: Path):
+    judge = machine.script("judge.sh", "#!/bin/sh\nexit 0\n")
+    helper = machine.home / "hooks/helper.py"
+    helper.parent.mkdir()
+    helper.write_text("def judge(step): ...\n")
+    machine.write(
+        user=f'[[hook]]\nname = "u"\non = "before_tool"\ncommand = ["{judge}"]\n'
+        f'[[hook]]\nname = "v"\non = "before_input"\npython = "{helper}:judge"\n'
+    )
+    async with Hooks(record=True) as hooks:
+        load(project).apply(hooks)
+        for path in (judge, helper, project / "gate.sh", project / "rules.txt"):
+            for fields in (
+                {"tool": "Write", "args": {"file_path": str(path), "content": ""}},
+                {"tool": "Edit", "args": {"file_path": str(path), "old_string": "a", "new_string": "b"}},
+                {"tool": "bash", "args": {"command": f"echo > {path}"}},
+                {"tool": "bash", "args": {"command": f"rm -f {path}"}},
+                {"tool": "bash", "args": {"command": f"cd {path.parent} && sed -i s/a/b/ {path.name}"}},
+                {"tool": "bash", "args": {"command": f"python3 -c \"open('{path}', 'w')\""}},
+                {"tool": "bash", "args": {"command": f"git checkout HEAD~1 -- {path}"}},
+            ):
+                decision = await hooks.dispatch(step("before_tool", cwd=str(project), **fields))
+                assert decision.hook == "fairlead.guard", (path, fields)
+
+
+async def test_an_agent_may_run_and_read_what_hooks_name(project: Path):
+    program(project / "gate.sh", "#!/bin/sh\nexit 0\n")
+    trust(project)
+    for command in ("cat gate.sh", "./gate.sh rules.txt", "sh gate.sh", "grep x rules.txt", "pytest rules.txt", "ls"):
+        assert (await decide(project, tool="bash", args={"command": command})).control == "proceed", command
+
+
+async def test_no_agent_changes_the_installed_package(project: Path):
+    import fairlead
+
+    place = Path(fairlead.__file__).parent / "engine.py"
+    for command in (f"sed -i s/deny/allow/ {place}", f"rm -rf {place.parent}", f"cp x {place}"):
+        assert (await decide(project, tool="bash", args={"command": command})).hook == "fairlead.guard"
+    write = {"tool": "Write", "args": {"file_path": str(place), "content": ""}}
+    assert (await decide(project, **write)).hook == "fairlead.guard"
