@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -336,3 +337,107 @@ def test_what_does_not_run_is_never_run(machine, run):
     machine.hooks('[[hook]]\nname = "judge"\non = "before_tool"\nshell = "touch ran; exit 2"\n')
     assert run("test", "before_tool").code == 1
     assert not (machine.project / "ran").exists()
+
+
+# --- what was trusted stays -----------------------------------------------------------------------------
+
+
+OTHER = '[[hook]]\nname = "other"\non = "before_tool"\nrule = "false"\ndeny = "no"\n'
+
+
+def test_a_project_that_was_never_trusted_is_said_on_stdout_and_in_the_exit_code(machine, run):
+    machine.hooks(RULE)
+    for words in (("check",), ("test", "before_tool")):
+        ended = run(*words)
+        assert ended.code == 1
+        assert "NOT TRUSTED: 1 hook of" in ended.out
+    assert run("test", "before_tool", "--json").json["untrusted"]
+    assert run("check", "--json").json["never_trusted"]
+
+
+def test_a_step_that_another_hook_refuses_is_refused_also_where_a_project_was_never_trusted(machine, run):
+    machine.hooks(OTHER)
+    machine.user('[[hook]]\nname = "mine"\non = "before_tool"\nrule = "true"\ndeny = "no"\n')
+    assert run("test", "before_tool").code == 2
+
+
+def test_a_file_that_changed_is_judged_as_it_was_trusted(machine, run, trust):
+    machine.hooks(RULE)
+    trust()
+    machine.hooks(OTHER)
+    assert run("test", "before_tool").code == 2
+    ended = run("check")
+    assert ended.code == 1
+    assert "has changed since it was trusted" in ended.err
+    assert "judge" in ended.out
+
+
+def test_trust_replaces_and_also_adds(machine, run, trust):
+    machine.hooks(RULE)
+    trust()
+    machine.hooks(OTHER)
+    trust("--also")
+    assert len(Trust().project(machine.project).snapshots) == 2
+    assert run("test", "before_tool").code == 0
+    trust()
+    assert len(Trust().project(machine.project).snapshots) == 1
+    machine.hooks(RULE)
+    assert run("test", "before_tool").code == 0
+
+
+def test_a_policy_whose_file_is_gone_can_be_forgotten(machine, run, trust):
+    machine.hooks(RULE)
+    trust()
+    machine.project_file.unlink()
+    assert run("test", "before_tool").code == 2
+    gone = run("trust")
+    assert gone.code == 1
+    assert "fairlead trust --forget" in gone.err
+    forgotten = run("trust", "--forget")
+    assert forgotten.code == 0
+    assert str(machine.project) in forgotten.err
+    assert run("test", "before_tool").code == 0
+
+
+def test_an_agent_forgets_nothing(machine, run, trust, monkeypatch):
+    machine.hooks(RULE)
+    trust()
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert run("trust", "--forget").code == 1
+    assert pinned(machine)
+
+
+def test_a_program_that_changed_can_be_trusted_again(machine, run, trust, tmp_path):
+    judge = tmp_path / "judge"
+    judge.write_text("#!/bin/sh\nexit 0\n")
+    judge.chmod(0o755)
+    machine.hooks(f'[[hook]]\nname = "judge"\non = "before_tool"\ncommand = ["{judge}"]\n')
+    trust("--unpinned")
+    assert run("test", "before_tool").code == 0
+    judge.write_text("#!/bin/sh\n\nexit 0\n")
+    assert run("test", "before_tool").code == 2
+    trust("--unpinned")
+    assert run("test", "before_tool").code == 0
+
+
+@pytest.mark.usefixtures("unwatched")
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen")
+def test_signing_trusts_and_writes_the_file_for_the_team(machine, terminal, run, tmp_path):
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "me", "-f", tmp_path / "key"], check=True)
+    machine.hooks(RULE)
+    assert terminal("trust", "--sign", str(tmp_path / "key"), answer="y\n").code == 0
+    assert run("test", "before_tool").code == 2
+    run("trust", "--forget")
+    assert run("test", "before_tool").code == 1
+    public = (tmp_path / "key.pub").read_text().strip()
+    machine.user(f'[defaults]\ntrust_signers = ["{public}"]\n')
+    assert run("test", "before_tool").code == 2
+    assert run("check").code == 0
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_a_key_that_is_not_there_signs_nothing(machine, terminal, tmp_path):
+    machine.hooks(RULE)
+    ended = terminal("trust", "--sign", str(tmp_path / "no-key"), answer="y\n")
+    assert (ended.code, pinned(machine)) == (1, False)
+    assert not (machine.project / "fairlead.trust").exists()

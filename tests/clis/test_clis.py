@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from seats import POLICY, REASON, Seat
@@ -146,3 +149,67 @@ def test_coverage_finds_no_gap_and_then_the_one_that_is_made(seat: Seat) -> None
     seen = seat.fairlead("coverage", "--json")
     assert seen.returncode == 1, seen.stdout + seen.stderr
     assert "touch unseen" in seen.stdout
+
+
+# --- a project's policy, whatever becomes of its files ------------------------------------------------
+
+
+def git(seat: Seat, *words: str) -> None:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *identity, *words], cwd=seat.project, check=True, capture_output=True, env=seat.environ)
+
+
+def trusted_project(seat: Seat) -> None:
+    """A project with a committed policy that is in force, and nothing in the user's own file."""
+    seat.policy("")
+    (seat.project / "gate.sh").write_text(f'grep -q forbidden && {{ echo "{REASON}" >&2; exit 2; }}\nexit 0\n')
+    gate = 'on = "before_tool"\nmatch = { kind = "shell" }\nphase = "gate"\ncommand = ["/bin/sh", "gate.sh"]\n'
+    (seat.project / "fairlead.toml").write_text(f'[[hook]]\nname = "gate"\n{gate}')
+    git(seat, "init", "-q")
+    git(seat, "commit", "-qm", "nothing yet", "--allow-empty")
+    git(seat, "branch", "before")
+    git(seat, "add", "-A")
+    git(seat, "commit", "-qm", "policy")
+    digest = json.loads(seat.fairlead("trust", "--json").stdout)["digest"]
+    trusted = seat.fairlead("trust", "--expect", digest)
+    assert trusted.returncode == 0, trusted.stderr
+
+
+def edit(seat: Seat) -> None:
+    (seat.project / "fairlead.toml").write_text("# nothing any more\n")
+
+
+def edit_script(seat: Seat) -> None:
+    (seat.project / "gate.sh").write_text("exit 0\n")
+
+
+def delete(seat: Seat) -> None:
+    (seat.project / "fairlead.toml").unlink()
+
+
+def stash(seat: Seat) -> None:
+    git(seat, "rm", "-rq", "--cached", ".")
+    git(seat, "commit", "-qm", "no policy")
+    git(seat, "stash", "-u")
+
+
+def switch_branch(seat: Seat) -> None:
+    git(seat, "checkout", "-qf", "before")
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["the daemon runs on", "the daemon is restarted"])
+@pytest.mark.parametrize("tamper", [edit, edit_script, delete, stash, switch_branch])
+def test_a_policy_that_is_tampered_with_still_denies(
+    seat: Seat, tamper: Callable[[Seat], None], restarted: bool
+) -> None:
+    trusted_project(seat)
+    seat.install()
+    _, ran = seat.run(seat.program.shell("touch allowed"), Say("FINE"))
+    assert exists(seat, "allowed"), ran.text
+    tamper(seat)
+    if restarted:
+        seat.stop_daemon()
+    model, ran = seat.run(seat.program.shell("touch forbidden"), Say("FINE"))
+    assert not exists(seat, "forbidden"), ran.text
+    assert model.told(REASON), ran.text
+    assert model.told("fairlead trust --forget"), "the denial does not say that the file is another by now"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,8 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trusted import GATE, HARMLESS, decide, git, make_project, program, trust
 
-from conftest import Machine, program
 from fairlead import Hooks
 from fairlead.config import load
 from fairlead.config import programs as programs_module
@@ -25,40 +23,12 @@ from fairlead.config.document import Document
 from fairlead.config.reload import Reloader
 from fairlead.config.survey import path_spans, shebang_of, survey
 from fairlead.config.trust import Trust
-from fairlead.decision import Decision
 from fairlead.errors import FairleadError
 from fairlead.testing import step
 
-GATE = '[[hook]]\nname = "gate"\non = "before_tool"\nphase = "gate"\ncommand = ["./gate.sh", "rules.txt"]\n'
-GATE_SH = '#!/bin/sh\ngrep -q force-push "$1" && { echo as trusted >&2; exit 2; }\n'
-HARMLESS = '[[hook]]\nname = "harmless"\non = "after_tool"\nrule = "false"\nwarn = "x"\n'
-
-
-def git(*words: str, cwd: Path) -> None:
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main")
-    subprocess.run(["git", *identity, *words], cwd=cwd, check=True, capture_output=True, env=_git_env(cwd))
-
-
-def _git_env(cwd: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(cwd), "GIT_CONFIG_NOSYSTEM": "1"}
-
-
-def make_project(root: Path) -> Path:
-    root.mkdir(parents=True, exist_ok=True)
-    (root / "fairlead.toml").write_text(GATE)
-    program(root / "gate.sh", GATE_SH)
-    (root / "rules.txt").write_text("force-push\n")
-    return root
-
-
-def trust(root: Path, **options: Any) -> str:
-    seen = survey(Document(root / "fairlead.toml"), root)
-    Trust().pin(seen, **options)
-    return seen.digest
-
 
 @pytest.fixture
-def project(machine: Machine) -> Path:
+def project(machine: Any) -> Path:
     """A trusted project in a git repository, all of it committed."""
     root = make_project(machine.workspace)
     shutil.rmtree(root / ".git")
@@ -67,13 +37,6 @@ def project(machine: Machine) -> Path:
     git("commit", "-qm", "policy", cwd=root)
     trust(root)
     return root
-
-
-async def decide(folder: Path, **fields: Any) -> Decision[Any]:
-    """The decision of a new start in a folder."""
-    async with Hooks(record=True) as hooks:
-        load(folder).apply(hooks)
-        return await hooks.dispatch(step("before_tool", cwd=str(folder), **fields))
 
 
 TAMPERING: dict[str, Callable[[Path], Any]] = {
@@ -247,7 +210,7 @@ async def test_two_policies_with_a_hook_of_the_same_name_both_hold(project: Path
 
 
 @pytest.fixture
-def outside(machine: Machine) -> Path:
+def outside(machine: Any) -> Path:
     """A project with two gates: one uses a program of the user's, the other a rule."""
     judge = machine.script("judge", "#!/bin/sh\nexit 0\n")
     (machine.workspace / "fairlead.toml").write_text(
@@ -267,7 +230,7 @@ VANISHING: dict[str, tuple[Callable[[Path], Any], str]] = {
 @pytest.mark.parametrize("running", [True, False], ids=["in a running table", "after a new start"])
 @pytest.mark.parametrize("how", VANISHING)
 async def test_a_program_that_changes_fails_its_own_hook_and_no_other(
-    machine: Machine, outside: Path, how: str, running: bool
+    machine: Any, outside: Path, how: str, running: bool
 ):
     change, problem = VANISHING[how]
     async with Hooks(record=True) as hooks:
@@ -286,7 +249,7 @@ async def test_a_program_that_changes_fails_its_own_hook_and_no_other(
     assert other.failures == ()
 
 
-async def test_a_program_that_changes_fails_open_where_the_hook_says_so(machine: Machine, outside: Path):
+async def test_a_program_that_changes_fails_open_where_the_hook_says_so(machine: Any, outside: Path):
     file = machine.workspace / "fairlead.toml"
     file.write_text(file.read_text().replace('phase = "gate"\n', 'phase = "gate"\non_failure = "open"\n', 1))
     trust(machine.workspace, unpinned=True)
@@ -296,7 +259,7 @@ async def test_a_program_that_changes_fails_open_where_the_hook_says_so(machine:
 
 
 async def test_a_program_that_this_user_cannot_write_may_be_upgraded(
-    machine: Machine, outside: Path, monkeypatch: pytest.MonkeyPatch
+    machine: Any, outside: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(programs_module, "can_write", lambda path: False)
     trust(machine.workspace, unpinned=True)
@@ -305,7 +268,7 @@ async def test_a_program_that_this_user_cannot_write_may_be_upgraded(
 
 
 async def test_a_program_that_becomes_writable_is_the_trusted_one_no_longer(
-    machine: Machine, outside: Path, monkeypatch: pytest.MonkeyPatch
+    machine: Any, outside: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(programs_module, "can_write", lambda path: False)
     trust(machine.workspace, unpinned=True)
@@ -354,7 +317,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("words", NAMED.values(), ids=NAMED.keys())
-async def test_a_file_is_pinned_however_a_command_names_it(machine: Machine, words: tuple[str, ...]):
+async def test_a_file_is_pinned_however_a_command_names_it(machine: Any, words: tuple[str, ...]):
     root = machine.workspace
     for file in (root / "lib.sh", root / "lib/inner.sh"):
         file.parent.mkdir(exist_ok=True)
@@ -382,7 +345,7 @@ SHEBANGS = {
 
 
 @pytest.mark.parametrize("line", SHEBANGS.values(), ids=SHEBANGS.keys())
-async def test_a_file_named_in_the_first_line_of_a_script_is_pinned(machine: Machine, line: str):
+async def test_a_file_named_in_the_first_line_of_a_script_is_pinned(machine: Any, line: str):
     root = machine.workspace
     program(root / "tools/run", "#!/bin/sh\necho as trusted >&2; exit 2\n")
     program(root / "gate", line.format(root=root))
@@ -393,7 +356,7 @@ async def test_a_file_named_in_the_first_line_of_a_script_is_pinned(machine: Mac
 
 
 async def test_a_program_that_env_finds_is_the_one_that_was_found_when_it_was_trusted(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+    machine: Any, monkeypatch: pytest.MonkeyPatch
 ):
     machine.script("interpret", "#!/bin/sh\necho as trusted >&2; exit 2\n")
     program(machine.workspace / "gate", "#!/usr/bin/env interpret\n")
@@ -527,7 +490,7 @@ async def test_another_repository_at_the_same_path_is_told_and_opens_nothing(pro
 
 
 @pytest.mark.parametrize(("policy", "control"), [("proceed", "proceed"), ("ask", "deny"), ("deny", "deny")])
-async def test_the_user_decides_what_agents_may_do_in_an_untrusted_project(machine: Machine, policy: str, control: str):
+async def test_the_user_decides_what_agents_may_do_in_an_untrusted_project(machine: Any, policy: str, control: str):
     machine.write(user=f'[defaults]\nuntrusted = "{policy}"\n', project=HARMLESS)
     decision = await decide(machine.workspace)
     assert decision.control == control
@@ -536,157 +499,33 @@ async def test_the_user_decides_what_agents_may_do_in_an_untrusted_project(machi
         assert "`fairlead trust`" in decision.reason
 
 
-async def test_the_strictest_layer_decides_about_an_untrusted_project(machine: Machine):
+async def test_the_strictest_layer_decides_about_an_untrusted_project(machine: Any):
     machine.write(system='[defaults]\nuntrusted = "deny"\n', user='[defaults]\nuntrusted = "proceed"\n')
     machine.write(project=HARMLESS)
     assert (await decide(machine.workspace)).control == "deny"
 
 
 @pytest.mark.parametrize("text", ["", "# a comment\n", None])
-async def test_where_nothing_needs_trust_untrusted_has_no_say(machine: Machine, text: str | None):
+async def test_where_nothing_needs_trust_untrusted_has_no_say(machine: Any, text: str | None):
     machine.write(user='[defaults]\nuntrusted = "deny"\n', project=text)
     assert (await decide(machine.workspace)).control == "proceed"
 
 
-def test_a_project_cannot_say_what_happens_where_it_is_not_trusted(machine: Machine):
+def test_a_project_cannot_say_what_happens_where_it_is_not_trusted(machine: Any):
     (mistake,) = machine.mistakes(project='[defaults]\nuntrusted = "proceed"\n')
     assert "a project has no untrusted" in mistake.problem
 
 
-async def test_a_trusted_project_that_has_changed_is_not_an_untrusted_one(machine: Machine, project: Path):
+async def test_a_trusted_project_that_has_changed_is_not_an_untrusted_one(machine: Any, project: Path):
     machine.write(user='[defaults]\nuntrusted = "deny"\n')
     (project / "fairlead.toml").write_text(HARMLESS)
     assert (await decide(project)).hook == "gate"
 
 
-# --- signed trust files -----------------------------------------------------------------------------------
-
-
-needs_ssh_keygen = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen")
-
-
-@pytest.fixture
-def key(tmp_path: Path) -> Path:
-    subprocess.run(
-        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "team@example.com", "-f", tmp_path / "key"], check=True
-    )
-    return tmp_path / "key"
-
-
-def sign(root: Path, key: Path, *, also: bool = False) -> float:
-    from fairlead.config.signed import write_signed
-
-    return write_signed(survey(Document(root / "fairlead.toml"), root), str(key), unpinned=False, also=also)
-
-
-def signer(machine: Machine, key: Path) -> None:
-    public = key.with_suffix(".pub").read_text().strip()
-    machine.write(user=f'[defaults]\ntrust_signers = ["{public}"]\n')
-
-
-@needs_ssh_keygen
-class TestSigned:
-    async def test_what_a_signer_signed_is_trusted_without_a_look(self, machine: Machine, key: Path):
-        root = make_project(machine.workspace)
-        sign(root, key)
-        assert load(root).never_trusted
-        signer(machine, key)
-        assert (await decide(root)).reason == "as trusted"
-        assert Trust().project(root).snapshots[0].signer == "team@example.com"
-
-    def test_another_key_signs_nothing(self, machine: Machine, key: Path, tmp_path: Path):
-        root = make_project(machine.workspace)
-        sign(root, key)
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"], check=True)
-        signer(machine, tmp_path / "other")
-        assert load(root).never_trusted
-
-    @pytest.mark.parametrize("part", ["fairlead.toml", "gate.sh", "rules.txt", "fairlead.trust"])
-    def test_a_change_to_any_part_is_not_what_was_signed(self, machine: Machine, key: Path, part: str):
-        root = make_project(machine.workspace)
-        sign(root, key)
-        signer(machine, key)
-        text = (root / part).read_text()
-        (root / part).write_text(
-            text.replace("sha256:", "sha256:0") if part.endswith("trust") else text + "# x\n[redact]\n"
-        )
-        assert load(root).never_trusted
-
-    def test_a_digest_put_into_a_signed_file_is_not_signed(self, machine: Machine, key: Path):
-        root = make_project(machine.workspace)
-        sign(root, key)
-        signer(machine, key)
-        (root / "rules.txt").write_text("")
-        digest = survey(Document(root / "fairlead.toml"), root).digest
-        file = root / "fairlead.trust"
-        file.write_text(file.read_text().replace('"digests": [', f'"digests": ["{digest}", '))
-        assert load(root).never_trusted
-
-    async def test_an_older_signed_file_never_takes_the_place_of_a_newer_one(self, machine: Machine, key: Path):
-        root = make_project(machine.workspace)
-        signer(machine, key)
-        (root / "fairlead.toml").write_text(HARMLESS)
-        sign(root, key)
-        weaker = (root / "fairlead.trust").read_bytes()
-        (root / "fairlead.toml").write_text(GATE)
-        sign(root, key)
-        assert (await decide(root)).control == "deny"
-        (root / "fairlead.toml").write_text(HARMLESS)  # git checkout OLD -- fairlead.toml fairlead.trust
-        (root / "fairlead.trust").write_bytes(weaker)
-        assert (await decide(root)).reason.startswith("as trusted (")
-
-    async def test_a_newer_signed_file_takes_effect_while_it_runs(self, machine: Machine, key: Path):
-        root = make_project(machine.workspace)
-        signer(machine, key)
-        sign(root, key)
-        async with Hooks(record=True) as hooks:
-            reloader = Reloader(hooks, root)
-            (root / "fairlead.toml").write_text(HARMLESS)
-            sign(root, key)
-            await reloader.look()
-            assert (await hooks.dispatch(step("before_tool"))).control == "proceed"
-
-    async def test_several_digests_in_one_file_are_for_several_branches(self, machine: Machine, key: Path):
-        root = make_project(machine.workspace)
-        signer(machine, key)
-        sign(root, key)
-        (root / "fairlead.toml").write_text(HARMLESS)
-        sign(root, key, also=True)
-        assert (await decide(root)).control == "proceed"
-        (root / "fairlead.toml").write_text(GATE)
-        assert (await decide(root)).reason == "as trusted"
-        (root / "fairlead.toml").write_text("# neither\n")
-        assert (await decide(root)).control == "deny"
-
-    def test_a_signed_file_from_the_future_is_not_believed(
-        self, machine: Machine, key: Path, monkeypatch: pytest.MonkeyPatch
-    ):
-        root = make_project(machine.workspace)
-        signer(machine, key)
-        now = time.time()
-        with monkeypatch.context() as later:
-            later.setattr(time, "time", lambda: now + 10 * 86400)
-            sign(root, key)
-        assert load(root).never_trusted
-
-    @pytest.mark.parametrize("text", ["", "{", "[]", '{"statement": 1}', "\x00"])
-    def test_garbage_is_no_signed_file(self, machine: Machine, key: Path, text: str):
-        root = make_project(machine.workspace)
-        signer(machine, key)
-        (root / "fairlead.trust").write_text(text)
-        assert load(root).never_trusted
-
-    def test_a_signer_that_is_no_key_is_none(self, machine: Machine, key: Path):
-        root = make_project(machine.workspace)
-        sign(root, key)
-        machine.write(user='[defaults]\ntrust_signers = ["* ssh-ed25519", "cert-authority x", ""]\n')
-        assert load(root).never_trusted
-
-
 # --- the guard --------------------------------------------------------------------------------------------
 
 
-async def test_no_agent_changes_a_file_that_a_hook_in_force_names(machine: Machine, project: Path):
+async def test_no_agent_changes_a_file_that_a_hook_in_force_names(machine: Any, project: Path):
     judge = machine.script("judge.sh", "#!/bin/sh\nexit 0\n")
     helper = machine.home / "hooks/helper.py"
     helper.parent.mkdir()
