@@ -30,6 +30,8 @@ from fairlead.testing import step
 @pytest.fixture
 def project(machine: Any) -> Path:
     """A trusted project in a git repository, all of it committed."""
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
     root = make_project(machine.workspace)
     shutil.rmtree(root / ".git")
     git("init", "-q", cwd=root)

@@ -32,7 +32,7 @@ _PART = re.compile(r"[^=,:]+")
 
 
 class Untrustworthy(FairleadError):
-    """A project's hooks that cannot be trusted as they are, whatever anybody says."""
+    """A project's hooks that cannot be trusted as they are."""
 
 
 class Seen(msgspec.Struct):
