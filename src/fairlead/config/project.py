@@ -33,7 +33,7 @@ class ProjectSource(msgspec.Struct, frozen=True):
 
 
 def projects_around(here: Path, trust: Trust) -> list[ProjectSource]:
-    """The projects that hold in a folder, the outermost first: every trusted one, and files that are not trusted yet."""
+    """The projects that hold in a folder, the outermost first: trusted ones, and files that are not trusted yet."""
     trusted = trust.projects
     found = {folder: [str(folder)] for folder in (here, *here.parents) if str(folder) in trusted}
     for tree in repositories_of(here):
