@@ -48,14 +48,13 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     question: str | None = None
 
     def __str__(self) -> str:
-        lines = [self.question or f"{self.hook} wants a human to decide"]
-        if isinstance(self.step, ToolStep):
-            lines.append(f"  tool    {self.step.tool} ({self.step.kind}, {self.step.safety})")
-            for field, value in msgspec.structs.asdict(self.step.target).items():
-                if value:
-                    lines.append(f"  {field:<7} {value}")
-        lines.append(f"  asked by {self.hook}")
-        return "\n".join(clean(line) for line in lines)
+        """The question and all of the call. Secrets are hidden inside words, and where that would hide more, shown."""
+        from .showing import lay_out, mask_step, mask_text, rows_of  # only who asks a human pays for it
+
+        question, _ = mask_text(self.question or f"{self.hook} wants a human to decide")
+        step, _ = mask_step(self.step)
+        rows = rows_of(step) if isinstance(self.step, ToolStep) else ()
+        return lay_out([("question", question), *rows, ("asked by", self.hook)], indent="")
 
 
 Answer = Approval | Verdict | tuple[Any, ...]

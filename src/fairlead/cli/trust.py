@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(layer.document.mistakes)
     seen, trusted = survey(layer.document.data, root), layer.trusted
     if not options.json:
-        _show(seen, str(sources.project))
+        _show(seen, str(sources.project), layer.document.data)
     if options.expect or not (options.show or options.json):
         trusted = trusted or _trust(seen, trust, options)
     if options.json:
@@ -89,9 +89,11 @@ def _agreed(seen: Survey, unpinned: bool) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _show(seen: Survey, path: str) -> None:
+def _show(seen: Survey, path: str, data: dict[str, Any]) -> None:
+    from ..config.reading import RAW
+
     print(f"{paint(escape(path), 'bold')}\n{seen.digest}\n")
-    for hook in seen.hooks:
+    for hook, entry in zip(seen.hooks, data.get("hook", ()), strict=True):
         print(f"{paint(escape(hook.name), 'bold')}  {hook.form}: {escape(hook.runs)}")
         if hook.program is not None:
             print(f"    runs {escape(hook.program)}")
@@ -99,8 +101,11 @@ def _show(seen: Survey, path: str) -> None:
             print(f"    {escape(name)}  sha256:{digest[:16]}...")
         if hook.env:
             print(f"    with {', '.join(map(escape, hook.env))} in its environment")
-        if hook.may:
-            print(paint(f"    may also {', '.join(map(escape, hook.may))}", "yellow"))
+        if powers := [word for word in hook.may if word != RAW]:
+            print(paint(f"    may also {', '.join(map(escape, powers))}", "yellow"))
+        if entry.get("raw"):
+            where = hook.runs if hook.form == "url" else f"the model {entry.get('model')}"
+            print(paint(f"    is sent steps as they are, secrets included: they go to {escape(where)}", "yellow"))
         if hook.uncovered is not None:
             print(paint(f"    cannot be pinned: {escape(hook.uncovered)}", "red"))
     print()

@@ -129,6 +129,7 @@ class LayerFile:
         self.disable = self._read_disable()
         self.journal = read_journal(document, layer)
         self.redact = read_redact(document, layer, environ)
+        self.environ = environ
         pinned = self._look(path.parent, trust, environ) if layer == "project" else {}
         programs: dict[str, str] = self.survey.programs if self.survey is not None else {}
         workspace = path.parent if layer == "project" else workspace
@@ -309,11 +310,12 @@ class Config:
         return sum((layer.redact for layer in self.layers), Redactions())
 
     def extend_redaction(self) -> None:
-        """From now on, this process redacts what the files list, too."""
+        """From now on, this process redacts what the files list, too; but not values that a caller's variables hold."""
         if (more := self.redact) != Redactions():
             from .. import redaction
 
-            redaction.extend(names=more.names, patterns=more.patterns, values=more.values)
+            values = (value for layer in self.layers if layer.environ is None for value in layer.redact.values)
+            redaction.extend(names=more.names, patterns=more.patterns, values=values)
 
     def _merged(self) -> Iterator[Configured]:
         """All hooks that run, highest layer first. Where two layers use one name, the lower one's is qualified."""
