@@ -394,7 +394,9 @@ async def test_what_a_template_does_not_show_fails_nothing(template: str) -> Non
 async def test_a_judge_fails_where_a_template_makes_a_secret_of_what_it_shows() -> None:
     """By itself it is a command; after the template's words it would be taken for a password."""
     judge = says()
-    decision = await decide(judge, of={"args": {"command": "hunter22x"}}, prompt={"template": "password={args.command}"})
+    decision = await decide(
+        judge, of={"args": {"command": "hunter22x"}}, prompt={"template": "password={args.command}"}
+    )
     assert "could not be shown: args.command;" in failed(decision)[1]
     assert judge.questions == []
 

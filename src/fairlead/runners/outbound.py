@@ -8,8 +8,6 @@ redacted steps.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
-
 import msgspec
 
 from ..errors import RunnerFailed, UnknownName
@@ -111,9 +109,9 @@ def check_fields(fields: Collection[str], on: str | Iterable[str] = "*") -> tupl
     """The fields that a hook judges, if steps of these events have them."""
     if isinstance(fields, str):
         raise TypeError(f"fields is a list of names, not {fields!r}")
-    events: list[Any] = list(iter_events(on))
-    known = dict.fromkeys(name for event in events for name in names_of(event.name))
-    where = f" of {events[0].name}" if len(events) == 1 else " of any event"
+    events = [event.name for event in iter_events(on)]
+    known = dict.fromkeys(name for event in events for name in names_of(event))
+    where = f" of {' and '.join(events)}" if len(events) < 4 else " of any event"
     for name in fields:
         if name not in known:
             raise UnknownName("field", name, known, where)
