@@ -124,8 +124,10 @@ class TerminalApprover:
             if not answered.done():
                 answered.set_result(line)
 
+        question = str(request)  # here, where it is known what is secret in this request
+
         def put() -> None:
-            line = self._question(request)
+            line = self._question(question)
             loop.call_soon_threadsafe(deliver, line)
 
         threading.Thread(target=put, name="fairlead-approver", daemon=True).start()
@@ -134,7 +136,7 @@ class TerminalApprover:
             return Approval("allow", self._who)
         return Approval("deny", self._who, line.strip() or "refused at the terminal")
 
-    def _question(self, request: ApprovalRequest) -> str:
+    def _question(self, question: str) -> str:
         with self._turn:
-            print(f"{request}\nAllow? [y/N] ", end="", file=self._out, flush=True)
+            print(f"{question}\nAllow? [y/N] ", end="", file=self._out, flush=True)
             return self._in.readline()

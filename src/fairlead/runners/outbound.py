@@ -8,6 +8,7 @@ redacted steps.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+
 import msgspec
 
 from ..errors import RunnerFailed, UnknownName
