@@ -41,9 +41,9 @@ def bash(command: str, **args: Any) -> BeforeTool:
     return BeforeTool(tool="bash", args={"command": command, **args})
 
 
-def test_there_are_enough_disguises_and_redaction_takes_most_of_them_for_secrets():
-    taken = [text for _, text in ALL if FORCE not in redact(text)]
-    assert (len(ALL) > 500, len(taken) > 50) == (True, True)
+def test_there_are_enough_disguises_and_redaction_sees_secrets_in_them():
+    taken = [text for _, text in ALL if redact(text) != text]
+    assert (len(ALL) > 500, len(taken) > 300) == (True, True)
 
 
 # --- a service ------------------------------------------------------------------------------------
@@ -239,8 +239,14 @@ def hides_only_plain_characters(text: str, shown: str) -> bool:
     return re.fullmatch(PLAIN.join(map(re.escape, MARK.split(shown))), text) is not None
 
 
-def test_no_disguise_hides_a_command_from_a_human():
+GREEDY = r"(?is)(?P<secret>(?:cookie|password|passwd|token|secret|bearer|begin|key|-p).*)"
+"""A pattern of a user who would rather hide too much."""
+
+
+@pytest.mark.parametrize("patterns", [[], [GREEDY]], ids=["as a rule", "with a greedy pattern"])
+def test_no_disguise_hides_a_command_from_a_human(patterns: list[str]):
     """Who is shown a command with marks in it is shown all its programs and words; else it is shown as it is."""
+    redaction.configure(Redactor(patterns=patterns))
     ways = {"as it is": 0, "with marks": 0, "nothing to hide": 0}
     for way, text in ALL:
         masked, paths = mask_step(bash(text))
@@ -252,7 +258,7 @@ def test_no_disguise_hides_a_command_from_a_human():
             assert hides_only_plain_characters(text, shown), way
             assert commands(shown) == commands(text), way
         ways["as it is" if paths else "with marks" if text != shown else "nothing to hide"] += 1
-    assert min(ways.values()) > 50, ways
+    assert ways["as it is" if patterns else "with marks"] > 50, ways
 
 
 @pytest.mark.parametrize(
@@ -336,44 +342,47 @@ def lines(request: ApprovalRequest) -> list[str]:
 def test_all_of_a_call_is_shown_to_a_human():
     step = bash("ls", run_in_background=True, env={"A": "b\nc"})
     assert lines(ApprovalRequest(step, "asks", "May it?")) == [
-        "question           May it?",
-        "tool               bash (shell, mutating)",
-        "command            ls",
-        "run_in_background  true",
-        'env                {"A":"b\\nc"}',
-        "asked by           asks",
+        "question                May it?",
+        "tool                    bash (shell, mutating)",
+        "args.command            ls",
+        "args.run_in_background  true",
+        'args.env                {"A":"b\\nc"}',
+        "asked by                asks",
     ]
 
 
 def test_a_target_that_no_argument_tells_is_shown_to_a_human():
     step = BeforeTool(tool="bash", args={"command": ["bash", "-lc", "rm -rf x"]}, cwd="/home/me")
     assert lines(ApprovalRequest(step, "asks"))[1:] == [
-        "tool      bash (shell, mutating)",
-        'command   ["bash","-lc","rm -rf x"]',
-        "command   rm -rf x",
-        "in        /home/me",
-        "asked by  asks",
+        "tool            bash (shell, mutating)",
+        'args.command    ["bash","-lc","rm -rf x"]',
+        "target.command  rm -rf x",
+        "cwd             /home/me",
+        "asked by        asks",
     ]
 
 
-def test_no_line_of_a_call_can_pass_for_another_row():
-    step = bash("ls\nasked by  somebody else\n\nrm -rf /")
-    assert lines(ApprovalRequest(step, "asks", "May it?\ncommand  ls")) == [
-        "question  May it?",
-        "        | command  ls",
-        "tool      bash (shell, mutating)",
-        "command   ls",
-        "        | asked by  somebody else",
-        "        |",
-        "        | rm -rf /",
-        "asked by  asks",
+def test_nothing_of_a_call_can_pass_for_another_row():
+    args = {"command": "ls\nasked by  somebody else\n\nrm -rf /", "asked by": "me", "a\nasked by": 1, "x" * 99: 2}
+    assert lines(ApprovalRequest(BeforeTool(tool="bash", args=args), "asks", "May it?\ncommand  ls")) == [
+        "question          May it?",
+        "                | command  ls",
+        "tool              bash (shell, mutating)",
+        "args.command      ls",
+        "                | asked by  somebody else",
+        "                |",
+        "                | rm -rf /",
+        "args.asked by     me",
+        r"args.a\nasked by  1",
+        f"args.{'x' * 99}  2",
+        "asked by          asks",
     ]
 
 
 def test_what_cannot_be_seen_is_made_visible_and_not_left_out():
     step = bash("ls \x1b[8m\u202e; rm -rf / #\u200b\r\x00\ud800")
-    (shown,) = (line for line in lines(ApprovalRequest(step, "asks")) if line.startswith("command"))
-    assert shown == r"command   ls \x1b[8m\u202e; rm -rf / #\u200b\r\x00\ud800"
+    (shown,) = (line for line in lines(ApprovalRequest(step, "asks")) if line.startswith("args.command"))
+    assert shown == r"args.command  ls \x1b[8m\u202e; rm -rf / #\u200b\r\x00\ud800"
 
 
 @pytest.mark.parametrize("padding", [" ", "\t", "a", "\n", "é"])

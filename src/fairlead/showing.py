@@ -28,6 +28,8 @@ SHOWN = 32_768
 """Characters of one value that are shown. How many more there are is said."""
 LONG = 20
 """Lines of a value above which their number is said, since the first ones may have scrolled away."""
+WIDE = 32
+"""Characters of a name up to which all others are aligned with it."""
 
 _SYNTAX = frozenset(";|&<>()$`\"'\\{}*?[]#!~")
 _BREAKS = re.compile(r"[\s;|&<>()`\x00-\x1f\x7f-\x9f]+")
@@ -230,7 +232,10 @@ def _restore(text: str, hidden: Mapping[str, str]) -> str:
 
 
 def rows_of(step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What a human is shown of a step about a tool, given as JSON: the tool, all its arguments, and its target."""
+    """What a human is shown of a step about a tool, given as JSON: the tool, all its arguments, and its target.
+
+    The names of arguments are the caller's words, so they have a prefix that no other row has.
+    """
     import msgspec
 
     def written(value: Any) -> str:
@@ -239,21 +244,20 @@ def rows_of(step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     about = ", ".join(str(step[name]) for name in ("kind", "safety") if step.get(name))
     yield "tool", f"{step.get('tool')} ({about})"
     args, target = step.get("args") or {}, step.get("target") or {}
-    args = args if isinstance(args, Mapping) else {"args": args}
-    yield from ((str(name), written(value)) for name, value in args.items())
+    yield from ((f"args.{name}", written(value)) for name, value in args.items())
     shown = {written(value) for value in args.values()}
     for name, value in target.items() if isinstance(target, Mapping) else ():
         texts = value if isinstance(value, (list, tuple)) else [value]
         if not {written(text) for text in texts} <= shown:
-            yield name, written(value)
+            yield f"target.{name}", written(value)
     if step.get("cwd"):
-        yield "in", str(step["cwd"])
+        yield "cwd", str(step["cwd"])
 
 
 def lay_out(rows: Iterable[tuple[str, str]], indent: str = "  ") -> str:
     """Rows of names and texts. All of a text is seen, and no text can pass for another row."""
     table = [(escape(name), *_seen(text)) for name, text in rows]
-    width = max((len(name) for name, _, _ in table), default=0)
+    width = max((len(name) for name, _, _ in table if len(name) <= WIDE), default=0)
     lines: list[str] = []
     for name, notes, parts in table:
         lines += [f"{indent}{name.ljust(width)}  {parts[0]}", *(f"{indent}{' ' * width}| {part}" for part in parts[1:])]

