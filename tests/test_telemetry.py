@@ -116,6 +116,20 @@ def test_secrets_do_not_reach_a_span(spans: Any) -> None:
     assert "ghp_0123456789" not in json.dumps(list(spans.values()))
 
 
+def test_what_is_secret_within_a_request_does_not_reach_its_spans() -> None:
+    code = """
+traced()
+from fairlead.redaction import Scope, within
+hooks = Hooks()
+hooks.add(lambda step: deny("no correct-horse-9"), on="before_tool", name="no")
+for scope in (Scope(environ={"DEPLOY_TOKEN": "correct-horse-9"}), Scope()):
+    with within(scope):
+        hooks.dispatch_sync(BeforeTool(tool="bash"))
+done([span["about"]["fairlead.reason"] for span in told() if span["name"] == "before_tool bash"])
+"""
+    assert run(code) == ["no [redacted: value]", "no correct-horse-9"]
+
+
 def test_a_failure_is_an_error_of_the_dispatch(spans: Any) -> None:
     assert (spans["before_tool bash"]["status"], spans["broken"]["status"]) == ("ERROR", "ERROR")
 

@@ -48,14 +48,13 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     question: str | None = None
 
     def __str__(self) -> str:
-        lines = [self.question or f"{self.hook} wants a human to decide"]
-        if isinstance(self.step, ToolStep):
-            lines.append(f"  tool    {self.step.tool} ({self.step.kind}, {self.step.safety})")
-            for field, value in msgspec.structs.asdict(self.step.target).items():
-                if value:
-                    lines.append(f"  {field:<7} {value}")
-        lines.append(f"  asked by {self.hook}")
-        return "\n".join(clean(line) for line in lines)
+        """The question and all of the call. Secrets are hidden inside words, and where that would hide more, shown."""
+        from .showing import lay_out, mask_step, mask_text, rows_of  # only who asks a human pays for it
+
+        question, _ = mask_text(self.question or f"{self.hook} wants a human to decide")
+        step, _ = mask_step(self.step)
+        rows = rows_of(step) if isinstance(self.step, ToolStep) else ()
+        return lay_out([("question", question), *rows, ("asked by", self.hook)], indent="")
 
 
 Answer = Approval | Verdict | tuple[Any, ...]
@@ -125,8 +124,10 @@ class TerminalApprover:
             if not answered.done():
                 answered.set_result(line)
 
+        question = str(request)  # here, where it is known what is secret in this request
+
         def put() -> None:
-            line = self._question(request)
+            line = self._question(question)
             loop.call_soon_threadsafe(deliver, line)
 
         threading.Thread(target=put, name="fairlead-approver", daemon=True).start()
@@ -135,7 +136,7 @@ class TerminalApprover:
             return Approval("allow", self._who)
         return Approval("deny", self._who, line.strip() or "refused at the terminal")
 
-    def _question(self, request: ApprovalRequest) -> str:
+    def _question(self, question: str) -> str:
         with self._turn:
-            print(f"{request}\nAllow? [y/N] ", end="", file=self._out, flush=True)
+            print(f"{question}\nAllow? [y/N] ", end="", file=self._out, flush=True)
             return self._in.readline()

@@ -69,6 +69,13 @@ class Ran(msgspec.Struct, frozen=True):
     details: dict[str, Any]
 
 
+class PhaseAware:
+    """A runner that serves observers otherwise than judges: a hook in phase observe calls `watch` in its place."""
+
+    async def watch(self, step: Step) -> Any:
+        raise NotImplementedError
+
+
 class Quarantine:
     """After `limit` failures in a row a hook is not started for `period` seconds, then tried once."""
 
@@ -246,7 +253,7 @@ class Hook:
 
     def _prepare(self, timeout: float | Default | None) -> None:
         """Sync and async are told apart here, once."""
-        fn = self.fn
+        fn = self.fn.watch if self.phase == "observe" and isinstance(self.fn, PhaseAware) else self.fn
         if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
             raise self._refuse("a hook returns its verdict; it cannot yield")
         self.is_async = inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__)

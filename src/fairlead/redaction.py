@@ -13,6 +13,8 @@ import re
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from .errors import FairleadError
@@ -71,6 +73,7 @@ class Redactor:
         self._harmless: set[str] = set()  # short texts come again and again
         self._ordinary: set[str] = set()  # keys even more so: these are harmless, and no secret's name
         self._key = _PROCESS_KEY if key is None else key
+        self._keyed: Redactor | None = None
 
     def text(self, text: str) -> str:
         """A text without the secrets in it."""
@@ -86,9 +89,12 @@ class Redactor:
         return self._walk(value, ((), path) if path else (), found, 0), found
 
     def keyed(self, key: bytes) -> Redactor:
-        """The same, but for the key of its digests."""
-        twin = copy.copy(self)
-        twin._key = key
+        """The same, but for the key of its digests. It is made once."""
+        twin = self._keyed
+        if twin is None or twin._key != key:
+            twin = copy.copy(self)
+            twin._key = key
+            self._keyed = twin
         return twin
 
     def extended(
@@ -105,6 +111,19 @@ class Redactor:
         return Redactor(names=more[0], patterns=more[1], values=more[2], environ=more[3], key=self._key)
 
     # --- texts
+
+    def spans(self, text: str) -> list[Span]:
+        """Where the secrets of a text are and of which kind, in order. What `text` replaces is just this."""
+        found: list[Span] = []
+        for _ in range(_ROUNDS):
+            marked, marks = _mark(text, found)
+            more = _merged(marked, list(self._spans(marked)))
+            if not more:
+                break
+            placed = [(_origin(start, marks), _origin(end, marks, end=True), kind) for start, end, kind in more]
+            kept = [span for span in found if not any(start <= span[0] and span[1] <= end for start, end, _ in placed)]
+            found = sorted([*kept, *placed])
+        return found
 
     def _clean(self, text: str, found: list[Redacted] | None, path: Path) -> str:
         if text in self._harmless:
@@ -278,6 +297,36 @@ def _merged(text: str, spans: list[Span]) -> list[Span]:
     return [(start, end, kind) for start, end, _, kind in merged if kind]
 
 
+_Moved = tuple[int, int, int, int]
+"""A mark's start and end, and those of what it stands for."""
+
+
+def _mark(text: str, spans: list[Span]) -> tuple[str, list[_Moved]]:
+    """A text with marks in place of some spans, and where these are."""
+    pieces: list[str] = []
+    marks: list[_Moved] = []
+    done = length = 0
+    for start, stop, kind in spans:
+        mark = f"{_MARKS}{kind}]"
+        at = length + start - done
+        pieces += [text[done:start], mark]
+        marks.append((at, at + len(mark), start, stop))
+        done, length = stop, at + len(mark)
+    return "".join([*pieces, text[done:]]), marks
+
+
+def _origin(at: int, marks: list[_Moved], *, end: bool = False) -> int:
+    """Where a place of a marked text was before. Within a mark, that is an end of what the mark stands for."""
+    shift = 0
+    for first, last, start, stop in marks:
+        if at < first or (end and at == first):
+            break
+        if at < last or (end and at == last):
+            return stop if end else start
+        shift = stop - last
+    return at + shift
+
+
 def _is_within(start: int, end: int, marks: list[tuple[int, int]]) -> bool:
     at = bisect_right(marks, (start, sys.maxsize)) - 1
     return at >= 0 and end <= marks[at][1]
@@ -356,7 +405,7 @@ def configure(redactor: Redactor | None) -> None:
     _current = redactor
 
 
-def current() -> Redactor:
+def process_redactor() -> Redactor:
     """The redactor of the process. By default it also removes what the secret variables of the environment hold."""
     global _current
     if _current is None:
@@ -371,8 +420,59 @@ def extend(
     values: Iterable[str] = (),
     environ: Environ | None = None,
 ) -> None:
-    """Take out more from now on, whoever else has asked for what."""
-    configure(current().extended(names, patterns, values, environ or {}))
+    """Take out more from now on and everywhere in this process, whoever else has asked for what."""
+    configure(process_redactor().extended(names, patterns, values, environ or {}))
+
+
+# --- within one request -----------------------------------------------------------------------------------
+
+
+class Scope:
+    """What is redacted within some requests only, beyond what the process redacts: their caller's variables.
+
+    What a caller brings must neither hide anything from another caller's judges nor pile up in the process.
+    """
+
+    def __init__(self, *, values: Iterable[str] = (), environ: Environ | None = None) -> None:
+        self._values = tuple(values)
+        # A caller may give a name of this process's own variables to another value, and both are secrets.
+        self._environ = {f"request_{name}": value for name, value in (environ or {}).items()}
+        self._made: tuple[Redactor, Redactor] | None = None  # the process's, and what was made of it
+
+    @property
+    def redactor(self) -> Redactor:
+        """The process's redactor, taking out more."""
+        base, made = process_redactor(), self._made
+        if made is None or made[0] is not base:
+            made = self._made = (base, base.extended((), (), self._values, self._environ))
+        return made[1]
+
+
+_scope: ContextVar[Scope | None] = ContextVar("fairlead_redaction", default=None)
+
+
+@contextmanager
+def within(scope: Scope) -> Iterator[None]:
+    """All that is redacted in this context meanwhile is redacted in this scope."""
+    token = _scope.set(scope)
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+
+
+current_scope = _scope.get
+"""The scope of this context; None if there is none. For what is redacted later, in another context."""
+
+
+def redactor_of(scope: Scope | None) -> Redactor:
+    """The redactor of a scope; without one, the process's."""
+    return process_redactor() if scope is None else scope.redactor
+
+
+def current() -> Redactor:
+    """The redactor of this context."""
+    return redactor_of(_scope.get())
 
 
 def redact(value: Any) -> Any:

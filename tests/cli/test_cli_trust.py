@@ -149,6 +149,27 @@ def test_show_says_what_would_run_and_what_it_may_do(machine, run, digest):
         assert part in out
 
 
+RAW_URL = '[[hook]]\nname = "judge"\non = "before_tool"\nurl = "https://policy.example/a"\n'
+RAW_PROMPT = '[[hook]]\nname = "judge"\non = "before_tool"\nprompt = "Judge."\nmodel = "acme:big-1"\n'
+
+
+@pytest.mark.parametrize(
+    ("hook", "where"), [(RAW_URL, "https://policy.example/a"), (RAW_PROMPT, "the model acme:big-1")]
+)
+def test_show_says_where_steps_go_as_they_are(machine, run, hook, where):
+    machine.hooks(hook + 'raw = true\nmay = ["raw", "inject"]\n')
+    out = run("trust", "--show").out
+    assert f"is sent steps as they are, secrets included: they go to {where}\n" in out
+    assert "may also inject\n" in out
+
+
+@pytest.mark.parametrize("hook", [RAW_URL, RAW_PROMPT])
+def test_show_says_nothing_of_steps_that_are_redacted(machine, run, hook):
+    machine.hooks(hook + 'may = ["raw"]\n')
+    out = run("trust", "--show").out
+    assert ("as they are" in out, "may also" in out) == (False, False)
+
+
 def test_show_trusts_nothing_and_ends_with_1_until_somebody_has(machine, run, trust):
     machine.hooks(RULE)
     assert (run("trust", "--show").code, pinned(machine)) == (1, False)

@@ -205,7 +205,7 @@ scalars = st.one_of(
 KEYS = [
     "name", "on", "match", "phase", "priority", "timeout", "on_failure", "enforce", "detached", "quarantine",
     "locked", "may", "python", "command", "shell", "worker", "url", "rule", "prompt", "wasm", "pack", "interpreter",
-    "env", "exit", "output", "headers", "secret", "raw", "model", "template", "deny", "ask", "allow", "stop",
+    "env", "exit", "output", "headers", "secret", "raw", "fields", "model", "template", "deny", "ask", "allow", "stop",
     "skip", "extend", "abort", "warn", "inject", "change", "tool", "kind", "safety", "outcome", "agent", "host",
     "prefix", "0", "1", "response", "command", "match", "replace", "append", "nonsense", "",
 ]  # fmt: skip

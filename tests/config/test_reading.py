@@ -132,6 +132,31 @@ MISTAKES: dict[str, tuple[str, str]] = {
         hook('url = "https://a.example"', 'secret = «{ env = "UNSET" }'),
         "the environment variable UNSET is not set",
     ),
+    "a field that the event does not have": (
+        hook('url = "https://a.example"', 'fields = ["args", «"outptu"]', on="after_tool"),
+        "unknown field 'outptu' of after_tool; did you mean 'output'?",
+    ),
+    "a field of another event": (
+        hook('prompt = "Judge."', 'model = "test"', 'fields = [«"messages"]'),
+        "unknown field 'messages' of before_tool",
+    ),
+    "a field that none of the events has": (
+        hook('url = "https://a.example"', 'fields = [«"inputs"]', on="X").replace(
+            '"X"', '["before_tool", "before_input"]'
+        ),
+        "unknown field 'inputs' of before_tool and before_input; did you mean 'input'?",
+    ),
+    "a text for fields": (hook('url = "https://a.example"', 'fields = «"args"'), "fields must be a list of texts"),
+    "fields of a command": (hook('shell = "true"', '«fields = ["args"]'), "a shell hook takes no 'fields'"),
+    "fields of an observer": (
+        hook('url = "https://a.example"', 'phase = "observe"', 'fields = «["args"]'),
+        "an observer judges nothing, so it takes no fields",
+    ),
+    "raw in may where nobody needs it": (
+        hook('url = "https://a.example"', "raw = true", 'may = [«"raw"]'),
+        'only a project\'s hook needs "raw" in may; here, raw = true is enough',
+    ),
+    "raw in may of what is not sent": (SHELL + 'may = [«"raw"]', "unknown power 'raw' in may"),
     "a prompt without model": (hook('prompt = «"Judge."'), 'which model? Add model = "provider:name"'),
     # the other tables
     "an unknown default": ("[defaults]\n«timeot = 5", "unknown key 'timeot'; did you mean 'timeout'?"),

@@ -23,7 +23,7 @@ from typing import Any, Self
 import pytest
 from aiohttp import web
 
-from fairlead import Decision, Hooks
+from fairlead import Decision, Hooks, UnknownName
 from fairlead.runners.http import BadUrl, Url
 from fairlead.runners.process import OUTPUT_LIMIT
 from fairlead.signing import SIGNATURE, TIMESTAMP, BadSignature, sign, verify
@@ -605,32 +605,134 @@ async def test_an_untrusted_answer_keeps_its_status_in_the_record(service: Servi
 LEAKY = bash("curl -H 'Authorization: Bearer abcdefgh12345'", env={"API_KEY": "k1", "PAGER": "less"})
 
 
-async def test_secrets_in_a_step_are_redacted(service: Service):
-    await decide(service.url, given=LEAKY)
+async def test_an_observer_is_sent_redacted_steps(service: Service):
+    decision = await decide(service.url, given=LEAKY, phase="observe")
+    assert decision.failures == ()
     assert service.envelopes[0]["args"] == {
         "command": "curl -H 'Authorization: Bearer [redacted: bearer]'",
         "env": {"API_KEY": "[redacted: secret]", "PAGER": "less"},
     }
 
 
+@pytest.mark.parametrize("phase", ["transform", "gate"])
+async def test_a_judge_fails_where_redaction_would_change_what_it_judges(service: Service, phase: Any):
+    decision = await decide(service.url, given=LEAKY, phase=phase)
+    assert_failed(decision, "could not be shown: args.command, args.env.API_KEY, target.command;", "raw = true")
+    assert service.bodies == []
+
+
+async def test_its_failure_policy_decides_then(service: Service):
+    decision = await decide(service.url, given=LEAKY, phase="gate", on_failure="open")
+    assert (decision.control, decision.failures[0].kind, service.bodies) == ("proceed", "error", [])
+
+
+async def test_a_hook_that_only_reports_judges_like_one_that_is_enforced(service: Service):
+    decision = await decide(service.url, given=LEAKY, phase="gate", enforce=False)
+    (monitored,) = decision.monitored
+    assert (monitored.cause, monitored.verdict.control, service.bodies) == ("failure", "deny", [])
+
+
+async def test_a_judge_is_sent_steps_without_a_secret_as_they_are(service: Service):
+    await decide(service.url, given=bash("git push --force"), phase="gate")
+    assert service.bodies == [encode_step(bash("git push --force"))]
+
+
+@pytest.mark.parametrize(
+    ("event", "fields", "path"),
+    [
+        ("before_input", {"input": "it is sk-abcdefghij0123456789ABCDEFGHIJ"}, "input"),
+        ("before_input", {"input": ["a", {"text": "password=hunter22"}]}, "input.1.text"),
+        ("before_tool", {"tool": "ghp_abcdefghij0123456789ABCDEFGHIJ"}, "tool"),
+        ("after_tool", {"args": {"command": "mysql -u root -phunter22"}}, "args.command"),
+        ("before_permission", {"args": {"url": "https://me:hunter22@example.com"}}, "args.url"),
+    ],
+)
+async def test_what_is_judged_at_an_event(service: Service, event: str, fields: Any, path: str):
+    decision = await decide(service.url, event, given=step(event, **fields), phase="gate")
+    assert f"could not be shown: {path}" in decision.failures[0].error
+
+
+@pytest.mark.parametrize(
+    ("event", "fields"),
+    [
+        ("before_model", {"messages": [{"role": "user", "content": "password=hunter22"}]}),
+        ("before_tool", {"metadata": {"trace": "password=hunter22"}, "call_id": "password=hunter22"}),
+        ("after_tool", {"output": "password=hunter22"}),
+        ("before_output", {"content": "password=hunter22"}),
+    ],
+)
+async def test_what_is_redacted_elsewhere_fails_nothing(service: Service, event: str, fields: Any):
+    decision = await decide(service.url, event, given=step(event, **fields), phase="gate")
+    assert decision.failures == ()
+    assert b"[redacted: secret]" in service.bodies[0]
+    assert b"hunter22" not in service.bodies[0]
+
+
+async def test_a_hook_lists_what_else_it_judges(service: Service):
+    given = step("before_output", content="password=hunter22")
+    decision = await decide(Url(service.url, fields=["content"]), "before_output", given=given, phase="gate")
+    assert_failed(decision, "could not be shown: content;")
+
+
+def test_a_field_that_no_step_has_is_refused_when_the_hook_is_made():
+    with pytest.raises(UnknownName, match="did you mean 'content'"):
+        Url("https://example.com", fields=["contents"])
+    with pytest.raises(TypeError, match="list of names"):
+        Url("https://example.com", fields="content")
+
+
+async def test_a_long_list_of_what_could_not_be_shown_is_cut(service: Service):
+    given = step("before_tool", args={f"a{n}": "password=hunter22" for n in range(50)})
+    decision = await decide(service.url, given=given, phase="gate")
+    assert_failed(decision, "could not be shown: args.a0, ", "and 46 more", "raw = true")
+
+
 async def test_a_raw_hook_is_sent_the_step_as_it_is(service: Service):
     await decide(Url(service.url, raw=True), given=LEAKY)
-    assert service.bodies == [encode_step(LEAKY)]
+    await decide(Url(service.url, raw=True), given=LEAKY, phase="observe")
+    assert service.bodies == [encode_step(LEAKY)] * 2
 
 
 async def test_the_step_itself_is_not_redacted(service: Service):
-    assert (await decide(service.url, given=LEAKY)).step == LEAKY
+    assert (await decide(service.url, given=LEAKY, phase="observe")).step == LEAKY
 
 
 async def test_what_is_signed_is_what_is_sent(service: Service):
-    await decide(Url(service.url, secret=SECRET), given=LEAKY)
+    await decide(Url(service.url, secret=SECRET), given=LEAKY, phase="observe")
     verify(SECRET, service.requests[0].headers, service.bodies[0])
+
+
+async def test_one_service_may_judge_and_observe(service: Service):
+    """The phase is the hook's, and not the runner's."""
+    url = Url(service.url)
+    async with Hooks() as hooks:
+        hooks.add(url, on="before_tool", name="judges", phase="gate")
+        hooks.add(url, on="before_tool", name="watches", phase="observe")
+        hooks.add(url, on="before_tool", name="watches later", phase="observe", detached=True)
+        decision = await hooks.dispatch(LEAKY)
+    assert [failure.hook for failure in decision.failures] == ["judges"]
+    assert [body.count(b"[redacted: secret]") for body in service.bodies] == [1, 1]
+
+
+async def test_a_service_that_a_function_asks_judges(service: Service):
+    """Nobody has told it that it only observes."""
+    url = Url(service.url)
+
+    async def ask(given: Any) -> Any:
+        return await url(given)
+
+    async with Hooks() as hooks:
+        hooks.add(ask, on="before_tool", phase="observe")
+        decision = await hooks.dispatch(LEAKY)
+    await url.aclose()
+    assert "could not be shown" in decision.failures[0].error
+    assert service.bodies == []
 
 
 async def test_a_raw_and_a_redacting_hook_do_not_mix_up_their_steps(service: Service):
     async with Hooks() as hooks:
         for i, raw in enumerate((True, False, True)):
-            hooks.add(Url(service.url, raw=raw), on="before_tool", name=f"hook {i}")
+            hooks.add(Url(service.url, raw=raw), on="before_tool", name=f"hook {i}", phase="observe")
         await hooks.dispatch(LEAKY)
     assert ["k1" in body.decode() for body in service.bodies] == [True, False, True]
 

@@ -334,20 +334,88 @@ def test_whatever_a_step_says_stands_between_two_marks(text: str, template: str 
 # --- secrets ----------------------------------------------------------------------------------------
 
 
+async def observed(of: Any, event: str = "before_tool", **prompt: Any) -> str:
+    """What a model that only observes is shown of a step."""
+    judge = says()
+    await decide(judge, event, of=of, prompt=prompt, phase="observe")
+    (question,) = judge.questions
+    return question
+
+
 @pytest.mark.parametrize("template", [None, "{target.command}", "{args}"])
-async def test_secrets_are_not_sent(template: str | None) -> None:
-    question = await asked({"args": {"command": f"curl -H 'X-Key: {KEY}' x"}}, template=template)
+async def test_an_observer_is_shown_no_secrets(template: str | None) -> None:
+    question = await observed({"args": {"command": f"curl -H 'X-Key: {KEY}' x"}}, template=template)
     assert KEY not in question
     assert "[redacted: api key]" in shown(question)
 
 
-async def test_what_is_named_like_a_secret_is_not_sent() -> None:
+async def test_an_observer_is_not_shown_what_is_named_like_a_secret() -> None:
     args = {"command": "login", "password": "correct horse battery", "api_key": "1234"}
-    assert json.loads(shown(await asked({"args": args})))["args"] == {
+    assert json.loads(shown(await observed({"args": args})))["args"] == {
         "command": "login",
         "password": "[redacted: secret]",
         "api_key": "[redacted: secret]",
     }
+
+
+LEAKY = {"args": {"command": f"curl -H 'X-Key: {KEY}' x", "env": {"API_KEY": "k1"}, "n": 3}}
+
+
+@pytest.mark.parametrize(
+    ("template", "paths"),
+    [
+        (None, "args.command, args.env.API_KEY, target.command"),
+        ("{target.command}", "target.command"),
+        ("Run {args.command}?", "args.command"),
+        ("{args}", "args.command, args.env.API_KEY"),
+        ("{args.env}", "args.env.API_KEY"),
+        ("{args.env.API_KEY}", "args.env.API_KEY"),
+        ("{args.n} {args.command}", "args.command"),
+    ],
+)
+@pytest.mark.parametrize("phase", ["transform", "gate"])
+async def test_a_judge_that_would_be_shown_a_redacted_step_fails(template: str | None, paths: str, phase: str) -> None:
+    judge = says()
+    decision = await decide(judge, of=LEAKY, prompt={"template": template}, phase=phase)
+    kind, text = failed(decision)
+    assert (decision.control, decision.cause, kind, judge.questions) == ("deny", "failure", "error", [])
+    assert f"could not be shown: {paths};" in text
+    assert "raw = true" in text
+
+
+@pytest.mark.parametrize("template", ["{tool} {args.n}", "{metadata}", "{kind}: {safety}", "{args.env.missing}"])
+async def test_what_a_template_does_not_show_fails_nothing(template: str) -> None:
+    judge = says()
+    decision = await decide(judge, of={**LEAKY, "metadata": {"x": KEY}}, prompt={"template": template}, phase="gate")
+    assert (decision.failures, len(judge.questions)) == ((), 1)
+    assert KEY not in judge.questions[0]
+
+
+async def test_a_judge_fails_where_a_template_makes_a_secret_of_what_it_shows() -> None:
+    """By itself it is a command; after the template's words it would be taken for a password."""
+    judge = says()
+    decision = await decide(
+        judge, of={"args": {"command": "hunter22x"}}, prompt={"template": "password={args.command}"}
+    )
+    assert "could not be shown: args.command;" in failed(decision)[1]
+    assert judge.questions == []
+
+
+async def test_a_template_may_make_a_secret_of_what_is_not_judged() -> None:
+    question = await asked({"metadata": {"x": "hunter22x"}}, template="password={metadata.x}\n{target.command}")
+    assert shown(question).startswith("password=[redacted: secret]\n")
+
+
+async def test_a_prompt_lists_what_else_it_judges() -> None:
+    of = {"output": f"key {KEY}"}
+    assert "[redacted: api key]" in shown(await asked(of, "after_tool", template="{output}"))
+    decision = await decide(says(), "after_tool", of=of, prompt={"template": "{output}", "fields": ["output"]})
+    assert "could not be shown: output;" in failed(decision)[1]
+
+
+def test_a_field_that_no_step_has_is_refused() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'output'"):
+        says().prompt(fields=["outptu"])
 
 
 async def test_secrets_in_the_header_are_not_sent() -> None:
@@ -360,7 +428,7 @@ async def test_raw_sends_the_step_as_it_is(template: str | None) -> None:
 
 
 async def test_redacting_what_is_sent_leaves_the_step_alone() -> None:
-    decision = await decide(says(), of={"args": {"command": KEY}})
+    decision = await decide(says(), of={"args": {"command": KEY}}, phase="observe")
     assert (decision.changed, decision.step.args["command"]) == ((), KEY)
 
 

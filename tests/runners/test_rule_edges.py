@@ -287,8 +287,9 @@ def test_a_misspelt_field_in_the_template_of_a_prompt_is_refused() -> None:
 @pytest.mark.parametrize("template", ["{args}", "{args.password}"])
 def test_what_is_named_like_a_secret_is_not_sent_by_a_template(template: str) -> None:
     seen: list[str] = []
-    judged(TextPart("{}"), seen=seen, template=template, of={"args": {"password": "correct horse battery"}})
-    assert "horse" not in seen[0]
+    decision = judged(TextPart("{}"), seen=seen, template=template, of={"args": {"password": "correct horse battery"}})
+    assert (decision.control, seen) == ("deny", [])
+    assert "could not be shown: args.password;" in decision.reason
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-from .display import columns, escape, paint, print_json, short
+from .display import escape, paint, print_json
 
 
 def add_to(commands: Any) -> None:
@@ -63,15 +63,16 @@ def _plain(question: Any) -> dict[str, Any]:
 
 
 def _shown(question: dict[str, Any]) -> list[str]:
+    from ..showing import lay_out, rows_of
+
     step = question["step"]
     left = max(question["expires"] - time.time(), 0)
-    rows = [("question", escape(question["question"] or "may it?")), ("asked by", escape(str(question["hook"])))]
-    rows += [("tool", f"{escape(str(step['tool']))} {short(step.get('args'), 200)}")] if step.get("tool") else []
-    rows += [(name, escape(str(question[name]))) for name in ("session", "root") if question.get(name)]
-    state = question["state"] if question["state"] != "pending" else f"{left / 60:.0f} min left"
-    rows.append(("state", state))
-    rows += [(name, escape(str(question[name]))) for name in ("who", "why") if question.get(name)]
-    return [paint(escape(question["id"]), "bold"), columns(rows, indent="  "), ""]
+    rows = [("question", question["question"] or "may it?"), ("asked by", str(question["hook"]))]
+    rows += rows_of(step) if step.get("tool") else []
+    rows += [(name, str(question[name])) for name in ("session", "root") if question.get(name)]
+    rows.append(("state", question["state"] if question["state"] != "pending" else f"{left / 60:.0f} min left"))
+    rows += [(name, str(question[name])) for name in ("who", "why") if question.get(name)]
+    return [paint(escape(question["id"]), "bold"), lay_out(rows), ""]
 
 
 def _questions(every: bool) -> list[Any]:

@@ -7,18 +7,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
+from ..escaping import escape as escape  # which most of the command line takes from here
+
 _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
-
-
-def escape(text: str, *, keep_lines: bool = False) -> str:
-    """Text from elsewhere, every unprintable character made visible."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or (keep_lines and c == "\n") else _visible(c) for c in text)
-
-
-def _visible(character: str) -> str:
-    return character.encode("unicode_escape", errors="surrogatepass").decode()
 
 
 def paint(text: str, *colours: str, to: TextIO | None = None) -> str:

@@ -131,6 +131,8 @@ def _agreed(seen: Survey, unpinned: bool) -> bool:
 
 
 def _show(seen: Survey) -> None:
+    from ..config.reading import RAW
+
     print(f"{paint(escape(os.path.join(seen.root, 'fairlead.toml')), 'bold')}\n{seen.digest}\n")
     for hook in seen.hooks:
         print(f"{paint(escape(hook.name), 'bold')}  {hook.form}: {escape(hook.runs)}")
@@ -141,8 +143,10 @@ def _show(seen: Survey) -> None:
             print(f"    {escape(name)}  sha256:{digest[:16]}...")
         if hook.env:
             print(f"    with {', '.join(map(escape, hook.env))} in its environment")
-        if hook.may:
-            print(paint(f"    may also {', '.join(map(escape, hook.may))}", "yellow"))
+        if powers := [word for word in hook.may if word != RAW]:
+            print(paint(f"    may also {', '.join(map(escape, powers))}", "yellow"))
+        if hook.raw_to is not None:
+            print(paint(f"    is sent steps as they are, secrets included: they go to {escape(hook.raw_to)}", "yellow"))
         if hook.uncovered is not None:
             print(paint(f"    cannot be pinned: {escape(hook.uncovered)}", "red"))
     print()

@@ -307,11 +307,15 @@ class Config:
         return sum((layer.redact for layer in self.layers), Redactions())
 
     def extend_redaction(self) -> None:
-        """From now on, this process redacts what the files list, too."""
+        """From now on, this process redacts what the files list, too.
+
+        Values that a caller's variables hold are left to the scope of that caller's requests.
+        """
         if (more := self.redact) != Redactions():
             from .. import redaction
 
-            redaction.extend(names=more.names, patterns=more.patterns, values=more.values)
+            values = more.values if redaction.current_scope() is None else ()
+            redaction.extend(names=more.names, patterns=more.patterns, values=values)
 
     def _merged(self) -> Iterator[Configured]:
         """All hooks that run, highest layer first. Where two layers use one name, the lower one's is qualified."""

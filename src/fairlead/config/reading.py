@@ -48,10 +48,12 @@ _OF_FORM: dict[str, tuple[str, ...]] = {
     "command": ("exit", "output", "env"),
     "shell": ("exit", "output", "env"),
     "worker": ("env",),
-    "url": ("headers", "secret", "raw"),
+    "url": ("headers", "secret", "raw", "fields"),
     "rule": OUTCOMES,
-    "prompt": ("model", "output", "template", "raw"),
+    "prompt": ("model", "output", "template", "raw", "fields"),
 }
+RAW = "raw"
+"""What a project's hook needs in its `may` to be sent steps as they are. It is no power over the agent."""
 
 _TEXT = (str,)
 _SHAPES: dict[str, tuple[tuple[type, ...], str]] = {
@@ -60,7 +62,7 @@ _SHAPES: dict[str, tuple[tuple[type, ...], str]] = {
          "on_failure", *OUTCOMES[:-1]), (_TEXT, "a text")),
     **dict.fromkeys(("match", "exit", "headers", "change"), ((dict,), "a table")),
     **dict.fromkeys(("enforce", "detached", "locked", "raw"), ((bool,), "true or false")),
-    **dict.fromkeys(("command", "worker", "may"), ((list,), "a list of texts")),
+    **dict.fromkeys(("command", "worker", "may", "fields"), ((list,), "a list of texts")),
     "on": ((str, list), "an event or a list of events"),
     "priority": ((int,), "a whole number"),
     "timeout": ((int, float, bool), "a number of seconds, or false for no limit"),
@@ -239,8 +241,8 @@ class _Reader:
         fits = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
         if fits and key == "timeout" and value is True:
             fits = False
-        if fits and isinstance(value, list) and key in ("on", "command", "worker", "may", "env"):
-            fits = all(isinstance(item, str) for item in value) and (bool(value) or key in ("may", "env"))
+        if fits and isinstance(value, list) and key in ("on", "command", "worker", "may", "env", "fields"):
+            fits = all(isinstance(item, str) for item in value) and (bool(value) or key in ("may", "env", "fields"))
         if not fits:
             self.wrong(f"{key} must be {described}", key)
             del self._entry[key]
@@ -296,15 +298,23 @@ class _Reader:
         return given | filters
 
     def _check_power(self, word: str) -> None:
+        if word == RAW and "raw" in _OF_FORM.get(self._form_named, ()):
+            if self._place.layer != "project":
+                raise ValueError('only a project\'s hook needs "raw" in may; here, raw = true is enough')
+            return
         if word not in POWERS:
             raise UnknownName("power", word, POWERS, " in may")
         if self._place.layer == "project" and word in LOOSENING:
             raise UnknownName("power", word, (p for p in POWERS if p not in LOOSENING), " of a project's hook")
 
     @property
+    def _form_named(self) -> str:
+        return next((form for form in FORMS if form in self._entry), "")
+
+    @property
     def _powers(self) -> list[str] | None:
         """What the hook may do; None is everything."""
-        may = self._entry.get("may")
+        may = self._entry.get("may") and [word for word in self._entry["may"] if word != RAW]
         return [*PROJECT_MAY, *(may or ())] if self._place.layer == "project" else may
 
     def _may(self, word: str) -> None:
@@ -424,7 +434,7 @@ class _Reader:
         outside = self._outside
         return outside is None or not self._place.folder.resolve().is_relative_to(Path(outside).resolve())
 
-    def _url(self, url: str, *_: Any) -> Any:
+    def _url(self, url: str, events: list[str], options: dict[str, Any]) -> Any:
         from ..runners.http import Url, check_header
 
         _need("aiohttp", "http")
@@ -441,9 +451,25 @@ class _Reader:
                     raise ValueError("the secret is empty")
         sound = headers if self._sound else {}
         return Url(
-            url, headers=sound, secret=secret, raw=self._entry.get("raw", False),
-            layer=self._place.layer, allow_hosts=self._place.allow_hosts,
+            url, headers=sound, secret=secret, layer=self._place.layer, allow_hosts=self._place.allow_hosts,
+            **self._outbound(events, options),
         )  # fmt: skip
+
+    def _outbound(self, events: list[str], options: dict[str, Any]) -> dict[str, Any]:
+        """What a service or a model is sent: steps as they are, or redacted but for the fields that are judged."""
+        from ..runners.outbound import check_fields
+
+        raw, fields = self._entry.get("raw", False), self._entry.get("fields", [])
+        if raw and self._place.layer == "project" and RAW not in self._entry.get("may", ()):
+            with self._at("raw"):
+                raise ValueError('a project\'s hook is sent steps as they are only with may = ["raw"]')
+        if "fields" in self._entry and options.get("phase") == "observe":
+            with self._at("fields"):
+                raise ValueError("an observer judges nothing, so it takes no fields")
+        for i, name in enumerate(fields if events else ()):
+            with self._at("fields", i):
+                check_fields([name], events)
+        return {"raw": raw, "fields": fields} if self._sound else {}
 
     def _rule(self, expression: str, events: list[str], options: dict[str, Any]) -> Any:
         from ..runners.rule import Rule
@@ -465,20 +491,22 @@ class _Reader:
             **(outcomes if self._sound or not outcomes else {"warn": ""}),
         )
 
-    def _prompt(self, prompt: str, *_: Any) -> Any:
+    def _prompt(self, prompt: str, events: list[str], options: dict[str, Any]) -> Any:
         from ..runners.prompt import MAY, Prompt
 
         _need("pydantic_ai", "prompt")
         if "model" not in self._entry:
             raise ValueError('which model? Add model = "provider:name"')
-        given = {key: self._entry[key] for key in ("output", "template", "raw") if key in self._entry}
+        given: dict[str, Any] = {key: self._entry[key] for key in ("output", "template") if key in self._entry}
         for key in ("output", "template"):
             if key in given:
                 with self._at(key):  # by itself first, too
                     Prompt("", model="", **{key: given[key]})
+        given |= self._outbound(events, options)
         if not self._sound:
             return None
-        return Prompt(prompt, model=self._entry["model"], may=(*MAY, *self._entry.get("may", ())), **given)
+        may = [word for word in self._entry.get("may", ()) if word != RAW]
+        return Prompt(prompt, model=self._entry["model"], may=(*MAY, *may), **given)
 
     @property
     def _outside(self) -> Path | None:

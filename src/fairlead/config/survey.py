@@ -46,6 +46,7 @@ class Seen(msgspec.Struct):
     programs: list[str] = []  # as they are written
     outside: list[ProgramPin] = []  # programs and files outside the project, once resolved
     env: list[str] = []  # variables that it is given
+    raw_to: str | None = None  # the address or model that gets steps as they are
     uncovered: str | None = None  # why no hash can cover it
 
     @property
@@ -121,6 +122,8 @@ def _look(entry: dict[str, Any], found: Survey) -> Seen:
     form = next((form for form in FORMS if form in entry), "nothing")
     runs, may, env = entry.get(form), entry.get("may"), entry.get("env")
     seen = Seen(str(entry.get("name")), form, _shown(runs), [str(w) for w in may] if isinstance(may, list) else [])
+    if entry.get("raw") is True:
+        seen.raw_to = str(runs) if form == "url" else f"the model {entry.get('model')}"
     if form == "shell":
         seen.uncovered = "a shell line can run anything"
     elif form in ("command", "worker") and isinstance(runs, list) and runs and all(isinstance(w, str) for w in runs):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..redaction import redact
+from ..redaction import process_redactor
 from .entry import legible
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ Policy = tuple[bytes, bytes]
 def policy_of(table: Table) -> Policy:
     """The policy of a table: each hook, what it applies to, and a digest of what it does. Worked out once."""
     if table.policy is None:
-        text = msgspec.json.encode(legible(redact([_described(hook) for hook in table.registered])))
+        # With the process's own redactor: the same policy has the same id, whatever variables a caller brings.
+        described = process_redactor().value([_described(hook) for hook in table.registered])
+        text = msgspec.json.encode(legible(described))
         table.policy = (sha256(text).digest(), text)
     return table.policy
 

@@ -24,6 +24,7 @@ from ..errors import describe
 from ..logs import logger
 from ..places import journal_file
 from ..record import tell
+from ..redaction import Scope, current_scope, redactor_of
 from .anchor import Anchor, Anchoring
 from .endings import hear_of_the_end, watch
 from .entry import Entry, make_entry
@@ -73,6 +74,7 @@ class Waiting(msgspec.Struct):
     number: int = 0
     done: Future[None] | None = None
     entry: Entry | None = None  # once it was made: it is not made twice, whatever goes wrong
+    scope: Scope | None = None  # of the request that it is about: its record is made elsewhere
 
 
 class Journal:
@@ -127,7 +129,6 @@ class Journal:
         self._tidied = 0.0
         self._grown = 0  # bytes since then
         self._key: bytes | None = None
-        self._keyed: tuple[Any, Any] = (None, None)
         self._starting = threading.RLock()  # a signal may come while it is held, and close the journal
         self._writing = threading.RLock()  # held while the file is in use: SQLite must not be forked in the middle
 
@@ -171,11 +172,11 @@ class Journal:
             return None
         if full or (self.durability == "full" and self.error is None):
             done: Future[None] = Future()
-            queue.append(Waiting(facts, table, next(self._numbers), done))
+            queue.append(Waiting(facts, table, next(self._numbers), done, scope=current_scope()))
             self._hurry.set()
         else:
             done = None  # type: ignore[assignment]
-            queue.append(Waiting(facts, table, next(self._numbers)))
+            queue.append(Waiting(facts, table, next(self._numbers), scope=current_scope()))
         if self._asleep:
             self._rouse()
         return done
@@ -378,19 +379,17 @@ class Journal:
     def _make(self, waiting: Waiting) -> bool:
         """Make the record of something. Should two threads do so at once, the two have one id."""
         if waiting.entry is None and waiting.facts is not None:
-            waiting.entry = self._entry(waiting.facts(), waiting.table, waiting.number)
+            waiting.entry = self._entry(waiting.facts(), waiting.table, waiting.number, waiting.scope)
             return True
         return False
 
-    def _entry(self, facts: dict[str, Any], table: Table | None = None, number: int | None = None) -> Entry:
-        from .. import redaction
-
+    def _entry(
+        self, facts: dict[str, Any], table: Table | None = None, number: int | None = None, scope: Scope | None = None
+    ) -> Entry:
         identity = {"v": 1, "id": f"{self.writer}-{number or next(self._numbers)}"}
         policy = None if table is None else policy_of(table)
-        redactor, keyed = self._redactor or redaction.current(), self._keyed  # which another thread may change now
-        if keyed[0] is not redactor:
-            keyed = self._keyed = (redactor, redactor if self._key is None else redactor.keyed(self._key))
-        return make_entry(identity | facts, keyed[1], policy)
+        redactor = self._redactor or redactor_of(scope)
+        return make_entry(identity | facts, redactor if self._key is None else redactor.keyed(self._key), policy)
 
     def _note(self, note: str, **about: Any) -> dict[str, Any]:
         return {"kind": "note", "at": time.time_ns(), "note": note, **about}
@@ -404,8 +403,7 @@ class Journal:
             return self._spool(error)
         try:
             self._mark = Mark(self.path, self.writer)
-            key = store.key()
-            self._keyed, self._key = (None, None), key
+            self._key = store.key()
             wrong = store.look()
             if wrong:
                 self._tell(store, self._note("damaged", problem=wrong))

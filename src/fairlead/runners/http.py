@@ -14,15 +14,13 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import msgspec
-
 from ..errors import FairleadError, MalformedVerdict, RunnerFailed
-from ..hook import Layer, Ran
+from ..hook import Layer, PhaseAware, Ran
 from ..lifecycle import EVENTS, Step
-from ..redaction import redact, redact_text
+from ..redaction import redact_text
 from ..signing import SIGNATURE, BadSignature, sign, verify
 from ..verdict import clean, read_verdict
-from ..wire import encode_step, plain
+from .outbound import Outbound
 from .process import OUTPUT_LIMIT
 
 if TYPE_CHECKING:
@@ -52,11 +50,12 @@ def check_header(name: str, value: str) -> None:
         raise BadUrl(f"{name!r} is no name of a header")
 
 
-class Url:
+class Url(PhaseAware):
     """A hook that is an HTTP service. Called with a step; time-outs are the engine's.
 
-    `secret` signs what is sent and demands a signed verdict. `raw` sends steps as they are; else
-    secrets in them are redacted. A project's hook reaches only public addresses and `allow_hosts`.
+    `secret` signs what is sent and demands a signed verdict. Secrets in a step are redacted, but for a hook that
+    judges, never in what it judges (its `fields`, see `Outbound`): it fails instead. `raw` sends steps as they are.
+    A project's hook reaches only public addresses and `allow_hosts`.
     """
 
     def __init__(
@@ -66,6 +65,7 @@ class Url:
         headers: Mapping[str, str] | None = None,
         secret: str | None = None,
         raw: bool = False,
+        fields: Collection[str] = (),
         layer: Layer = "user",
         allow_hosts: Collection[str] = (),
     ) -> None:
@@ -77,12 +77,11 @@ class Url:
         if secret == "":
             raise BadUrl("an empty secret signs nothing")
         self._secret = secret
-        self._raw = raw
+        self._outbound = Outbound(raw=raw, fields=fields)
         self._public_only = layer == "project" and self._host not in {host.lower() for host in allow_hosts}
         if (address := _address(self._host)) is not None:
             self._check_address(address)
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
-        self._redacted: tuple[Step | None, bytes] = (None, b"")
 
     def __repr__(self) -> str:
         return f"<url {self.url}>"
@@ -90,7 +89,13 @@ class Url:
     # --- asking -----------------------------------------------------------------------------
 
     async def __call__(self, step: Step) -> Ran:
-        body = encode_step(step) if self._raw else self._redact(step)
+        return await self._ask(step, self._outbound.judged(step))
+
+    async def watch(self, step: Step) -> Ran:
+        """Send the step to a service that only observes."""
+        return await self._ask(step, self._outbound.observed(step))
+
+    async def _ask(self, step: Step, body: bytes) -> Ran:
         headers = self._headers | (sign(self._secret, body) if self._secret is not None else {})
         status, answered, answer = await self._post(body, headers)
         details = {"status": status}
@@ -110,14 +115,6 @@ class Url:
         except MalformedVerdict as problem:
             problem.details = details
             raise
-
-    def _redact(self, step: Step) -> bytes:
-        known, body = self._redacted
-        if known is not step:
-            body = msgspec.json.encode(redact(plain(step)))
-            if "state" not in step.__struct_fields__:  # which hooks may edit in place
-                self._redacted = (step, body)
-        return body
 
     async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         import aiohttp

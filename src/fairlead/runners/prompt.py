@@ -10,15 +10,13 @@ from collections.abc import Collection
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import msgspec
-
 from ..errors import MalformedVerdict, RunnerFailed, UnknownName
-from ..hook import Ran
+from ..hook import PhaseAware, Ran
 from ..lifecycle import EVENTS, Step
-from ..redaction import redact, redact_text
+from ..redaction import redact_text
 from ..verdict import POWERS, clean, keep_within, read_verdict
-from ..wire import encode_step, plain, verdict_schema
-from .template import Template
+from ..wire import verdict_schema
+from .outbound import Outbound
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -44,10 +42,11 @@ class PromptFailed(RunnerFailed):
     """The model could not be asked, or said nothing that could be used."""
 
 
-class Prompt:
+class Prompt(PhaseAware):
     """A hook that asks a model. `model` is what pydantic-ai takes: "openai:gpt-5", or a model object.
 
-    `template` says how the step is shown, where its JSON would be too much.
+    `template` says how the step is shown, where its JSON would be too much. Secrets are redacted, but for a hook that
+    judges, never in what it is shown of judged fields (see `Outbound`): it fails instead. `raw` shows all as it is.
     """
 
     def __init__(
@@ -59,6 +58,7 @@ class Prompt:
         template: str | None = None,
         may: Collection[str] = MAY,
         raw: bool = False,
+        fields: Collection[str] = (),
     ) -> None:
         if output not in PROMPT_OUTPUTS:
             raise UnknownName("output", output, PROMPT_OUTPUTS, " of a prompt")
@@ -68,18 +68,24 @@ class Prompt:
         self.prompt = prompt
         self._model = model
         self._output = output
-        self._template = None if template is None else Template(template)
         self._may = tuple(may)
-        self._raw = raw
+        self._outbound = Outbound(raw=raw, fields=fields, template=template)
 
     def __repr__(self) -> str:
         return f"<prompt {self.prompt[:60]!r}>"
 
     async def __call__(self, step: Step) -> Ran:
+        return await self._ask(step, self._outbound.judged(step).decode())
+
+    async def watch(self, step: Step) -> Ran:
+        """Show the step to a model that only observes."""
+        return await self._ask(step, self._outbound.observed(step).decode())
+
+    async def _ask(self, step: Step, shown: str) -> Ran:
         from pydantic_ai.direct import model_request
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-        request = ModelRequest([UserPromptPart(self._question(step))], instructions=self.prompt)
+        request = ModelRequest([UserPromptPart(self._question(shown))], instructions=self.prompt)
         try:
             response = await model_request(self._model, [request], model_request_parameters=self._parameters(step))
         except Exception as error:
@@ -94,18 +100,10 @@ class Prompt:
             return Ran({"additional_context": [text]} if text else None, details)
         return Ran(self._read(response, step, details), details)
 
-    def _question(self, step: Step) -> str:
+    def _question(self, shown: str) -> str:
         mark = f"step-{token_hex(8)}"
-        shown = self._shown(step)
         task = _VERDICT if self._output == "verdict" else _CONTEXT
         return f"{_UNTRUSTED.format(mark=mark)}\n\n{mark}\n{shown}\n{mark}\n\n{task}"
-
-    def _shown(self, step: Step) -> str:
-        if self._template is not None:
-            return self._template.fill(step) if self._raw else redact_text(self._template.fill(step, redact))
-        if self._raw:
-            return encode_step(step).decode()
-        return msgspec.json.encode(redact(plain(step))).decode()
 
     def _parameters(self, step: Step) -> ModelRequestParameters:
         from pydantic_ai.models import ModelRequestParameters

@@ -40,11 +40,20 @@ class Template:
             if name not in anywhere:
                 raise UnknownName("field", name, anywhere, f" of any event in {text!r}")
 
+    @property
+    def paths(self) -> list[str]:
+        """What the message has places for, in order."""
+        return self._parts[1::2]
+
     def fill(self, step: Step, censor: Callable[[Any], Any] | None = None) -> str:
         """The message about this step, as `censor` leaves it. What the step does not say is left empty."""
+        return "".join(self.parts(step, censor))
+
+    def parts(self, step: Step, censor: Callable[[Any], Any] | None = None) -> list[str]:
+        """The pieces of the message: every second one is what stands in a place."""
         parts = list(self._parts)
-        parts[1::2] = [_text(step, path.split("."), censor) for path in parts[1::2]]
-        return "".join(parts)
+        parts[1::2] = [_text(step, path.split("."), censor) for path in self.paths]
+        return parts
 
 
 def _text(step: Step, path: list[str], censor: Callable[[Any], Any] | None) -> str:

@@ -23,8 +23,9 @@ import msgspec
 from ..approvals import Approval, ApprovalRequest
 from ..errors import FairleadError
 from ..places import make_private, refuse_remote
-from ..redaction import redact, redact_text
-from ..wire import envelope, plain
+from ..redaction import redact_text
+from ..showing import show
+from ..wire import envelope
 
 LIFE = 3600.0
 """Seconds for which a question can be answered."""
@@ -135,8 +136,8 @@ class Pending:
         if number >= LIMIT:
             raise FairleadError(f"{LIMIT} questions are open already; answer some: `fairlead approvals`")
         name = secrets.token_hex(16)  # no dash to begin with: it is typed at a command line
-        step = msgspec.json.encode(redact(plain(request.step, str)))
-        question = None if request.question is None else redact_text(request.question)
+        question, shown = show(request)
+        step = msgspec.json.encode(shown)
         self._db.execute(
             "INSERT INTO approvals VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
             (name, bound, request.hook, question, step, request.step.session_id, about.root, time.time(), *_end(LIFE)),

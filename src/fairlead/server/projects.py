@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, NamedTuple
 
-from .. import redaction
 from ..config.layers import documents, find
 from ..config.reading import variables
 from ..config.reload import Reloader
@@ -21,6 +20,7 @@ from ..config.trust import Trust
 from ..errors import FairleadError
 from ..journal.policy import policy_of
 from ..logs import logger
+from ..redaction import Scope, redact_text, within
 from ..registry import Hooks
 from ..runners.surroundings import PASSED
 from ..threads import threads
@@ -48,7 +48,10 @@ class Project:
     def __init__(self, root: str, environ: dict[str, str], make_hooks: Callable[[], Hooks], trust: Trust) -> None:
         self.root = root
         self.hooks = make_hooks()
-        self.reloader = Reloader(self.hooks, root, trust=trust, environ=environ)
+        self._secrets = {name: value for name, value in environ.items() if name not in PASSED}
+        self._scope: tuple[Any, Scope] = (None, Scope(environ=self._secrets))
+        with within(self._scope[1]):
+            self.reloader = Reloader(self.hooks, root, trust=trust, environ=environ)
         self.looked = monotonic()
         self.busy = 0
         self._names: tuple[Any, frozenset[str]] = (None, frozenset())
@@ -73,6 +76,14 @@ class Project:
         if self._names[0] is not config:
             self._names = (config, frozenset(n for layer in config.layers for n in variables(layer.document.data)))
         return self._names[1]
+
+    @property
+    def scope(self) -> Scope:
+        """What is redacted for those who use this table: also the variables that they bring."""
+        config = self.reloader.config
+        if self._scope[0] is not config:
+            self._scope = (config, Scope(values=config.redact.values, environ=self._secrets))
+        return self._scope[1]
 
     @property
     def policy(self) -> str:
@@ -164,7 +175,7 @@ class Projects:
     async def _look(self, project: Project, now: float, *, always: bool = False) -> None:
         if always or now - project.looked >= LOOK:
             project.looked = now
-            with project:
+            with project, within(project.scope):
                 await project.reloader.look()
 
     def _named(self, root: str) -> frozenset[str]:
@@ -193,7 +204,6 @@ class Projects:
                     environ = {name: value for name, value in given if value is not None}
                     # On a thread, because compiling rules and looking for programs takes a while.
                     project = await threads.run(Project, root, environ, self._make_hooks, self._trust)
-                    self._keep_secret(environ)
                     self._tables[key] = project
             finally:
                 self._loading.pop(key, None)
@@ -202,17 +212,13 @@ class Projects:
             await self._make_room()
         return project
 
-    def _keep_secret(self, environ: dict[str, str]) -> None:
-        """What a request lets hooks see is not written down, whichever request comes up with it."""
-        # Two callers may give one name to two values, and neither is ever to be forgotten.
-        mine = {f"{hash(value):x}_{name}": value for name, value in environ.items() if name not in PASSED}
-        redaction.extend(environ=mine)
-
     async def _make_room(self) -> None:
         idle = [key for key, project in self._tables.items() if not project.busy]
         for key in idle[: max(len(self._tables) - LIMIT, 0)]:
             self._asked.clear()
-            await self._tables.pop(key).hooks.aclose()
+            project = self._tables.pop(key)
+            with within(project.scope):
+                await project.hooks.aclose()
 
     async def reload(self) -> list[str]:
         """Read all files again, now. The mistakes that were found are returned."""
@@ -220,16 +226,18 @@ class Projects:
         self._asked.clear()
         found: list[str] = []
         for project in list(self._tables.values()):
-            try:
-                found += [str(mistake) for mistake in await project.reloader.reload()]
-            except FairleadError as error:
-                found.append(str(error))
+            with within(project.scope):
+                try:
+                    found += [str(mistake) for mistake in await project.reloader.reload()]
+                except FairleadError as error:
+                    found.append(redact_text(str(error)))
         return found
 
     async def aclose(self) -> None:
         for project in self._tables.values():
-            try:
-                await project.hooks.aclose()
-            except Exception as error:
-                logger.warning("the hooks of %s did not end well: %s", project.root, error)
+            with within(project.scope):
+                try:
+                    await project.hooks.aclose()
+                except Exception as error:
+                    logger.warning("the hooks of %s did not end well: %s", project.root, error)
         self._tables.clear()

@@ -20,6 +20,7 @@ from ..journal import Journal
 from ..lifecycle import Step, event_named
 from ..logs import logger
 from ..record import summary, tell
+from ..redaction import within
 from ..registry import Hooks
 from ..switches import Setting, read_setting
 from ..wire import step_of
@@ -119,7 +120,7 @@ class Service:
             if who.session_id is not None:
                 root = self.sessions.began(whose, who.session_id) or root
             # Before anything is remembered: the same may be said again, with more variables.
-            await self.projects.find(root, asked.env)
+            project = await self.projects.find(root, asked.env)
             if who.session_id is not None:
                 root, memory = self.sessions.of_cli(whose, who.session_id, root)
             by_host = asked.attended(host) and "ask" in host.moments[asked.event].can
@@ -129,7 +130,8 @@ class Service:
                 return (await self._decide(step, place, capabilities, lenient=True))[0]
 
             halted = memory.halt
-            said = await answer(host, asked.event, payload, memory, decide)
+            with within(project.scope):
+                said = await answer(host, asked.event, payload, memory, decide)
             if memory.halt != halted:
                 self._save()  # it holds also if this daemon is killed
             return {"answer": said}
@@ -159,7 +161,7 @@ class Service:
         session.lenient = lenient
         about = asking.set(Asking(root, project.policy, place.deadline, place.by_host))
         try:
-            with project:
+            with project, within(project.scope):
                 decision = await session.dispatch(step)
             record = self.journal.newest() if self.journal is not None and place.small else None
             if record is not None and len(self._unmade) < IN_FLIGHT:

@@ -1,0 +1,119 @@
+"""What a service or a model is sent of a step, and the rule that it judges the step that runs.
+
+Redaction must not change what is judged: a command could be dressed up as a secret, and nobody would see it. So a
+hook that judges fails where redaction would touch a field that it judges. An observer only watches, and is sent
+redacted steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import msgspec
+
+from ..errors import RunnerFailed, UnknownName
+from ..lifecycle import EVENTS, Step, iter_events
+from ..redaction import current, redact, redact_text
+from ..wire import encode_step, plain
+from .template import Template, names_of
+
+TOOL_FIELDS = ("tool", "args", "target")
+"""The fields that are judged at every event about a tool."""
+_LISTED = 5
+
+
+class CannotShow(RunnerFailed):
+    """Redaction would change what a hook judges. It names the places."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        found = list(dict.fromkeys(paths))
+        more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+        super().__init__(
+            f"could not be shown: {', '.join(found[:_LISTED])}{more}; redaction would change what is judged, "
+            "so set raw = true to send steps as they are, secrets included"
+        )
+        self.paths = found
+
+
+class Outbound:
+    """Turns steps into what is sent out, for a hook that judges and for one that observes.
+
+    `raw` sends steps as they are. `fields` are judged in addition to `tool`, `args` and `target` at events about a
+    tool, and `input` at before_input.
+    """
+
+    def __init__(self, *, raw: bool = False, fields: Collection[str] = (), template: str | None = None) -> None:
+        self._raw = raw
+        self._fields = check_fields(fields)
+        self._template = None if template is None else Template(template)
+
+    def judged(self, step: Step) -> bytes:
+        """What a hook that gates or transforms is sent. Raises `CannotShow` if it would not see what runs."""
+        if self._raw:
+            return self._as_it_is(step)
+        if self._template is not None:
+            return self._fill(step, self._template).encode()
+        clean, taken = current().record(plain(step))
+        judged = self._judged_fields(step)
+        touched = [one.path for one in taken if one.path.partition(".")[0] in judged]
+        if touched:
+            raise CannotShow(touched)
+        return msgspec.json.encode(clean)
+
+    def observed(self, step: Step) -> bytes:
+        """What an observer is sent."""
+        if self._raw:
+            return self._as_it_is(step)
+        if self._template is not None:
+            return redact_text(self._template.fill(step, redact)).encode()
+        return msgspec.json.encode(redact(plain(step)))
+
+    def _as_it_is(self, step: Step) -> bytes:
+        return encode_step(step) if self._template is None else self._template.fill(step).encode()
+
+    def _judged_fields(self, step: Step) -> tuple[str, ...]:
+        if EVENTS[step.event].about_tool:
+            return (*TOOL_FIELDS, *self._fields)
+        return ("input", *self._fields) if step.event == "before_input" else self._fields
+
+    def _fill(self, step: Step, template: Template) -> str:
+        """The template's text. All that it shows of judged fields is shown as it is, or this raises."""
+        fields = self._judged_fields(step)
+        parts, shown = template.parts(step, redact), template.parts(step)
+        touched: list[str] = []
+        judged: list[tuple[int, int, str]] = []
+        at = 0
+        for index, part in enumerate(parts):
+            path = template.paths[index // 2] if index % 2 else ""
+            if path.partition(".")[0] in fields:
+                judged.append((at, at + len(part), path))
+                if part != shown[index]:
+                    touched += _touched(step, path)
+            at += len(part)
+        text = "".join(parts)
+        for start, end, _ in () if touched else current().spans(text):  # beside its neighbours, a text may be a secret
+            touched += [path for first, last, path in judged if start < last and first < end]
+        if touched:
+            raise CannotShow(touched)
+        return redact_text(text)
+
+
+def _touched(step: Step, path: str) -> Iterator[str]:
+    """What redaction changes of the part of a step that a template shows."""
+    name = path.partition(".")[0]
+    _, taken = current().record({name: plain(step).get(name)})
+    inside = [one.path for one in taken if f"{one.path}.".startswith(f"{path}.") or path.startswith(f"{one.path}.")]
+    yield from inside or [path]
+
+
+def check_fields(fields: Collection[str], on: str | Iterable[str] = "*") -> tuple[str, ...]:
+    """The fields that a hook judges, if steps of these events have them."""
+    if isinstance(fields, str):
+        raise TypeError(f"fields is a list of names, not {fields!r}")
+    events = [event.name for event in iter_events(on)]
+    known = dict.fromkeys(name for event in events for name in names_of(event))
+    where = f" of {' and '.join(events)}" if len(events) < 4 else " of any event"
+    for name in fields:
+        if name not in known:
+            raise UnknownName("field", name, known, where)
+    return tuple(fields)
