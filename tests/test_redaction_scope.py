@@ -82,6 +82,11 @@ def test_a_name_that_the_process_has_too_hides_neither_value():
         assert redact_text(f"{HERS} {HIS}") == "[redacted: value] [redacted: value]"
 
 
+def test_a_name_that_is_no_secrets_is_none_in_a_scope_either():
+    with within(scope(HERS, "HAS_TOKEN")):
+        assert redact_text(HERS) == HERS
+
+
 def test_a_redactor_is_made_once_for_a_scope():
     one = scope()
     with within(one):

@@ -11,7 +11,7 @@ import copy
 import os
 import re
 import sys
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -61,14 +61,15 @@ class Redactor:
         patterns: Iterable[str] = (),
         values: Iterable[str] = (),
         key: bytes | None = None,
-        environ: Mapping[str, str] | None = None,
+        environ: Environ | Iterable[tuple[str, str]] | None = None,
     ) -> None:
-        self._given = (tuple(names), tuple(patterns), tuple(values), dict(environ or {}))
-        names, patterns, values, environ = self._given
+        variables = environ.items() if isinstance(environ, Mapping) else environ or ()
+        self._given = (tuple(names), tuple(patterns), tuple(values), tuple(variables))
+        names, patterns, values, variables = self._given
         self._names = frozenset(plain_name(name) for name in names) - {""}
         self._words = WORDS + tuple(sorted({max(name.split("_"), key=len) for name in self._names}))
         self._patterns = tuple(_compiled(pattern) for pattern in patterns)
-        listed = [*map(_listed, values), *self._variables(environ or {})]
+        listed = [*map(check_value, values), *self._variables(variables)]
         self._forms = {form: value for value in dict.fromkeys(listed) for form in _forms_of(value)}
         self._harmless: set[str] = set()  # short texts come again and again
         self._ordinary: set[str] = set()  # keys even more so: these are harmless, and no secret's name
@@ -100,11 +101,11 @@ class Redactor:
     def extended(
         self, names: Iterable[str], patterns: Iterable[str], values: Iterable[str], environ: Environ
     ) -> Redactor:
-        """One that takes out more."""
+        """One that takes out more. A variable that has another value here has both."""
         known = self._given
         more = (
             tuple(dict.fromkeys((*known[0], *names))), tuple(dict.fromkeys((*known[1], *patterns))),
-            tuple(dict.fromkeys((*known[2], *values))), known[3] | dict(environ),
+            tuple(dict.fromkeys((*known[2], *values))), tuple(dict.fromkeys((*known[3], *environ.items()))),
         )  # fmt: skip
         if more == known:
             return self
@@ -121,8 +122,8 @@ class Redactor:
             if not more:
                 break
             placed = [(_origin(start, marks), _origin(end, marks, end=True), kind) for start, end, kind in more]
-            kept = [span for span in found if not any(start <= span[0] and span[1] <= end for start, end, _ in placed)]
-            found = sorted([*kept, *placed])
+            ends = [(start, end) for start, end, _ in placed]
+            found = sorted([*placed, *(span for span in found if not _is_within(*span[:2], ends))])
         return found
 
     def _clean(self, text: str, found: list[Redacted] | None, path: Path) -> str:
@@ -262,9 +263,9 @@ class Redactor:
         plain = plain_name(name)
         return plain in self._names or any(plain.endswith(f"_{own}") for own in self._names)
 
-    def _variables(self, environ: Mapping[str, str]) -> Iterator[str]:
+    def _variables(self, variables: Iterable[tuple[str, str]]) -> Iterator[str]:
         """The values of variables with a secret's name, unless the value is a word that any text may have."""
-        for name, value in environ.items():
+        for name, value in variables:
             ordinary = len(value) < _SHORTEST_VARIABLE or _ORDINARY.fullmatch(value) or stands_for_a_secret(value)
             if not ordinary and self._is_secret_name(name) and not _is_in_marks(value):
                 yield value
@@ -317,14 +318,13 @@ def _mark(text: str, spans: list[Span]) -> tuple[str, list[_Moved]]:
 
 def _origin(at: int, marks: list[_Moved], *, end: bool = False) -> int:
     """Where a place of a marked text was before. Within a mark, that is an end of what the mark stands for."""
-    shift = 0
-    for first, last, start, stop in marks:
-        if at < first or (end and at == first):
-            break
-        if at < last or (end and at == last):
-            return stop if end else start
-        shift = stop - last
-    return at + shift
+    before = (bisect_left if end else bisect_right)(marks, (at, 0, 0, 0) if end else (at, sys.maxsize)) - 1
+    if before < 0:
+        return at
+    _, last, start, stop = marks[before]
+    if at < last or (end and at == last):
+        return stop if end else start
+    return at + stop - last
 
 
 def _is_within(start: int, end: int, marks: list[tuple[int, int]]) -> bool:
@@ -367,7 +367,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return compiled
 
 
-def _listed(value: str) -> str:
+def check_value(value: str) -> str:
+    """The value, if it can be removed wherever it appears."""
     if len(value) < _SHORTEST_LISTED:
         raise FairleadError(f"redaction: a value to remove needs {_SHORTEST_LISTED} or more characters")
     if _is_in_marks(value):
@@ -435,8 +436,7 @@ class Scope:
 
     def __init__(self, *, values: Iterable[str] = (), environ: Environ | None = None) -> None:
         self._values = tuple(values)
-        # A caller may give a name of this process's own variables to another value, and both are secrets.
-        self._environ = {f"request_{name}": value for name, value in (environ or {}).items()}
+        self._environ = dict(environ or {})
         self._made: tuple[Redactor, Redactor] | None = None  # the process's, and what was made of it
 
     @property

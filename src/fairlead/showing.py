@@ -87,6 +87,7 @@ class _Masker:
         self.unhidden: list[str] = []
         self._redactor = redactor
         self._command = command
+        self._masked: dict[tuple[str, str], str | None] = {}  # a command is among the arguments and in the target
 
     def mask(self, value: Any, clean: Any, path: str) -> Any:
         if isinstance(value, dict) and isinstance(clean, dict):
@@ -117,12 +118,21 @@ class _Masker:
     def text(self, text: str, clean: str, path: str) -> str:
         if text == clean:
             return text
-        by_itself = self._redactor.spans(text)
-        spans = by_itself if self._redactor.text(text) == clean else [(0, len(text), "secret")]  # by its key's name
+        if (text, clean) not in self._masked:
+            self._masked[text, clean] = self._with_marks(text, clean)
+        masked = self._masked[text, clean]
+        if masked is None:
+            self.unhidden.append(path)
+        return text if masked is None else masked
+
+    def _with_marks(self, text: str, clean: str) -> str | None:
+        """The text with marks inside words; None if these would hide more than secrets."""
+        spans = self._redactor.spans(text)
+        if _with_marks(text, spans, (f"[redacted: {kind}]" for _, _, kind in spans)) != clean:
+            spans = [(0, len(text), "secret")]  # for the name of its key: it is one as a whole
         masks = _masks(text, spans)
         if masks is None or (self._is_run(text) and not _reads_alike(text, masks)):
-            self.unhidden.append(path)
-            return text
+            return None
         return _with_marks(text, masks, (_mark(kind) for _, _, kind in masks))
 
     def _is_run(self, text: str) -> bool:
@@ -184,7 +194,7 @@ def _runs(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _with_marks(text: str, masks: list[Span], marks: Iterable[str]) -> str:
     pieces, done = [], 0
-    for (start, end, _), mark in zip(masks, marks, strict=False):
+    for (start, end, _), mark in zip(masks, marks, strict=True):
         pieces += [text[done:start], mark]
         done = end
     return "".join([*pieces, text[done:]])
@@ -236,22 +246,25 @@ def rows_of(step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
     The names of arguments are the caller's words, so they have a prefix that no other row has.
     """
-    import msgspec
-
-    def written(value: Any) -> str:
-        return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
-
     about = ", ".join(str(step[name]) for name in ("kind", "safety") if step.get(name))
     yield "tool", f"{step.get('tool')} ({about})"
     args, target = step.get("args") or {}, step.get("target") or {}
-    yield from ((f"args.{name}", written(value)) for name, value in args.items())
-    shown = {written(value) for value in args.values()}
+    yield from ((f"args.{name}", _written(value)) for name, value in args.items())
+    shown = {_written(value) for value in args.values()}
     for name, value in target.items() if isinstance(target, Mapping) else ():
         texts = value if isinstance(value, (list, tuple)) else [value]
-        if not {written(text) for text in texts} <= shown:
-            yield f"target.{name}", written(value)
+        if not {_written(text) for text in texts} <= shown:
+            yield f"target.{name}", _written(value)
     if step.get("cwd"):
         yield "cwd", str(step["cwd"])
+
+
+def _written(value: Any) -> str:
+    import json
+
+    return (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    )
 
 
 def lay_out(rows: Iterable[tuple[str, str]], indent: str = "  ") -> str:

@@ -17,6 +17,7 @@ from machines import Machine
 
 from disguises import BY_HAND, FORCE
 from fairlead import redaction
+from fairlead.errors import FairleadError
 from fairlead.journal import Journal
 from fairlead.journal.reading import Reader
 from fairlead.logs import logger
@@ -137,6 +138,15 @@ async def test_values_that_the_users_file_names_are_those_of_each_caller(
     assert [answer["cause"] for answer in said] == ["failure", "policy", "policy"]
 
 
+def test_a_value_that_cannot_be_redacted_is_refused_and_stops_nobody_else(machine: Machine) -> None:
+    machine.user('[redact]\nvalues = [{ env = "BADGE" }]\n')
+    root, daemon = machine.project("p", ""), machine.start()
+    body = {"step": {"event": "turn_start"}, "root": str(root)}
+    answers = [daemon.ask("POST", "/v1/dispatch", body | {"env": {"BADGE": badge}}) for badge in ("abc", "long-enough")]
+    assert [answer.status for answer in answers] == [422, 200]
+    assert "a value to remove needs 4 or more characters" in str(answers[0].body)
+
+
 async def test_names_and_patterns_of_the_users_file_hold_for_every_caller(
     machine: Machine, service: Service, gate: Gate
 ) -> None:
@@ -229,6 +239,15 @@ async def test_nothing_of_what_callers_bring_piles_up(
     assert len(service.projects) <= 8
     sizes = [len(project.scope.redactor._forms) for project in service.projects._tables.values()]
     assert max(sizes) - before[0] <= 6  # one value, in all its spellings
+
+
+async def test_a_request_brings_a_limited_number_of_variables(machine: Machine, service: Service) -> None:
+    root = machine.project("p", "")
+    many = {f"LC_{number}_TOKEN": f"correct-horse-{number}" for number in range(projects_module.VARIABLES + 1)}
+    with pytest.raises(FairleadError, match="1000 variables at most"):
+        await service.dispatch(asked(root, "ls", **many))
+    many.popitem()
+    assert (await service.dispatch(asked(root, "ls", **many)))["control"] == "proceed"
 
 
 async def test_a_change_of_the_users_file_changes_what_a_table_takes_out(machine: Machine, service: Service) -> None:

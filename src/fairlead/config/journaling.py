@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ..amounts import seconds, size
-from ..errors import nearest
+from ..errors import FairleadError, nearest
 from ..hook import Layer
 from ..journal.anchor import Anchor
 from .document import Document
@@ -44,6 +44,7 @@ def read_redact(document: Document, layer: Layer, environ: Mapping[str, str] | N
     """Names, patterns and values that a file lists. A value is named by the variable that holds it."""
 
     def values(given: Any) -> tuple[str, ...]:
+        from ..redaction import check_value
         from .reading import value_of
 
         if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
@@ -52,7 +53,10 @@ def read_redact(document: Document, layer: Layer, environ: Mapping[str, str] | N
             if item.keys() != {"env"} or not isinstance(item["env"], str):
                 raise ValueError(f'write {{ env = "NAME" }}, the variable that holds the value, not {item}')
         known = os.environ if environ is None else environ
-        return tuple(value_of(item, environ) for item in given if known.get(item["env"]))
+        try:
+            return tuple(check_value(value_of(item, environ)) for item in given if known.get(item["env"]))
+        except FairleadError as error:
+            raise ValueError(str(error)) from None
 
     checks: dict[str, Callable[[Any], Any]] = {"names": _texts, "patterns": _patterns, "values": values}
     return Redactions(**_read(document, layer, "redact", checks))

@@ -29,6 +29,8 @@ LIMIT = 64
 """Tables that are kept. The one that was not used for longest goes."""
 LOOK = 0.5
 """Seconds between looks at a folder's files."""
+VARIABLES = 1000
+"""Variables that a request may bring to hooks. All that is redacted for it is compared with each of them."""
 
 Environment = Mapping[str, str | None]
 Key = tuple[tuple[str, str | None], ...]
@@ -144,6 +146,8 @@ class Projects:
         _refuse_without(named, env)
         passed = (name for name in env if name in named or name in PASSED or name.startswith("LC_"))
         key = (root, tuple(sorted((name, env[name]) for name in passed)))
+        if len(key[1]) > VARIABLES:
+            raise FairleadError(f"a request brings {VARIABLES} variables at most, not {len(key[1])}")
         if key not in self._tables:
             key = await self._unchanged(key, now) or key
         project = self._tables.get(key)
