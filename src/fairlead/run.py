@@ -290,7 +290,8 @@ _FAILURES: dict[type, FailureKind] = {Quarantined: "quarantined", MalformedVerdi
 
 def _noted(reason: str | None, note: str) -> str:
     """A reason with what the hook has to say beside it, which is never what is cut off."""
-    kept = clean(reason or "")[: TEXT_LIMIT - len(note) - 3]
+    room = TEXT_LIMIT - len(note.encode()) - len(" ()")
+    kept = clean(reason or "").encode()[:room].decode(errors="ignore")
     return f"{kept} ({note})" if kept else note
 
 

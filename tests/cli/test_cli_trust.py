@@ -448,12 +448,14 @@ def test_signing_trusts_and_writes_the_file_for_the_team(machine, terminal, run,
     machine.hooks(RULE)
     assert terminal("trust", "--sign", str(tmp_path / "key"), answer="y\n").code == 0
     assert run("test", "before_tool").code == 2
-    run("trust", "--forget")
+    shutil.rmtree(machine.state)  # a colleague's machine
     assert run("test", "before_tool").code == 1
     public = (tmp_path / "key.pub").read_text().strip()
     machine.user(f'[defaults]\ntrust_signers = ["{public}"]\n')
     assert run("test", "before_tool").code == 2
     assert run("check").code == 0
+    assert run("trust", "--forget").code == 0
+    assert run("test", "before_tool").code == 1  # what was forgotten does not come back by itself
 
 
 @pytest.mark.usefixtures("unwatched")

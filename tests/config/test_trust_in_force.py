@@ -366,7 +366,7 @@ async def test_a_program_that_env_finds_is_the_one_that_was_found_when_it_was_tr
         '[[hook]]\nname = "gate"\non = "before_tool"\ncommand = ["./gate"]\n'
     )
     monkeypatch.setenv("PATH", f"{machine.outside}:{os.environ['PATH']}")
-    trust(machine.workspace)
+    trust(machine.workspace, unpinned=True)
     program(machine.home / "bin/interpret", "#!/bin/sh\nexit 0\n")
     monkeypatch.setenv("PATH", f"{machine.home / 'bin'}:{os.environ['PATH']}")
     assert (await decide(machine.workspace)).reason == "as trusted"

@@ -39,11 +39,14 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ..config.trust import Trust
+    from ..errors import FairleadError
 
     trust = Trust()
     if options.forget:
         return _forget(options.folder, trust)
     seen, known = _look(options.folder, trust)
+    if options.expect and options.expect != seen.digest:
+        raise FairleadError(f"expected {options.expect}, but the digest is {seen.digest}")
     known = known and not options.sign
     trusted = known
     if not options.json:
@@ -77,11 +80,12 @@ def _look(folder: str, trust: Trust) -> tuple[Survey, bool]:
     if mistakes:
         raise ConfigError(mistakes)
     if held.survey is None:
-        raise FairleadError(f"{sources.project.path} {held.problem}")
+        raise FairleadError(f"{sources.project.path} {held.problem}{held.details}")
     seen = held.survey.resolve()
     outside = {hook.name: hook.outside for hook in seen.hooks if hook.outside}
-    only = held.snapshots[0] if len(held.trusted_as) == 1 and len(held.trusted_as[0].snapshots) == 1 else None
-    return seen, only is not None and (only.digest, only.outside) == (seen.digest, outside) and not held.notice
+    trusted = held.trusted.snapshots if held.trusted is not None else []
+    known = [(snapshot.digest, snapshot.outside) for snapshot in trusted] == [(seen.digest, outside)]
+    return seen, known and held.notice is None
 
 
 def _forget(folder: str, trust: Trust) -> int:
@@ -89,12 +93,13 @@ def _forget(folder: str, trust: Trust) -> int:
     from ..config.layers import find
 
     refuse_agents("forget a policy")
-    trusted = [project for project in find(folder, trust).projects if project.keys]
-    if not trusted:
+    key: str | None = os.path.abspath(folder)
+    if key not in trust.projects:
+        trusted = [project.key for project in find(folder, trust).projects if project.key is not None]
+        key = trusted[-1] if trusted else None
+    if key is None or not trust.forget(Path(key)):
         print("It was not trusted.", file=sys.stderr)
-        return 0
-    for key in trusted[-1].keys:
-        trust.forget(Path(key))
+    else:
         print(f"Trusted no longer: {escape(key)}", file=sys.stderr)
     return 0
 
@@ -102,18 +107,16 @@ def _forget(folder: str, trust: Trust) -> int:
 def _trust(seen: Survey, trust: Trust, options: argparse.Namespace) -> bool:
     """Keep the hooks, if they are what is expected or a person agrees."""
     from ..config.signed import write_signed
-    from ..errors import FairleadError
 
     refuse_agents("trust hooks")
-    if options.expect and options.expect != seen.digest:
-        raise FairleadError(f"expected {options.expect}, but the digest is {seen.digest}")
     if not options.expect and not _agreed(seen, options.unpinned):
         return False
-    at = 0.0
+    signed: dict[str, Any] = {}
     if options.sign:
         key = os.path.abspath(os.path.expanduser(options.sign))
-        at = write_signed(seen, key, unpinned=options.unpinned, also=options.also)
-    trust.pin(seen, unpinned=options.unpinned, also=options.also, at=at)
+        statement = write_signed(seen, key, unpinned=options.unpinned, also=options.also)
+        signed = {"signer": "you", "project": statement.project, "at": statement.issued}
+    trust.pin(seen, unpinned=options.unpinned, also=options.also, **signed)
     return True
 
 

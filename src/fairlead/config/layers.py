@@ -69,14 +69,14 @@ def user_file() -> Path:
 def find(cwd: str | Path = ".", trust: Trust | None = None) -> Sources:
     """The files that apply in a folder: the system's, the user's, and those of all projects around it."""
     try:
-        here = Path(cwd).resolve(strict=True)
+        given, here = Path(os.path.abspath(cwd)), Path(cwd).resolve(strict=True)
         if not here.is_dir():
             raise NotADirectoryError(20, "it is not a folder")
     except (OSError, ValueError, RuntimeError) as error:
         raise FairleadError(f"{cwd}: {getattr(error, 'strerror', None) or error}") from None
     user = user_file()
     taken = (user.resolve(), SYSTEM_FILE.resolve())
-    projects = [source for source in projects_around(here, trust or Trust()) if source.path not in taken]
+    projects = [source for source in projects_around(given, trust or Trust()) if source.path not in taken]
     home = Path(os.path.expanduser("~")).resolve()
     roots = [*(source.root for source in projects), _root_of(here)]
     # Who works on all of a home has nowhere else to put programs.
@@ -124,7 +124,11 @@ class LayerFile:
         )  # fmt: skip
         """What this was made from: while it stays the same, so does the layer."""
         self.untrusted_because = "the file has not been trusted"
+        self.is_snapshot = copies is not None
+        """Whether this is what a human trusted of a project, and not the file that is there now."""
+        self.note: str | None = None
         self.live = list(copies.paths) if copies is not None else []
+        self.live += {os.path.dirname(path) for path in self.live if path != str(copies and copies.root)}
         """Files of the project that hooks name: a change there is told."""
         self.trusted = layer != "project" or copies is not None or not document.data.keys() & _NEEDS_TRUST
         self._check_owner(path)
@@ -140,8 +144,9 @@ class LayerFile:
         place = Place(layer, path, workspace, allow_hosts, copies, self.trusted, environ)
         self.hooks = read_hooks(document, place, self.defaults)
 
-    def note(self, text: str | None) -> None:
-        """Have every denial of these hooks say this, too."""
+    def set_note(self, text: str | None) -> None:
+        """Have every denial of this file say this, too."""
+        self.note = text
         for configured in self.hooks:
             configured.hook.note = text
 
@@ -250,6 +255,17 @@ class Config:
         self.hooks: tuple[Configured, ...] = tuple(self._merged())
 
     @property
+    def fatal(self) -> list[Mistake]:
+        """The mistakes that keep this configuration from being used.
+
+        A file that was never trusted does not stand in the way of a policy that was.
+        """
+        if not any(layer.is_snapshot for layer in self.layers):
+            return self.mistakes
+        counting = {layer.document.path for layer in self.layers if layer.layer != "project" or layer.is_snapshot}
+        return [mistake for mistake in self.mistakes if mistake.file in counting]
+
+    @property
     def mistakes(self) -> list[Mistake]:
         found = [*(m for layer in self.layers for m in layer.document.mistakes), *(m for _, m in self.conflicts)]
         files = [layer.document.path for layer in self.layers]
@@ -262,7 +278,7 @@ class Config:
     @property
     def never_trusted(self) -> list[str]:
         """One line per file of a project that does not run, because no human has trusted it."""
-        return [_complaint(layer) for layer in self.layers if not layer.trusted and not layer.document.mistakes]
+        return [_complaint(layer) for layer in self.layers if not layer.trusted]
 
     @property
     def untrusted(self) -> list[str]:
@@ -359,6 +375,9 @@ class Config:
             into = unknown if layer.layer == "project" else configured
             into.extend(layer.tools)
         gates = list(unknown_tool_hooks(self.unknown_tool, "fairlead.toml.unknown_tool"))
+        strictest = [layer for layer in self._trusted if layer.defaults.get("unknown_tool") == self.unknown_tool]
+        for gate in gates:
+            gate.note = next((layer.note for layer in strictest if layer.note is not None), None)
         gates += _untrusted_hooks(self.when_untrusted, self.never_trusted)
         notices = [_notice("\n".join(self.untrusted))] if self.untrusted else []
         before = [(c.hook, c.hook.name) for c in self.hooks]
@@ -426,7 +445,7 @@ def read(
 
     def add(layer: LayerFile, note: str | None = None) -> None:
         layer = known.get(layer.state, layer) if not layer.document.mistakes else layer
-        layer.note(note)
+        layer.set_note(note)
         layers.append(layer)
 
     for name, path in Sources(sources.system, sources.user):
@@ -438,8 +457,9 @@ def read(
         notices += [held.notice] if held.notice is not None else []
         for document, copies in held.contents(trust):
             layer = LayerFile("project", document, sources.workspace, allow_hosts, environ, copies)
-            layer.untrusted_because = f"the file {held.problem}" if held.problem else layer.untrusted_because
-            add(layer, held.notice)
+            because = f"the file {held.problem}{held.details}" if held.problem else layer.untrusted_because
+            layer.untrusted_because = because
+            add(layer, held.note)
     return Config(sources, layers, notices)
 
 
@@ -460,6 +480,6 @@ def documents(sources: Sources, trust: Trust) -> Iterator[Document]:
 def load(cwd: str | Path = ".", *, trust: Trust | None = None, environ: Mapping[str, str] | None = None) -> Config:
     """The configuration of a folder. Raises `ConfigError` with every mistake there is."""
     config = read(find(cwd, trust), trust, environ=environ)
-    if config.mistakes:
-        raise ConfigError(config.mistakes)
+    if config.fatal:
+        raise ConfigError(config.fatal)
     return config

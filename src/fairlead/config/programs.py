@@ -6,9 +6,10 @@ Every other file is pinned by its content. The check runs before each run of the
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,13 @@ import msgspec
 
 from ..errors import FairleadError, RunnerFailed
 from ..lifecycle import Step
+from .regular import open_regular
 
 _Stamp = tuple[int, int, int, int, int]
 _digests: dict[str, tuple[_Stamp, str]] = {}
 _REMEMBERED = 1024
+_LINKS = 40
+"""Links that lead to one another. The kernel follows no more."""
 
 
 class ProgramChanged(RunnerFailed):
@@ -35,33 +39,58 @@ class ProgramPin(msgspec.Struct, frozen=True, omit_defaults=True):
     """The file's owner, for a file that this user could not write."""
     digest: str | None = None
     """The SHA-256 of every other file."""
+    executable: bool = False
 
     def problem(self) -> str | None:
         """Why this is not the file that was trusted; None if it is."""
         try:
-            status = os.stat(self.path)
-            if self.owner is None:
-                return None if digest_of(self.path) == self.digest else f"{self.path} has changed since it was trusted"
+            owner = os.stat(self.path).st_uid
+            if self.digest is not None and digest_of(self.path) != self.digest:
+                return f"{self.path} has changed since it was trusted"
         except OSError as error:
             return f"{self.path} was trusted, and is gone or cannot be read ({error.strerror})"
-        if status.st_uid != self.owner:
-            return f"{self.path} belonged to user {self.owner} when it was trusted, and now to user {status.st_uid}"
-        return f"{self.path} can be written by this user since it was trusted" if can_write(self.path) else None
+        if self.executable and not os.access(self.path, os.X_OK):
+            return f"{self.path} could be run when it was trusted, and now cannot"
+        if self.owner is not None and owner != self.owner:
+            return f"{self.path} belonged to user {self.owner} when it was trusted, and now to user {owner}"
+        if self.owner is not None and can_write(self.path):
+            return f"{self.path} can be written by this user since it was trusted"
+        return None
 
 
 def pin_program(path: str) -> ProgramPin:
     """The pin of a file as it is now. Raises OSError if it cannot be read."""
-    owner = os.stat(path).st_uid
-    return ProgramPin(path, digest=digest_of(path)) if can_write(path) else ProgramPin(path, owner=owner)
+    runs, owner = os.access(path, os.X_OK), os.stat(path).st_uid
+    if can_write(path):
+        return ProgramPin(path, digest=digest_of(path), executable=runs)
+    return ProgramPin(path, owner=owner, executable=runs)
 
 
 def can_write(path: str) -> bool:
     """Whether this user can change a file or put another in its place: by its mode, as its owner, or from above."""
-    for place in {Path(path), Path(os.path.realpath(path))}:
-        for part in (place, *place.parents):
-            if os.stat(part).st_uid == os.geteuid() or os.access(part, os.W_OK):
-                return True
+    for place in _on_the_way(os.path.abspath(path)):
+        is_link = os.path.islink(place)
+        if os.lstat(place).st_uid == os.geteuid() or (not is_link and os.access(place, os.W_OK)):
+            return True
     return False
+
+
+def _on_the_way(path: str) -> Iterator[str]:
+    """Every file, folder and link that leads to a file."""
+    left = path
+    for _ in range(_LINKS):
+        prefix, rest = "/", [part for part in left.split("/") if part]
+        yield prefix
+        while rest:
+            prefix = os.path.join(prefix, rest.pop(0))
+            yield prefix
+            if os.path.islink(prefix):
+                target = os.path.join(os.path.dirname(prefix), os.readlink(prefix))
+                left = os.path.normpath(os.path.join(target, *rest))
+                break
+        else:
+            return
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
 def digest_of(path: str) -> str:
@@ -70,7 +99,7 @@ def digest_of(path: str) -> str:
     stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     known = _digests.get(path)
     if known is None or known[0] != stamp:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             known = (stamp, file_digest(file, "sha256").hexdigest())
         if len(_digests) >= _REMEMBERED:
             _digests.clear()
@@ -79,20 +108,28 @@ def digest_of(path: str) -> str:
 
 
 class PinnedRunner:
-    """Runs a hook of a project only while every outside file it uses is the one that was trusted."""
+    """Runs a hook of a project only while what it uses is what was trusted.
 
-    def __init__(self, fn: Callable[[Step], Any], pins: Sequence[ProgramPin], root: Path) -> None:
+    `pins` are files outside the project. `absent` are paths that its command names and that were not there when the
+    project was trusted: a file that appears there now would steer the hook.
+    """
+
+    def __init__(
+        self, fn: Callable[[Step], Any], pins: Sequence[ProgramPin], absent: Sequence[Path], root: Path
+    ) -> None:
         self.fn = fn
         self.pins = tuple(pins)
+        self.absent = tuple(absent)
         self._root = root
 
     def __repr__(self) -> str:
         return repr(self.fn)
 
     async def __call__(self, step: Step) -> Any:
-        for pin in self.pins:
-            if (problem := pin.problem()) is not None:
-                raise ProgramChanged(f"{problem}; look at it, then run `fairlead trust` in {self._root}")
+        problems = [pin.problem() for pin in self.pins]
+        problems += [f"{path} was not there when it was trusted" for path in self.absent if os.path.lexists(path)]
+        for problem in filter(None, problems):
+            raise ProgramChanged(f"{problem}; look at it, then run `fairlead trust` in {self._root}")
         said = self.fn(step)
         return await said if inspect.isawaitable(said) else said
 

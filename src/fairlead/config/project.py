@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -14,42 +15,59 @@ from .reading import Copies
 from .repository import Repository, repositories_of
 from .signed import accept
 from .survey import Survey, survey
-from .trust import Snapshot, Trust
+from .trust import Snapshot, Trust, TrustedProject
 
 FILE_NAME = "fairlead.toml"
-_WAY_OUT = "`fairlead trust` in {root} looks at what is there now, `fairlead trust --forget` there ends the old policy"
 
 
 class ProjectSource(msgspec.Struct, frozen=True):
-    """A project around a folder: where it is, and as which trusted projects it counts."""
+    """A project around a folder: where it is, and what trust in it goes by."""
 
     root: Path
-    keys: tuple[str, ...] = ()
-    """Folders of trusted projects: this one, or other work trees of the same repository. Empty if never trusted."""
+    key: str | None = None
+    """The folder of the trusted project that this is: the same, or in another work tree. None if never trusted."""
 
     @property
     def path(self) -> Path:
         return self.root / FILE_NAME
 
 
-def projects_around(here: Path, trust: Trust) -> list[ProjectSource]:
+def projects_around(folder: Path, trust: Trust) -> list[ProjectSource]:
     """The projects that hold in a folder, the outermost first: trusted ones, and files that are not trusted yet."""
-    trusted = trust.projects
-    found = {folder: [str(folder)] for folder in (here, *here.parents) if str(folder) in trusted}
+    trusted = {key: project for key, project in trust.projects.items() if project.snapshots}
+    here = Path(os.path.realpath(folder))
+    found: dict[Path, str] = {}
+    for place in dict.fromkeys((folder, *folder.parents, here, *here.parents)):  # as it is called, and where it leads
+        known = str(place) if str(place) in trusted else _newest(trusted, lambda p, at=str(place): at in p.trees)  # type: ignore[misc]
+        if known is not None:
+            found[place] = known
     for tree in repositories_of(here):
-        for key, project in trusted.items():
-            root = Path(os.path.normpath(Path(tree.top) / project.inner))
-            if project.repository is None or project.repository.common != tree.common or str(root) == key:
-                continue
-            if here.is_relative_to(root):
-                # A work tree that lies in another one of its repository has the policy once, for itself.
-                found = {folder: keys for folder, keys in found.items() if keys != [key] or folder == root}
-                found.setdefault(root, []).append(key)
-    for folder in _untrusted_folders(here):
-        found.setdefault(folder, [])
-    return [
-        ProjectSource(folder, tuple(keys)) for folder, keys in sorted(found.items(), key=lambda at: len(at[0].parts))
-    ]
+        for root, key in _of_repository(tree, trusted):
+            if here.is_relative_to(root) and root not in found:
+                found[root] = key
+                trust.add_tree(key, root)
+    innermost: dict[str, Path] = {}  # a work tree that lies in another one has the policy once, for itself
+    for root, known in found.items():
+        if len(root.parts) > len(innermost.get(known, Path()).parts):
+            innermost[known] = root
+    kept: dict[Path, str | None] = {root: known for root, known in found.items() if innermost[known] == root}
+    for place in _untrusted_folders(here):
+        kept.setdefault(place, None)
+    return [ProjectSource(root, key) for root, key in sorted(kept.items(), key=lambda at: len(at[0].parts))]
+
+
+def _of_repository(tree: Repository, trusted: Mapping[str, TrustedProject]) -> Iterator[tuple[Path, str]]:
+    """The trusted projects of a repository: where each is in this work tree, and the newest trust in it."""
+    ours = {key: p for key, p in trusted.items() if p.repository is not None and p.repository.is_same(tree)}
+    for inner in {project.inner for project in ours.values()}:
+        key = _newest(ours, lambda project, inner=inner: project.inner == inner)  # type: ignore[misc]
+        if key is not None:
+            yield Path(os.path.normpath(Path(tree.top) / inner)), key
+
+
+def _newest(trusted: Mapping[str, TrustedProject], matches: Callable[[TrustedProject], bool]) -> str | None:
+    keys = [key for key, project in trusted.items() if matches(project)]
+    return max(keys, key=lambda key: trusted[key].newest, default=None)
 
 
 def _untrusted_folders(here: Path) -> list[Path]:
@@ -66,33 +84,39 @@ class InForce:
     def __init__(self, source: ProjectSource, trust: Trust) -> None:
         self.source = source
         self.root = source.root
-        self.trusted_as = [found for key in source.keys if (found := trust.project(Path(key))) is not None]
+        self.trusted = None if source.key is None else trust.project(Path(source.key))
+        self.snapshots = list(self.trusted.snapshots) if self.trusted is not None else []
         self.document: Document | None = None  # as it is now, if there is one
         self.survey: Survey | None = None
-        self.problem = ""  # why the file is not what was trusted
-        if source.path.is_file():
+        self.problem = ""  # why the project is not what was trusted
+        self.details = ""
+        if not source.path.is_file():
+            self.problem = "is gone"
+        else:
             self.document = Document(source.path)
             self._look(self.document)
-        elif self.trusted_as:
-            self.problem = "is gone"
         self._choose()
 
     def _look(self, document: Document) -> None:
         if document.mistakes:
-            first = document.mistakes[0]
-            self.problem = f"cannot be read (line {first.line}: {first.problem})"
+            self.problem = "cannot be read"
+            self.details = f" (line {document.mistakes[0].line}: {document.mistakes[0].problem})"
             return
         try:
             self.survey = survey(document, self.root)
-        except (FairleadError, RecursionError) as error:
-            self.problem = f"cannot be trusted as it is ({error})"
+        except (FairleadError, RecursionError, OSError, ValueError) as error:
+            self.problem = "names files that cannot be trusted as they are"
+            self.details = f" ({error})"
 
     def _choose(self) -> None:
-        known = {snapshot.digest: snapshot for project in self.trusted_as for snapshot in project.snapshots}
-        match = known.get(self.survey.digest) if self.survey is not None else None
-        self.snapshots: list[Snapshot] = [match] if match is not None else list(known.values())
-        if self.snapshots and match is None and not self.problem:
-            self.problem = "has changed since it was trusted"
+        found = self.survey
+        match = next((s for s in self.snapshots if found is not None and s.digest == found.digest), None)
+        if match is not None:
+            self.snapshots = [match]
+        elif self.snapshots and not self.problem and found is not None:
+            same = any(snapshot.file == found.document_digest for snapshot in self.snapshots)
+            self.problem = f"{'names files that have' if same else 'has'} changed since it was trusted"
+            self.details = _changes(found, self.snapshots[-1])
 
     def contents(self, trust: Trust) -> Iterator[tuple[Document, Copies | None]]:
         """Each fairlead.toml that holds, with the copies that its hooks run; of a file never trusted, what is there."""
@@ -106,27 +130,47 @@ class InForce:
     @property
     def notice(self) -> str | None:
         """What a user must know of a policy that is not the file that is there."""
+        return self._stays_in_force(self.details, self._other_repository())
+
+    @property
+    def note(self) -> str | None:
+        """The same for an agent, which reads it with every denial: nothing of it comes from the file."""
+        return self._stays_in_force("", self._other_repository() and "another one is there")
+
+    def _stays_in_force(self, details: str, other: str | None) -> str | None:
         if not self.snapshots:
             return None
-        way_out = _WAY_OUT.format(root=self.root)
+        root = str(self.root) if str(self.root).isprintable() and len(str(self.root)) < 500 else "the project"
+        way_out = f"look at what is there now with `fairlead trust` in {root}, or end it with `fairlead trust --forget`"
         if self.problem:
-            return f"{self.source.path} {self.problem}; the policy that was trusted stays in force: {way_out}"
-        if (other := self._other_repository()) is not None:
-            return f"{self.root} was trusted as another repository ({other}); its policy stays in force: {way_out}"
+            return f"{root}/{FILE_NAME} {self.problem}{details}; the policy that was trusted stays in force: {way_out}"
+        if other is not None:
+            return f"{root} was trusted as another repository ({other}); its policy stays in force: {way_out}"
         return None
 
     def _other_repository(self) -> str | None:
-        before = next((p.repository for p in self.trusted_as if p.repository is not None), None)
+        before = self.trusted.repository if self.trusted is not None else None
         now: Repository | None = next(iter(repositories_of(self.root)), None)
-        if before is None or now is None or before.common != now.common or not before.is_other(now):
+        if before is None or now is None or not before.is_replaced_by(now):
             return None
         return f"then {before.origin or 'without an origin'}, now {now.origin or 'without an origin'}"
+
+
+def _changes(found: Survey, snapshot: Snapshot) -> str:
+    """Which files are others than they were, as far as that is known."""
+    files = {path: sha256(content).hexdigest() for path, content in found.contents.items()}
+    changed = sorted(
+        path for path in files.keys() | snapshot.files.keys() if files.get(path) != snapshot.files.get(path)
+    )
+    return f" ({', '.join(changed[:5])})" if changed else ""
 
 
 def in_force(source: ProjectSource, trust: Trust, signers: Sequence[str]) -> InForce:
     """What holds of a project. A file that one of the user's signers has signed since is trusted first."""
     held = InForce(source, trust)
     differs = held.problem or not held.snapshots
-    if signers and differs and held.survey is not None and accept(held.survey, trust, signers):
-        return InForce(ProjectSource(source.root, (str(source.root),)), trust)
+    if signers and differs and held.survey is not None and trust.accepts_signed:
+        known = held.trusted or trust.projects.get(str(source.root))
+        if accept(held.survey, trust, signers, known):
+            return InForce(ProjectSource(source.root, str(source.root)), trust)
     return held

@@ -7,6 +7,7 @@ the option stands.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -166,6 +167,8 @@ class _Reader:
         try:
             yield
         except (FairleadError, ValueError, TypeError) as error:
+            if isinstance(error, MissingProgram) and self._place.copies is not None:
+                raise  # what was trusted has no mistakes: this hook fails, and no other
             prefix = f"hook {self._entry.get('name')!r}: "
             self.wrong(str(error).removeprefix(prefix), *keys)
 
@@ -345,8 +348,10 @@ class _Reader:
                 runner = Unavailable(problem, self._place.copies.root)  # this hook fails, and no other
         if runner is None:
             return None
-        if self._place.copies is not None and (pins := self._place.copies.outside.get(self._entry["name"])):
-            runner = PinnedRunner(runner, pins, self._place.copies.root)
+        copies = self._place.copies
+        if copies is not None:
+            pins, absent = copies.outside.get(self._entry["name"], []), self._absent(form)
+            runner = PinnedRunner(runner, pins, absent, copies.root) if pins or absent else runner
         may = None if form == "prompt" and self._place.layer != "project" else self._powers  # which it keeps to itself
         never = LOOSENING if self._place.layer == "project" else ()
         return runner if may is None or options.get("phase") == "observe" else Restricted(runner, may, never)
@@ -523,6 +528,15 @@ class _Reader:
         words = copies.launch.get(program, [program]) if copies is not None else [program]
         return [self._copy_of(word) or word for word in words]
 
+    def _absent(self, form: str) -> list[Path]:
+        """Paths that a trusted command names, and that were not there when it was trusted."""
+        runs = self._entry[form]
+        words = runs[1:] if form in ("command", "worker") else []
+        named = {word[start:end] for word in words for start, end in path_spans(word, _may_be_a_file, all_parts=True)}
+        paths = {Path(os.path.normpath(self._place.folder / part)) for part in named if self._copy_of(part) is None}
+        root = self._place.folder
+        return sorted(path for path in paths if path.is_relative_to(root) and path != root)
+
     def _copy_of(self, path: str) -> str | None:
         copies = self._place.copies
         return None if copies is None else copies.paths.get(os.path.normpath(self._place.folder / path))
@@ -571,6 +585,11 @@ def files_of(hooks: Iterable[Configured]) -> Iterator[Path]:
         for word in (word.strip("\"'") for word in (*words, *program)):
             for start, end in path_spans(word, partial(_is_file, folder)):
                 yield Path(os.path.normpath(folder / word[start:end]))
+
+
+def _may_be_a_file(part: str) -> bool:
+    """Whether a part of a word looks like the name of a file, and not like a number, a word or an option."""
+    return "\0" not in part and part[:1] != "-" and bool(re.search(r"[./]", part)) and not re.fullmatch(r"[\d.]+", part)
 
 
 def _is_file(folder: Path, path: str) -> bool:

@@ -80,10 +80,11 @@ class Reloader:
         return mistakes
 
     def _without(self, config: Config, bad: Sequence[LayerFile]) -> Config:
-        """A configuration in which bad layers are what they were. What is trusted of a project never is one of them."""
+        """A configuration in which bad layers are what they were. A project's file that is not trusted was nothing."""
         if not bad:
             return config
-        old = {layer.document.path: layer for layer in self.config.layers}
+        kept = {layer.document.path for layer in bad if layer.layer != "project" or layer.is_snapshot}
+        old = {layer.document.path: layer for layer in self.config.layers if layer.document.path in kept}
         layers = [old.get(layer.document.path) if layer in bad else layer for layer in config.layers]
         return Config(config.sources, [layer for layer in layers if layer is not None], config.notices)
 
@@ -162,7 +163,7 @@ def _stamp(path: str) -> tuple[int, ...] | None:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_mode
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
 
 
 async def _changes(folders: set[str]) -> AsyncIterator[None]:

@@ -6,12 +6,12 @@ All work trees of one repository share its common directory, and so the trust in
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import msgspec
 
-_URL = re.compile(r'^\s*\[remote "origin"\][^\[]*?^\s*url\s*=\s*(.+?)\s*$', re.MULTILINE)
+from .regular import read_regular
+
 _LIMIT = 1 << 16
 """Bytes that are read of any file of git's."""
 
@@ -24,27 +24,33 @@ class Repository(msgspec.Struct, frozen=True, omit_defaults=True):
     top: str
     """The top folder of this work tree."""
     origin: str | None = None
-    inode: int = 0
+    inode: tuple[int, int] = (0, 0)
 
-    def is_other(self, now: Repository) -> bool:
-        """Whether the repository that is there now is not this one, which was there before."""
+    def is_same(self, other: Repository) -> bool:
+        """Whether two work trees are of one repository, also if that was moved in between."""
+        return self.common == other.common or (self.inode == other.inode and self.origin == other.origin)
+
+    def is_replaced_by(self, now: Repository) -> bool:
+        """Whether another repository has taken the place of this one."""
         if self.origin is not None or now.origin is not None:
             return self.origin != now.origin
         return self.inode != now.inode
 
 
 def repositories_of(folder: Path) -> list[Repository]:
-    """Every work tree that a folder is in, the innermost first: `git init` in a subfolder hides none of them."""
-    found = []
+    """Every work tree that a folder is in, the innermost first: `git init` in a subfolder hides none of them.
+
+    Of two work trees of one repository, one inside the other, the inner one counts.
+    """
+    found: list[Repository] = []
     for place in (folder, *folder.parents):
         git = place / ".git"
         try:
-            if git.is_dir():
-                found.append(_repository(git, place))
-            elif git.is_file() and (linked := _linked(git, place)) is not None:
-                found.append(linked)
+            tree = _repository(git, place) if git.is_dir() else _linked(git, place) if git.is_file() else None
         except OSError:
             continue
+        if tree is not None and all(tree.common != inner.common for inner in found):
+            found.append(tree)
     return found
 
 
@@ -67,8 +73,19 @@ def _linked(git: Path, top: Path) -> Repository | None:
 
 def _repository(common: Path, top: Path) -> Repository:
     real = Path(os.path.realpath(common))
-    found = _URL.search(_read(real / "config"))
-    return Repository(str(real), str(top), found[1] if found else None, real.stat().st_ino)
+    status = real.stat()
+    return Repository(str(real), str(top), _origin(_read(real / "config")), (status.st_dev, status.st_ino))
+
+
+def _origin(config: str) -> str | None:
+    """The address of the remote `origin`, as git's configuration has it."""
+    inside = False
+    for line in map(str.strip, config.splitlines()):
+        if line.startswith("["):
+            inside = line.replace(" ", "").lower() == '[remote"origin"]'
+        elif inside and line.partition("=")[0].strip().lower() == "url":
+            return line.partition("=")[2].strip() or None
+    return None
 
 
 def _first_line(path: Path) -> str:
@@ -77,7 +94,6 @@ def _first_line(path: Path) -> str:
 
 def _read(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return file.read(_LIMIT).decode(errors="replace")
-    except OSError:
+        return read_regular(path, _LIMIT).decode(errors="replace")
+    except (OSError, ValueError):
         return ""

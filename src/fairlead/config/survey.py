@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..runners.interpreters import script_of
 from ..runners.surroundings import Surroundings, inside, resolve_program, steers, surroundings
 from .document import Document
 from .programs import ProgramPin, can_write, pin_program
+from .regular import read_regular
 
 FILE_LIMIT = 16 << 20
 """Bytes of one file that a project's hook names."""
@@ -29,6 +31,12 @@ FOLDER_FILES, FOLDER_LIMIT = 1000, 32 << 20
 _SHEBANGS = 4
 """Interpreters that are scripts themselves, one after another. The kernel takes no more either."""
 _PART = re.compile(r"[^=,:]+")
+_PARTS = 256
+"""Paths in one word of a command."""
+_WITH_A_FILE = frozenset({"awk", "gawk", "mawk", "sed", "jq"})
+"""Programs that run just the file after `-f`."""
+TOTAL_LIMIT = 64 << 20
+"""Bytes of all files that a project's hooks name."""
 
 
 class Untrustworthy(FairleadError):
@@ -44,7 +52,8 @@ class Seen(msgspec.Struct):
     may: list[str]
     files: dict[str, str] = {}  # relative to the project, and their digests
     programs: list[str] = []  # as they are written
-    outside: list[ProgramPin] = []  # programs and files outside the project, once resolved
+    outside_files: list[str] = []  # that its command names
+    outside: list[ProgramPin] = []  # these and the programs, once resolved
     env: list[str] = []  # variables that it is given
     raw_to: str | None = None  # the address or model that gets steps as they are
     uncovered: str | None = None  # why no hash can cover it
@@ -67,6 +76,11 @@ class Survey(msgspec.Struct):
     launch: dict[str, list[str]] = {}  # the words that start each program, once resolved
 
     @property
+    def document_digest(self) -> str:
+        """The SHA-256 of fairlead.toml, letter for letter."""
+        return sha256(self.file).hexdigest()
+
+    @property
     def uncovered(self) -> list[Seen]:
         return [seen for seen in self.hooks if seen.uncovered is not None]
 
@@ -83,8 +97,7 @@ class Survey(msgspec.Struct):
             for program in seen.programs:
                 self.launch[program] = words = self._launch(program, around, _SHEBANGS)
                 pins |= {word: _pin(word) for word in words if os.path.isabs(word) and os.path.isfile(word)}
-            for path in seen.outside:
-                pins[path.path] = _pin(path.path)
+            pins |= {path: _pin(path) for path in seen.outside_files}
             seen.outside = list(pins.values())
         return self
 
@@ -104,6 +117,10 @@ class Survey(msgspec.Struct):
 
 def survey(document: Document, root: Path) -> Survey:
     """What the hooks of a project would run. Raises `Untrustworthy` where that cannot be told."""
+    try:
+        str(root).encode()
+    except UnicodeEncodeError:
+        raise Untrustworthy(f"the name of the folder {str(root)!r} is not UTF-8") from None
     found = Survey(str(root), "", [], document.content)
     entries = document.data.get("hook", [])
     for entry in entries if isinstance(entries, list) else ():
@@ -144,18 +161,38 @@ def _look_at_argv(argv: list[str], seen: Seen, found: Survey) -> None:
     _take_program(argv[0], seen, found)
     for word in argv[1:]:
         _take_word(word, seen, found)
-    if _own_program(argv[0], Path(found.root)) is None:
-        script = script_of(argv)
-        if script is None:
-            seen.uncovered = f"what {argv[0]} loads is not known"
-        elif script == "":
-            seen.uncovered = "code on a command line can load anything"
-        elif _in_project(script, Path(found.root)) not in found.contents and not _is_taken(script, seen, found):
-            seen.uncovered = f"{script} is not a file"
+    seen.uncovered = _uncovered(_interpreted(argv, found), seen, found) or seen.uncovered
+
+
+def _interpreted(argv: list[str], found: Survey) -> list[str]:
+    """The words of a command, with the interpreter that the first line of its script names; empty for a binary."""
+    for _ in range(_SHEBANGS):
+        own = _own_program(argv[0], Path(found.root))
+        if own is None:
+            return argv
+        words = shebang_of(found.contents[own])
+        if not words:
+            return []
+        argv = [*words, own, *argv[1:]]
+    return argv
+
+
+def _uncovered(words: list[str], seen: Seen, found: Survey) -> str | None:
+    """Why no digest covers what a command runs, if that is so."""
+    if not words or (os.path.basename(words[0]) in _WITH_A_FILE and words[1:2] in (["-f"], ["-nf"])):
+        return None
+    script = script_of(words)
+    if script is None:
+        return f"what {words[0]} loads is not known"
+    if script == "":
+        return "code on a command line can load anything"
+    if _in_project(script, Path(found.root)) not in found.contents and not _is_taken(script, seen, found):
+        return f"{script} is not a file"
+    return None
 
 
 def _is_taken(script: str, seen: Seen, found: Survey) -> bool:
-    return any(pin.path == os.path.normpath(Path(found.root) / script) for pin in seen.outside)
+    return os.path.normpath(Path(found.root) / script) in seen.outside_files
 
 
 def _look_at_python(module: str, interpreter: Any, seen: Seen, found: Survey) -> None:
@@ -192,6 +229,8 @@ def _take_program(program: str, seen: Seen, found: Survey) -> None:
 def _take_word(word: str, seen: Seen, found: Survey) -> None:
     """The files that a word of a command line names: in the project they are covered, outside they are pinned."""
     root = Path(found.root)
+    if len(_PART.findall(word)) > _PARTS:
+        seen.uncovered = f"one of its words has more than {_PARTS} parts"
     for start, end in path_spans(word, lambda part: _is_path(part, root)):
         part = word[start:end]
         path = _in_project(part, root)
@@ -200,24 +239,28 @@ def _take_word(word: str, seen: Seen, found: Survey) -> None:
                 f"{part} is a folder outside the project" if can_write(str(root / part)) else seen.uncovered
             )
         elif path is None:
-            seen.outside.append(ProgramPin(os.path.normpath(root / part)))
+            seen.outside_files.append(os.path.normpath(root / part))
         elif os.path.isdir(root / path):
             _take_folder(path, seen, found)
         else:
             _take_file(path, seen, found)
 
 
-def path_spans(word: str, is_path: Callable[[str], bool]) -> list[tuple[int, int]]:
-    """Where a word of a command line holds a path: all of it, after an option (`-clib.sh`), or a part (`a=b,c`)."""
+def path_spans(word: str, is_path: Callable[[str], bool], *, all_parts: bool = False) -> list[tuple[int, int]]:
+    """Where a word of a command line holds a path: all of it, after an option (`-clib.sh`), or a part (`a=b,c`).
+
+    They do not overlap, the longest counts; with `all_parts` each counts.
+    """
     starts = [0, 2] if word[:1] == "-" and word[1:2] not in ("-", "") else [0]
     spans = [(start, len(word)) for start in starts]
-    for match in _PART.finditer(word):
+    for match in islice(_PART.finditer(word), _PARTS):
         spans.append(match.span())
         if match.start() == 0 and 2 in starts:
             spans.append((2, match.end()))
     taken: list[tuple[int, int]] = []
     for start, end in spans:
-        if start < end and is_path(word[start:end]) and not any(a < end and start < b for a, b in taken):
+        overlaps = not all_parts and any(a < end and start < b for a, b in taken)
+        if start < end and not overlaps and is_path(word[start:end]):
             taken.append((start, end))
     return sorted(taken)
 
@@ -244,20 +287,22 @@ def _own_program(program: str, root: Path) -> str | None:
 
 def _take_file(path: str, seen: Seen, found: Survey) -> None:
     place = Path(found.root) / path
-    if "\0" in path:
-        raise Untrustworthy(f"hook {seen.name!r} names a file that cannot be")
+    if "\0" in path or not path.isprintable():
+        raise Untrustworthy(f"hook {seen.name!r} names a file whose name cannot be kept: {path!r}")
     if not inside(place, found.root):
         raise Untrustworthy(f"hook {seen.name!r}: {place} leads out of the project, to {place.resolve()}")
-    found.contents[path] = content = _content(place)
-    seen.files[path] = sha256(content).hexdigest()
+    if path not in found.contents:
+        found.contents[path] = _content(place)
+        if sum(map(len, found.contents.values())) > TOTAL_LIMIT:
+            raise Untrustworthy(f"the files that hooks name are larger than {TOTAL_LIMIT >> 20} MiB in all")
+    seen.files[path] = sha256(found.contents[path]).hexdigest()
 
 
 def _take_folder(path: str, seen: Seen, found: Survey) -> None:
     size, files = 0, []
     for folder, folders, names in os.walk(Path(found.root) / path):
-        for name in folders:
-            if os.path.islink(os.path.join(folder, name)):
-                raise Untrustworthy(f"hook {seen.name!r}: {os.path.join(folder, name)} is a link to a folder")
+        for link in (name for name in folders if os.path.islink(os.path.join(folder, name))):
+            raise Untrustworthy(f"hook {seen.name!r}: {os.path.join(folder, link)} is a link to a folder")
         files += [os.path.relpath(os.path.join(folder, name), found.root) for name in names]
         size += sum(os.lstat(os.path.join(folder, name)).st_size for name in names)
         if len(files) > FOLDER_FILES or size > FOLDER_LIMIT:
@@ -272,10 +317,7 @@ def _take_folder(path: str, seen: Seen, found: Survey) -> None:
 
 def _content(path: Path) -> bytes:
     try:
-        if not os.path.isfile(path):
-            raise Untrustworthy(f"{path} is not a regular file")
-        with path.open("rb") as file:
-            content = file.read(FILE_LIMIT + 1)
+        content = read_regular(path, FILE_LIMIT + 1)
     except OSError as error:
         raise Untrustworthy(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > FILE_LIMIT:

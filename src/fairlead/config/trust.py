@@ -21,9 +21,12 @@ from ..errors import FairleadError
 from ..places import state_folder
 from ..runners.surroundings import inside
 from .programs import ProgramPin
+from .regular import read_regular
 from .repository import Repository, repositories_of
-from .survey import Survey, Untrustworthy
+from .survey import FILE_LIMIT, Survey, Untrustworthy
 
+TREES = 256
+"""Work trees that are remembered of one project."""
 VERSION = 2
 """Of the file trust.json. Version 1 kept digests only."""
 
@@ -40,6 +43,7 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     unpinned: bool = False
     at: float = 0.0
     signer: str | None = None  # who signed it, if it came with a signed trust file
+    project: str | None = None  # which project that file is for
 
 
 class TrustedProject(msgspec.Struct, omit_defaults=True):
@@ -49,6 +53,15 @@ class TrustedProject(msgspec.Struct, omit_defaults=True):
     repository: Repository | None = None
     inner: str = "."
     """Where in its work tree the project is."""
+    trees: list[str] = []
+    """Where the project is in other work trees of its repository: its policy holds there, whatever becomes of git."""
+    forgotten: float = 0.0
+    """When it was forgotten. What was signed before that does not come back."""
+
+    @property
+    def newest(self) -> float:
+        """When it was last decided what is trusted here."""
+        return max((snapshot.at for snapshot in self.snapshots), default=self.forgotten)
 
 
 class _TrustFile(msgspec.Struct):
@@ -57,12 +70,20 @@ class _TrustFile(msgspec.Struct):
 
 
 class Trust:
-    """What a user trusts: projects, by the folder they are in."""
+    """What a user trusts: projects, by the folder they are in.
 
-    def __init__(self, folder: Path | None = None) -> None:
+    `accepts_signed`: signed trust files count. Nothing that runs under an agent accepts them, but for the daemon.
+    """
+
+    def __init__(self, folder: Path | None = None, *, accepts_signed: bool | None = None) -> None:
         self.folder = folder or state_folder()
+        self._accepts_signed = accepts_signed
         self._file = self.folder / "trust.json"
         self._known: tuple[tuple[int, ...] | None, dict[str, TrustedProject]] = (None, {})
+
+    @property
+    def accepts_signed(self) -> bool:
+        return agent_around() is None if self._accepts_signed is None else self._accepts_signed
 
     def project(self, root: Path) -> TrustedProject | None:
         """What is trusted of the project in this folder."""
@@ -72,7 +93,14 @@ class Trust:
         return found
 
     def pin(
-        self, found: Survey, *, unpinned: bool = False, also: bool = False, signer: str | None = None, at: float = 0.0
+        self,
+        found: Survey,
+        *,
+        unpinned: bool = False,
+        also: bool = False,
+        signer: str | None = None,
+        project: str | None = None,
+        at: float | None = None,
     ) -> None:
         """Trust a project as it was surveyed, in place of whatever was trusted before, or beside it (`also`)."""
         if not unpinned:
@@ -81,22 +109,30 @@ class Trust:
             found.resolve()
         root = Path(found.root).resolve()
         with self._changing(root) as projects:
-            snapshot = self._keep(found, unpinned, signer, at or time.time())
-            before = projects[str(root)].snapshots if also and str(root) in projects else []
-            kept = [known for known in before if known.digest != snapshot.digest]
+            snapshot = self._keep(found, unpinned, signer, project, time.time() if at is None else at)
+            before = projects.get(str(root), TrustedProject([]))
+            kept = [known for known in before.snapshots if also and known.digest != snapshot.digest]
             repository = next(iter(repositories_of(root)), None)
             inner = "." if repository is None else str(root.relative_to(repository.top))
-            projects[str(root)] = TrustedProject([*kept, snapshot], repository, inner)
+            projects[str(root)] = TrustedProject([*kept, snapshot], repository, inner, before.trees)
 
-    def _keep(self, found: Survey, unpinned: bool, signer: str | None, at: float) -> Snapshot:
+    def _keep(self, found: Survey, unpinned: bool, signer: str | None, project: str | None, at: float) -> Snapshot:
         snapshot = Snapshot(
             found.digest, self._store("fairlead.toml", found.file),
             {path: self._store(path, content) for path, content in found.contents.items()},
             sorted(found.folders), found.launch, {seen.name: seen.outside for seen in found.hooks if seen.outside},
-            unpinned, at, signer,
+            unpinned, at, signer, project,
         )  # fmt: skip
         self._copy_folders(snapshot)
         return snapshot
+
+    def add_tree(self, key: str, root: Path) -> None:
+        """Remember that a project is also in this folder, which is in another work tree of its repository."""
+        with self._changing(root) as projects:
+            project = projects.get(key)
+            if project is not None and str(root) not in project.trees:
+                trees = [*project.trees, str(root)][-TREES:]
+                projects[key] = msgspec.structs.replace(project, trees=trees)
 
     def check_folder(self, root: Path) -> None:
         """Raise if this folder is worth nothing: an agent, or another user, could write what it holds."""
@@ -107,13 +143,17 @@ class Trust:
 
     @property
     def projects(self) -> Mapping[str, TrustedProject]:
-        """All trusted projects, by their folders."""
+        """All trusted projects, by their folders, and those of which a signed policy was forgotten."""
         return self._read()
 
     def forget(self, root: Path) -> bool:
         """Trust a project no longer. False if it was not trusted."""
+        key = str(root) if str(root) in self.projects else str(root.resolve())
         with self._changing(root) as projects:
-            return projects.pop(str(root.resolve()), None) is not None
+            known = projects.pop(key, None)
+            if known is not None and any(snapshot.signer for snapshot in known.snapshots):
+                projects[key] = TrustedProject([], known.repository, known.inner, forgotten=time.time())
+            return known is not None and bool(known.snapshots)
 
     # --- what is kept -----------------------------------------------------------------------
 
@@ -143,7 +183,7 @@ class Trust:
         place = self._place(path, digest)
         for source in (place, live):
             try:
-                content = source.read_bytes()
+                content = read_regular(source, FILE_LIMIT + 1)
             except OSError:
                 continue
             if sha256(content).hexdigest() == digest:
@@ -168,6 +208,7 @@ class Trust:
         for path in snapshot.folders:
             folder = self._folder(snapshot, path)
             inner = [name for name in snapshot.files if name.startswith(f"{path}/")]
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in inner:
                 content = self._place(name, snapshot.files[name]).read_bytes()
                 self._write_copy(folder / os.path.relpath(name, path), content)
@@ -195,7 +236,10 @@ class Trust:
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            problem = f"{self._file} cannot be read ({error}); remove it and trust your projects anew"
+            problem = (
+                f"{self._file} cannot be read ({error}); remove it and trust your projects anew: "
+                "until you do, no policy of a project is in force"
+            )
             raise FairleadError(problem) from None
 
     @contextmanager
@@ -211,6 +255,8 @@ class Trust:
                 _write(self._file, msgspec.json.format(encoded), 0o600)
         except OSError as error:
             raise FairleadError(f"{self.folder} cannot be written: {error.strerror}") from None
+        except UnicodeError:
+            raise FairleadError(f"{str(root)!r} is not UTF-8, so that it cannot be trusted") from None
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from ..config.document import ConfigError
 from ..config.layers import load
 from ..decision import Decision
 from ..errors import FairleadError
@@ -44,8 +43,6 @@ async def decide(asked: Hooked) -> str:
     host = asked.by()
     payload = read_payload(host, asked.event, asked.payload)
     config = load(asked.root(host))
-    if config.mistakes:
-        raise ConfigError(config.mistakes)
     journal = config.open_journal()
     async with Hooks(journal=journal, record=True) as hooks:
         hooks.tools.extend(host_tools())

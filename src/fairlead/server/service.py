@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from .. import __version__
+from ..config.trust import Trust
 from ..decision import Decision
 from ..errors import FairleadError
 from ..hosts.answering import Memory, answer, read_payload
@@ -81,7 +82,7 @@ class Service:
         self.journal = journal
         self.pending = Pending(folder / "approvals.db")
         self.sessions = Sessions(folder / "sessions.json")
-        self.projects = Projects(self._hooks)
+        self.projects = Projects(self._hooks, Trust(accepts_signed=True))
         self.fallback = Fallback(folder / "fallback.json")
         self.started = time.time()
         self.used = time.monotonic()
