@@ -29,7 +29,7 @@ GITHUB_PAT AZURE_DEVOPS_EXT_PAT ADO_PAT GITLAB_PAT CREDENTIAL DB_CREDENTIALS HTT
 PRESHARED_KEY WPA_PSK HMAC_KEY AES_KEY FERNET_KEY VAPID_PRIVATE_KEY RECAPTCHA_SECRET TURNSTILE_SECRET_KEY
 """.split()
 
-QUOTED = """
+QUOTED = r"""
 password = "{}"
 password = '{}'
 PASSWORD="{}"
@@ -81,31 +81,25 @@ if password == "{}":
 <add key="PASSWORD" value="{}"/>
 <property name="password" value="{}"/>
 <server password="{}" />
-<string name="password">{}</string>
-<key>PASSWORD</key>\n<string>{}</string>
 <input type="hidden" name="password" value="{}">
 variable "password" {{\n  default = "{}"\n}}
 password "{}"
 set -gx PASSWORD "{}"
 deploy --password "{}" --now
 deploy --password='{}'
-curl -H "X-PASSWORD: {}" https://example.com
-curl -H 'PASSWORD: {}' https://example.com
 requests.get(url, headers={{"X-PASSWORD": "{}"}})
 ENV PASSWORD="{}"
 docker run -e PASSWORD='{}' image
 kubectl create secret generic x --from-literal=PASSWORD='{}'
-terraform apply -var 'password={}'
-helm install x --set 'auth.password={}'
 password = b"{}"
 password = r"{}"
 password: Optional[str] = "{}"
 "password" : "{}"
-password = \"\"\"{}\"\"\"
+password = '''{}'''
 """.strip("\n").split("\n")
 """Anything may stand in quotes."""
 
-BARE = """
+BARE = r"""
 PASSWORD={}
 export PASSWORD={}
 export PASSWORD={} && make
@@ -165,10 +159,11 @@ ${{PASSWORD:-{}}}
 //registry.npmjs.org/:PASSWORD={}
 PASSWORD ?= {}
 PASSWORD := {}
+curl -H "X-PASSWORD: {}" https://example.com
 """.strip("\n").split("\n")
 """Nothing here needs quotes, so nothing may stand here that a shell would take for something else."""
 
-WITHOUT_A_NAME = """
+WITHOUT_A_NAME = r"""
 postgres://app:{}@db:5432/app
 redis://:{}@cache:6379/0
 mongodb+srv://app:{}@cluster0.example.net/app

@@ -50,7 +50,7 @@ class Shape(NamedTuple):
 # A letter before a prefix makes it part of another word, unless it ends an escape: \n in JSON, %3D in an address.
 _EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 _END = r"(?![A-Za-z0-9])"
-_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 def _shape(kind: str, anchors: str, rest: str, *, back: str = "", random: bool = False, plain: bool = False) -> Shape:
@@ -63,7 +63,7 @@ SHAPES: tuple[Shape, ...] = (
     # --- clouds
     _shape("aws key", "<AKIA ASIA ABIA ACCA A3T", r"[0-9A-Z]{16,}+"),
     # In the file that AWS hands out, the secret key follows its id.
-    _shape("aws key", "<AKIA ASIA", r"[0-9A-Z]{16,}+[\"',:\s]{1,4}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])", random=True),
+    _shape("aws key", "<AKIA ASIA ABIA ACCA A3T", r"[0-9A-Z]{16,}+[\"',:\s]{1,4}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])", random=True),
     _shape("aws key", "<ABSK", r"[A-Za-z0-9+/]{40,}={0,2}"),
     _shape("aws key", "bedrock-api-key-", r"[\w+/=%-]{20,}"),
     _shape("aws key", "<da2-", rf"[a-z0-9]{{26}}{_END}"),
@@ -171,7 +171,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("infisical token", "<st.", r"[0-9a-f-]{24,}+\.[0-9a-f]{20,}+\.[0-9a-f]{20,}"),
     _shape("1password token", "<ops_", r"eyJ[\w+/=-]{60,}"),
     _shape("1password key", "<A3-", r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
-    _shape("bitwarden token", "<0.", rf"{_UUID}\.[A-Za-z0-9]{{30}}:[A-Za-z0-9+/]{{20,}}={{0,2}}"),
+    _shape("bitwarden token", "<0.", rf"{UUID}\.[A-Za-z0-9]{{30}}:[A-Za-z0-9+/]{{20,}}={{0,2}}"),
     _shape("tailscale key", "tskey-", r"[\w-]{16,}"),
     _shape("defined networking key", "dnkey-", r"[a-z0-9]{20,}-[a-z0-9]{40,}"),
     _shape("portainer key", "<ptr_", r"[A-Za-z0-9+/]{40,}={0,2}"),
@@ -192,7 +192,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("ory token", "ory_pat_ ory_at_ ory_rt_ ory_st_ ory_ac_ ory_apikey_ ory_wk_", r"[\w.-]{24,}"),
     _shape("authress key", ".acc_ .acc-", r"[a-z0-9-]{10,32}\.[\w+/=-]{30,}", back=r"\w."),
     _shape("postman key", "PMAK-", r"[\w-]{24,}"),
-    _shape("wakatime key", "<waka_", _UUID),
+    _shape("wakatime key", "<waka_", UUID),
     _shape("rapidapi key", "jsn", rf"(?<=[0-9a-f]{{10}}msh[0-9a-f]{{15}}p1[0-9a-f]{{6}}jsn)[0-9a-f]{{12}}{_END}", back=r"\w"),
     _shape("n8n key", "n8n_api_", r"[A-Za-z0-9]{36,}"),
     _shape("iterative token", "<isat_", r"[A-Za-z0-9]{24,}"),
@@ -246,7 +246,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("square token", "<EAAA", rf"[\w-]{{56,60}}{_END}", random=True),
     _shape("braintree token", "access_token$", r"[a-z]{4,12}\$[0-9a-z]{16}\$[0-9a-f]{32}"),
     _shape("razorpay key", "rzp_live_ rzp_test_", r"[A-Za-z0-9]{14,}"),
-    _shape("plaid token", "access-production- access-sandbox- access-development-", _UUID),
+    _shape("plaid token", "access-production- access-sandbox- access-development-", UUID),
     _shape("paddle key", "pdl_live_apikey_ pdl_sdbx_apikey_", r"\w{30,}"),
     _shape("polar token", "polar_oat_ polar_pat_ polar_whs_ polar_cst_ polar_at_u_ polar_at_o_ polar_rt_", r"\w{24,}"),
     _shape("adyen key", "<AQE", r"[A-Za-z]hm[A-Za-z0-9+/=_.-]{40,}"),
@@ -275,7 +275,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("webhook", "hooks.zapier.", r"com/hooks/(?:catch|standard)/([\w/]{8,})"),
     _shape("webhook", ".make.", r"com/([a-z0-9]{28,40})(?![\w/])"),
     _shape("webhook", "maker.ifttt.", r"com/(?:trigger/[\w-]{1,60}/(?:json/)?with/key|use)/([\w-]{16,})"),
-    _shape("webhook", "/open-apis/bot/v2/hook/", rf"({_UUID})"),
+    _shape("webhook", "/open-apis/bot/v2/hook/", rf"({UUID})"),
     _shape("twilio key", "<SK", rf"[0-9a-f]{{32}}{_END}"),
     _shape("sendgrid key", "<SG.", r"[\w-]{16,}+\.[\w-]{16,}"),
     _shape("mailgun key", "<key-", r"[A-Za-z0-9]{32,}", random=True),
@@ -333,9 +333,9 @@ SHAPES: tuple[Shape, ...] = (
     _shape("new relic key", "NRAL", rf"(?<=[0-9A-Za-z]{{36}}NRAL){_END}", back=r"\w"),
     _shape("dynatrace token", "dt0c01. dt0s01. dt0s02. dt0s16.", r"[A-Z0-9]{20,}+\.[A-Z0-9]{40,}"),
     _shape("honeycomb key", "<hcaik_ hcaic_ hcxik_ hcalk_ hcamk_ hcbik_ hcbmk_", r"[A-Za-z0-9]{30,}"),
-    _shape("axiom token", "<xaat- xapt-", _UUID),
+    _shape("axiom token", "<xaat- xapt-", UUID),
     _shape("posthog key", "<phc_ phx_ phs_", r"[A-Za-z0-9]{30,}"),
-    _shape("launchdarkly key", "<sdk- mob- api- rel-", _UUID),
+    _shape("launchdarkly key", "<sdk- mob- api- rel-", UUID),
     _shape("configcat key", "configcat-sdk-", r"\d/[\w-]{20,}/[\w-]{20,}"),
     _shape("flagsmith key", "<ser.", rf"[A-Za-z0-9]{{22}}{_END}", random=True),
     _shape("devcycle key", "dvc_server_ dvc_mobile_ dvc_client_", r"\w{20,}"),
@@ -399,6 +399,7 @@ _JOINED = (
     ("ably key", r"\.(?<=[\w-]{6}\.)[\w-]{6}:[\w-]{43}(?![\w-])", r"\w-"),
     ("fal key", r":(?<=-[0-9a-f]{12}:)[0-9a-f]{32}(?!\w)", r"\w-"),
     ("ghost key", r":(?<=[0-9a-f]{24}:)[0-9a-f]{64}(?!\w)", r"\w"),
+    ("truenas key", r"-(?<=\d-)(?=[a-z0-9]{0,60}[A-Z])[A-Za-z0-9]{64}(?!\w)", r"\d"),
     ("asana token", r"/\d{13,20}:[0-9a-f]{32}(?!\w)", r"\d/"),
 )
 _LONG_WORDS = (
@@ -418,10 +419,26 @@ def known_secrets(text: str) -> Iterator[Span]:
         for kind, pattern, back in _JOINED:
             for found in _compiled(pattern).finditer(text):
                 yield found.start() - _length_before(text, found.start(), back), found.end(), kind
+        yield from _keys_beside_vendors(text)
     if any(end - start >= _SHORTEST_LONG_WORD for start, end in words):
         for kind, pattern in _LONG_WORDS:
             yield from ((*found.span(), kind) for found in _compiled(pattern).finditer(text))
     yield from _keys(text)
+
+
+_BESIDE = re.compile(r"-(?<=[0-9a-f]{8}-)[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?!\w)")
+_VENDOR = re.compile(
+    r"(?i)(?:postmark|heroku|railway|snyk|opsgenie|pinecone|sambanova|sendbird|squarespace|shortcut|braze|scaleway|nomad"
+    r"|consul|linkup|leonardo|helius|codecov)[\w -]{0,24}[\"']?\s{0,3}[:=,(]\s{0,3}[\"']?\Z"
+)
+
+
+def _keys_beside_vendors(text: str) -> Iterator[Span]:
+    """The keys of vendors that are UUIDs, as so much else is: only the vendor's name tells."""
+    for found in _BESIDE.finditer(text):
+        start = found.start() - 8
+        if _VENDOR.search(text[max(0, start - 60) : start]):
+            yield start, found.end(), "api key"
 
 
 def _starts_at_joints(text: str) -> Iterator[_Start]:
@@ -515,7 +532,9 @@ def looks_random(word: str) -> bool:
         return False
     if letters.isupper() or letters.islower():
         return digits > 1 and joints * 8 <= len(word) and runs * 6 >= len(letters)
-    return runs * (3 if digits else 2.4) >= len(letters)
+    if not digits:
+        return runs * 2.4 >= len(letters) and sum(map(str.isupper, letters)) * 3 > len(letters)
+    return runs * (3 if joints * 8 <= len(word) else 2) >= len(letters)
 
 
 # --- private keys --------------------------------------------------------------------------------------
@@ -530,7 +549,8 @@ _LAST_LINE = r"(?![a-z/]+(?![\w+/=]))[A-Za-z0-9+/=]{1,39}(?![^\s\\\"',-])"
 _HEADER = r"(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|Subject): [^\n\\;&|<>`$]{0,120}"
 _BODY = re.compile(
     rf"(?:{_BREAK}{{1,24}}+{_HEADER})*+"
-    rf"(?:{_MARGIN}{{1,24}}+{_KEY_LINE})*+(?:{_BREAK}{{1,24}}+{_LAST_LINE}){{0,2}}+"
+    rf"(?:(?:{_MARGIN}{{1,24}}+{_KEY_LINE})++(?:{_BREAK}{{1,24}}+{_LAST_LINE}){{0,2}}+"
+    rf"|(?:[ \"',+]{{0,4}}(?:\\{{1,7}}[nr]|[\r\n]){{1,8}}+[ \t]{{0,8}}{_LAST_LINE}){{0,2}}+)"
 )
 _CLOSED = re.compile(rf"{_MARGIN}{{0,24}}+{_END_OF_KEY.pattern}")
 _KEY_WORD = re.compile(r"(?<![\w+/])(?=(?:[a-z0-9+/=]*[A-Z]){3})(?=[A-Za-z+/=]*\d)[A-Za-z0-9+/=]{20,}")
@@ -557,7 +577,8 @@ def _keys(text: str) -> Iterator[Span]:
 def _private_keys(text: str) -> Iterator[Span]:
     """Private keys as files hold them: the lines between the first and the last one, and only if they look like one."""
     begins = [begin.span() for begin in _BEGIN.finditer(text)]
-    for (start, at), (limit, _) in zip(begins, [*begins[1:], (len(text), 0)], strict=True):
+    limits = [start for start, _ in begins[1:]] + [len(text)]
+    for (start, at), limit in zip(begins, limits, strict=False):
         body = _BODY.match(text, at)
         end = body.end() if body else at
         closed = _CLOSED.match(text, end) if end > at else None
@@ -617,14 +638,17 @@ _STDIN = (
     r"(?:--password-stdin|--with-token|--stdin))"
 )
 _COOKIE = r"[\w.$-]{1,80}=((?:[^\s;\"'\\,<>|&()`$]|\$(?!\())+)"
-_NO_COOKIE = r"(?!(?:path|domain|expires|max-age|samesite|version|priority)=)"
+_COOKIES = rf"(?=[^\n\d\\\"']{{0,200}}+\d|[\w.$-]{{1,80}}=\S{{16}}){_COOKIE}"
+_MORE_COOKIES = (
+    r"(?i)[^\s;\"'\\]*+;\s{0,2}(?!(?:path|domain|expires|max-age|samesite|version|priority)=)" + _COOKIE
+)
 _USER = (
     r"\s(?:-u|--(?:proxy-)?user)(?:\s{1,3}|=)[\"']?"
     rf"([^\s:\"'$={{;&|<>`]{{1,100}}):(?!{FILLED_IN}|\d{{1,6}}\b|\1\b|/)({BARE}{{1,200}})"
 )
 _CALL = (
     r"(?:basicauth|auth=|passwordauthentication|networkcredential|credentials|pscredential|getconnection|directoryentry)"
-    rf"\((?:[^,()\n]{{1,200}},\s{{0,12}}){{1,2}}(?=[\"'][^\"'\n]{{0,80}}\d){_IN_QUOTES}"
+    rf"\((?:[^,()\n]{{1,200}},\s{{0,12}}){{1,2}}(?=[\"'](?:[^\"'\n]{{0,80}}\d|(?!\w{{0,20}}(?:pass|user|name|secret))\w{{8}})){_IN_QUOTES}"
 )
 
 
@@ -653,22 +677,19 @@ PLACES: tuple[Place, ...] = (
     _place("basic", "basic", "basic", r"basic(?: |\+|%20)(?=[\w+/]{0,60}[\d=])([\w+/]{8,}={0,2})"),
     _place("authorization", "authorization", "authorization",
            rf"authorization{_OPEN}\s{{0,3}}[:=,]\s{{0,3}}{_OPEN}{_SCHEME}(?=[^\s\"']{{0,80}}\d)(?![\w.]{{1,80}}[(\[])"
-           rf"(?![\[{{$])({BARE}{{6,}}+)"),
+           rf"(?![\[{{$]|x-[a-z])({BARE}{{6,}}+)"),
     _place("authorization", "authorization", "authorization",
            rf"authorization{_OPEN}\s{{0,3}}[:=,]\s{{0,3}}{_OPEN}(?:bearer|basic|token|apikey|bot)[ \t]{{1,3}}"
-           rf"(?!{FILLED_IN})(?=\w{{0,40}}(?-i:[a-z][A-Z])\w{{0,40}}(?-i:[A-Z][a-z]))({BARE}{{12,}}+)"),
-    _place("cookie", "cookie", "cookie",
-           rf"cookie2?{_OPEN}\s{{0,2}}[:=]\s{{0,3}}{_OPEN}(?=[^\n\d\\\"']{{0,200}}+\d|[\w.$-]{{1,80}}=\S{{16}}){_COOKIE}",
-           more=rf"(?i)[^\s;\"'\\]*+;\s{{0,2}}{_NO_COOKIE}{_COOKIE}"),
-    _place("cookie", "cookie", " --cookie ",
-           rf"\s--cookie\s{{1,2}}{_OPEN}(?=[\w.$-]{{1,80}}=\S{{6}}){_COOKIE}", more=rf"(?i)[^\s;\"'\\]*+;\s{{0,2}}{_NO_COOKIE}{_COOKIE}"),
-    _place(" -b ", "cookie", " -b ", rf"\s-b\s{{1,2}}{_OPEN}(?=[\w.$-]{{1,80}}=\S{{6}}){_COOKIE}",
-           rf"(?:curl|http|wget|wrk){_NOT_ENDED}", more=rf"(?i)[^\s;\"'\\]*+;\s{{0,2}}{_NO_COOKIE}{_COOKIE}"),
+           rf"(?!{FILLED_IN})(?=[^\s\"']{{0,80}}(?:\d|(?-i:[a-z][A-Z])))({BARE}{{8,}}+)"),
+    _place("cookie", "cookie", "cookie", rf"cookie2?{_OPEN}\s{{0,2}}[:=]\s{{0,3}}{_OPEN}{_COOKIES}", more=_MORE_COOKIES),
+    _place("cookie", "cookie", " --cookie ", rf"\s--cookie\s{{1,2}}{_OPEN}{_COOKIES}", more=_MORE_COOKIES),
+    _place(" -b ", "cookie", " -b ", rf"\s-b\s{{1,2}}{_OPEN}{_COOKIES}", rf"(?:curl|http|wget){_NOT_ENDED}",
+           more=_MORE_COOKIES),
     _place("://", "token", "://", r"://(?=[\w-]{0,100}\d)([\w-]{20,200}+)@"),
     _place("://", "password", "://",
-           rf"://[^\s:/@\"'<>;|&`]{{0,100}}:(?!{FILLED_IN}@|\d{{2,5}}[?#]|(?:pass|password|passwd|pwd)@)"
+           rf"://[^\s:/@\"'<>;|&`]{{0,100}}:(?!{FILLED_IN}@|\d{{2,5}}[?#]|(?:pass|password|passwd|pwd|redacted)@)"
            rf"((?:(?!/){BARE}){{1,200}})(?=@)"),
-    _place(" -u", "password", " -u", _USER),
+    _place("-u", "password", " -u|\n-u", _USER),
     _place("user", "password", " --user| --proxy-user", _USER),
     _place(" -p", "password", " -p", rf"\s(?-i:-p)(?=\S){_VALUE}", _MYSQL),
     _place(" -p", "password", " -p", rf"\s(?-i:-p)(?=\S){_VALUE}", _PACKED),
