@@ -269,6 +269,12 @@ def value(dice: Dice, quoted: bool) -> str:
     return dice.choice(kinds)()
 
 
+def filled_in(name: str, place: str, secret: str) -> str:
+    """The text of a place with this name and this secret in it."""
+    text = spelt(name, place.replace("\\n", "\n").replace("{{", "\1").replace("}}", "\2"))
+    return text.replace("{}", secret).replace("\1", "{").replace("\2", "}")
+
+
 def planted() -> Iterator[tuple[str, str, str, str]]:
     """(name, place, the text, the secret)."""
     dice = Dice(20270306)
@@ -277,12 +283,12 @@ def planted() -> Iterator[tuple[str, str, str, str]]:
             secret = value(dice, place in QUOTED)
             if secret[0] in "-/+" or (place in BARE and "," in secret):
                 secret = "x" + secret.replace(",", "")
-            text = spelt(name, place.replace("\\n", "\n").replace("{{", "\1").replace("}}", "\2"))
-            yield name, place, text.replace("{}", secret).replace("\1", "{").replace("\2", "}"), secret
+            yield name, place, filled_in(name, place, secret), secret
     for place in WITHOUT_A_NAME:
+        signs = "" if "ignature=" in place or "sig=" in place else "!^*_-+"
         for _ in range(40):
-            secret = dice.word(9) + dice.choice(string.digits) + dice.word(8, ALNUM + "!^*_-+") + dice.word(3)
-            yield "", place, place.replace("{{", "{").replace("}}", "}").replace("{}", secret, 1), secret
+            secret = dice.word(9) + dice.choice(string.digits) + dice.word(8, ALNUM + signs) + dice.word(3)
+            yield "", place, filled_in("PASSWORD", place, secret), secret
 
 
 def misses() -> tuple[int, list[tuple[str, str, str]]]:

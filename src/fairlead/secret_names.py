@@ -16,7 +16,7 @@ from .secret_shapes import BARE, FILLED_IN, OPERATOR, UUID, Span, looks_random
 # --- names -------------------------------------------------------------------------------------------
 
 WORDS = (
-    "pass", "pwd", "secret", "token", "cred", "key", "auth", "cookie", "psk", "pat", "login", "licen", "salt", "seed",
+    "pass", "pw", "secret", "token", "cred", "key", "auth", "cookie", "psk", "pat", "login", "licen", "salt", "seed",
     "jwt", "session", "mnemonic", "phrase",
 )  # fmt: skip
 """One of these is in every secret's name."""
@@ -25,11 +25,12 @@ _OF_A_KEY = (
     "api|access|secret|private|auth|client|session|encryption|encrypt|decryption|decrypt|signing|sign|master|account"
     "|storage|shared|webhook|hmac|aes|rsa|ssh|gpg|deploy|jwt|cipher|admin|app|application|service|service_role|license"
     "|licence|root|server|sdk|ca|tls|ssl|subscription|functions?|consumer|merchant|fernet|pre_?shared|validation|unseal"
-    "|vapid|recaptcha|turnstile"
+    "|vapid|recaptcha|turnstile|openai|anthropic|stripe|mailgun|sendgrid|twilio|supabase|cosmos|wallet|deployer|cert|https"
+    "|instrumentation"
 )
 _SECRET = re.compile(
     r"(?:.*(?:password|passwd|passphrase|passcode|secret|token|credentials?)"
-    rf"|.*(?:{_OF_A_KEY})_?(?:access_?)?key|(?:.*_)?(?:pass|pwd|passw|pword|creds|auth|cookie|psk|client_key_data)"
+    rf"|.*(?:{_OF_A_KEY})_?(?:access_?)?key|(?:.*_)?(?:pass|pw|pwd|passw|pword|creds|auth|cookie|psk|client_key_data)"
     r"|.*(?:authorization|cookies?|pgpass|mnemonic|(?:seed|recovery|secret)_phrase)"
     r"|(?:.*_)?(?:github|gitlab|gh|azure|ado|devops(?:_ext)?|bitbucket|jira|airtable|docker|npm|personal)_pat)"
     r"(?:_?(?:\d{1,3}|old|new|prod|dev|staging|live|base|value|plain|b64|base64|string|bedrock|main|primary|secondary))?"
@@ -43,11 +44,11 @@ _MAYBE = frozenset("""
     key token secret password passwd pass pwd auth credential credentials creds pat psk login license licence salt seed
     jwt session mnemonic phrase
 """.split())  # fmt: skip
-_SURELY_NOT = frozenset("""
-    id ids name names url uri path file dir type arn public pub cache hash digest fingerprint thumbprint checksum version
-    count length size index format class alg algorithm endpoint host port region date time expiry expires ttl prefix suffix
-    header field column table label kind code etag commit sha sha1 sha256 md5 revision ref idempotency object partition
-    sort range trace span request correlation bucket
+_NO_SECRETS = frozenset("public pub cache idempotency partition sort range object trace span request bucket".split())
+_ABOUT_SECRETS = frozenset("""
+    id ids name names url uri path file dir type arn hash digest fingerprint thumbprint checksum version count length size
+    index format class alg algorithm endpoint host port region date time expiry expires ttl prefix suffix header field
+    column table label kind code etag ref
 """.split())  # fmt: skip
 _WEAK = re.compile(r"(?:.*_)?(?:auth|cookies?)")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -71,8 +72,8 @@ def is_secret_name(name: str) -> bool:
 @lru_cache(2048)
 def _may_be_secret_name(name: str) -> bool:
     """Whether a value that looks random is a secret if it goes by this name."""
-    parts = set(plain_name(name[:128]).split("_"))
-    return not _MAYBE.isdisjoint(parts) and _SURELY_NOT.isdisjoint(parts)
+    parts = plain_name(name[:128]).split("_")
+    return not _MAYBE.isdisjoint(parts) and _NO_SECRETS.isdisjoint(parts) and parts[-1] not in _ABOUT_SECRETS
 
 
 # --- values ------------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ _CODE = re.compile(
     r"|[A-Za-z_]+[.!?:…]*|[A-Za-z]+'[a-z]+|[a-z]+_[a-z_]+\d?",  # a name, a word
     re.DOTALL,
 )
-_IDENTIFIER = re.compile(r"__\w+__|[a-z]+\d{0,5}(?:[._][a-z]+\d{0,5}){2,}|[A-Z]+\d?(?: [A-Z]+\d?)+")
+_IDENTIFIER = re.compile(r"__\w+__|[a-z]+\d{0,5}(?:[._][a-z]+\d{0,5}){2,}|[A-Z]+\d?(?: [A-Z]+\d?)+|_{0,2}[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}")
 _WORDS_WITH_NUMBERS = re.compile(r"[A-Za-z]+\d{0,4}(?:[-_. ](?:[A-Za-z]+\d{0,4}|\d{1,4}))+")
 _FIELD = re.compile(
     r"(?:user|db|my|new|old|admin|root|api|access|auth|client|app|id|refresh|bearer|session|csrf|xsrf|the|your|some|test"
@@ -126,7 +127,9 @@ _ADDRESS = re.compile(r"[a-z]+://[^\s:@]*")
 _MIXED = re.compile(r"(?=.*\d)(?=.*[A-Za-z])\S{6,}", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z][A-Za-z_-]*")
 _SEVERAL_DIGITS = re.compile(r"\d.*\d")
-_NO_SECRET_VALUE = re.compile(rf"{UUID}|.*://.*|{_CODE.pattern}", re.DOTALL)
+_SHORTEST_MIXED, _SHORTEST_RANDOM = 10, 20
+_ODD_SIGN = re.compile(r"[\w][!#%^*@~?$&|;()][\w]")
+_NO_SECRET_VALUE = re.compile(rf".*://.*|{_CODE.pattern}", re.DOTALL)
 _FEWEST_WORDS = 11  # of spaces between the words of a wallet
 _PAIR = re.compile(r"[\w.$-]{1,80}=.")
 _LIKE_A_PATTERN = re.compile(r"\\|\(\?|\.[*+]|\[.*\]")
@@ -172,12 +175,10 @@ def _is_secret(given: _Given, is_value: Callable[[_Given], bool]) -> bool:
         return not stands_for_a_secret(value)
     if len(value) < 4 or _is_no_value(value):
         return False
-    if not given.sure:
-        if not looks_random(value) or not _SEVERAL_DIGITS.search(value):
-            return False
-        return not _NO_SECRET_VALUE.fullmatch(value) and not _is_named_so(value)
     if plain.endswith("pat") and _LIKE_A_PATTERN.search(value):
         return False
+    if not given.sure:
+        return _is_written_out(value, given.name.isupper())
     if plain.endswith(("mnemonic", "_phrase")):
         return value.count(" ") >= _FEWEST_WORDS
     if plain.endswith(("cookie", "cookie2")) and _PAIR.match(value):
@@ -185,6 +186,16 @@ def _is_secret(given: _Given, is_value: Callable[[_Given], bool]) -> bool:
     if _WEAK.fullmatch(plain) and not _MIXED.fullmatch(value[:200]):
         return False
     return is_value(given)
+
+
+def _is_written_out(value: str, is_variable: bool) -> bool:
+    """Whether a value can only be a secret: it looks random or, given to a variable of an environment, mixed at least."""
+    if value[0] in "$*&" or _NO_SECRET_VALUE.fullmatch(value) or _is_named_so(value) or not _MIXED.fullmatch(value):
+        return False
+    several = _SEVERAL_DIGITS.search(value) is not None
+    if looks_random(value) and (several or len(value) >= _SHORTEST_RANDOM):
+        return True
+    return several and len(value) >= _SHORTEST_MIXED and (is_variable or _ODD_SIGN.search(value) is not None)
 
 
 def _is_literal(given: _Given) -> bool:
@@ -254,7 +265,7 @@ def _is_quoted_literal(given: _Given) -> bool:
 
 _QUOTE = r"\\{0,7}[\"']"
 _GIVEN = re.compile(
-    rf"(?P<rest>[\w-]{{0,40}}+(?: \d{{1,2}}(?=:))?)(?:(?P<close>{_QUOTE})|\[\w{{0,8}}\])?[\])]?"
+    rf"(?P<rest>[\w-]{{0,40}}+(?: \d{{1,2}}(?=:))?)(?:(?P<close>{_QUOTE})[\])]?|\[\w{{0,8}}\])?"
     rf"(?:(?P<typed>\s?:\s{{0,2}}&?[A-Za-z'][\w.\[\], |&'<>?]{{0,40}}?(?:\s=\s|=(?={_QUOTE}))"
     rf"|\s[a-z][\w.]{{0,20}}\s=\s(?={_QUOTE}))"
     rf"|\s{{0,8}},?(?:\s|\\{{1,7}}[nrt]){{0,12}}(?:{_QUOTE})?(?P<pair>[vV]alue|content)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}"
@@ -272,17 +283,15 @@ _OPENED = re.compile(rf"[bBrRuUfF]{{0,2}}(?P<quote>\"\"\"|\'\'\'|{_QUOTE})")
 _LOOKED_AT, _LONGEST = 160, 1 << 14
 _BARE = re.compile(rf"(?:{BARE}|\({BARE}{{0,80}}+\)){{1,{_LOOKED_AT}}}+")
 _BARE_REST = re.compile(rf"{BARE}*+")
-_CUT = re.compile(r"[,)}\]](?=$|[,)}\];:.]|[\w.-]{1,40}[=:])")
+_CUT = re.compile(r"[,)}\]](?=$|[,)}\];:.]|/[/*]|[\w.-]{1,40}[=:])")
 _NAME_BEFORE = re.compile(r"[\w-]*")
 _WORD_BEFORE = re.compile(r"[A-Za-z]{2,20} \Z")
 _ATTRIBUTE = re.compile(r"(?:name|key|id)=[\"']\Z")
 _SETTER = re.compile(r"(?:with|use|set|add)_?(?=[A-Z])")
-_VERB = re.compile(
-    r"(?:#\s?define|\((?:def|setq|defvar|defparameter|define)|\b(?:set|setx|setenv|export|env|arg|declare|local|let|my"
-    r"|fastcgi_param|proxy_set_header|add_header|(?:config|configure|secret|secrets|auth)[ :]set|define))"
-    r"(?:\s{1,3}-\w{1,4})*\s{1,4}\Z",
-    re.IGNORECASE,
-)
+_VERBS = frozenset("""
+    define #define def setq defvar defparameter set setx setenv export env arg declare local let my fastcgi_param
+    proxy_set_header add_header config:set
+""".split())  # fmt: skip
 _CALLED = re.compile(r"[A-Za-z_][\w.]*")
 _MORE = re.compile(r"[ \t]*(?:[#}),\]\r\n\\;]|$)")
 _OPERATOR = re.compile(OPERATOR)
@@ -312,15 +321,12 @@ def _given(text: str, at: int, match: re.Match[str], is_secret: Callable[[str], 
     left = _NAME_BEFORE.match(text[max(0, at - 64) : at][::-1])
     start = at - (left.end() if left else 0)
     name = text[start : match.end("rest")]
-    how = _how(match, text, start)
-    if not how:
-        return None
-    if how == "(":
+    if match["call"]:
         name = _SETTER.sub("", name)
     if name in ("key", "Key", "KEY") and (word := _WORD_BEFORE.search(text[max(0, start - 24) : start])):
         name = word[0] + name  # API key: ...
     sure = is_secret(name.strip("-"))
-    if not sure and not _may_be_secret_name(name):
+    if not (sure or _may_be_secret_name(name)) or not (how := _how(match, text, start)):
         return None
     if opened := _OPENED.match(text, match.end()):
         if not match["close"] and (opened["quote"] == text[start - 1 : start] or _CLOSED.match(text, opened.end())):
@@ -334,7 +340,9 @@ def _how(match: re.Match[str], text: str, start: int) -> str:
     if match["flag"]:
         if text[start] == "-":
             return " "
-        if _VERB.search(text[max(0, start - 48) : start].rpartition("\n")[2]):
+        before = text[max(0, start - 48) : start].rpartition("\n")[2]
+        words = [word for word in before.split() if word[0] != "-"]
+        if words and words[-1].lower().lstrip("($") in _VERBS and before[-1].isspace():
             return "verb"
         return "gap" if _starts_line(text, start) else ""
     if match["tag"]:

@@ -300,7 +300,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("notion token", "<ntn_ secret_", r"(?=\w{0,42}\d)[A-Za-z0-9]{40,}"),
     _shape("linear key", "lin_api_ lin_oauth_", r"\w{30,}"),
     _shape("figma token", "figd_ figo_ figu_ figoh_ figor_", r"[\w-]{24,}"),
-    _shape("miro token", "<eyJtaXJvLm9yaWdpbiI6", r"[\w=+/-]{20,}"),
+    _shape("miro token", "<eyJtaXJvLm9yaWdpbiI6", r"[\w=-]{20,}"),
     _shape("contentful token", "CFPAT-", r"[\w-]{40,}"),
     _shape("sanity token", "<sk", rf"[A-Za-z0-9]{{80,}}{_END}", random=True),
     _shape("typeform token", "<tfp_", r"[\w.=-]{40,}"),
@@ -364,7 +364,8 @@ SHAPES: tuple[Shape, ...] = (
 
 # Most anchors end in a joint that a long word follows, or begin such a word. The others are looked for one by one.
 _JOINT = re.compile(r"[_.:=-](?!--|__)(?=[A-Za-z0-9_+/%.-]{12})")
-_WORD = re.compile(r"[A-Za-z0-9_+/-]{16,}")
+_WORD = re.compile(r"[A-Za-z0-9_-]{16,}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")
 _PART = re.compile(r"[A-Za-z0-9]{2,}")
 
 _Start = tuple[int, int, str]
@@ -372,23 +373,30 @@ _Start = tuple[int, int, str]
 
 _BY_END: dict[str, list[tuple[int, str]]] = {}
 _BY_START: dict[str, list[tuple[int, str]]] = {}
-_ONE_BY_ONE: list[tuple[int, str]] = []
+_IN_WORDS: list[tuple[int, str]] = []
+_IN_BASE64: list[tuple[int, str]] = []
+_ELSEWHERE: list[tuple[int, str]] = []
 
 
 def _file(number: int, anchor: str, shape: Shape) -> None:
-    if not shape.plain and anchor[-1] in "_.:=-":
+    """Put an anchor where it is looked for. In base64, a sign may part the word that follows it."""
+    if shape.plain:
+        _ELSEWHERE.append((number, anchor))
+    elif anchor[-1] in "_.:=-":
         _BY_END.setdefault(anchor[-2:], []).append((number, anchor))
-    elif not shape.plain and not shape.back and anchor.isalnum():
+    elif "+/" in shape.pattern + shape.back:
+        _IN_BASE64.append((number, anchor))
+    elif not shape.back and anchor.isalnum():
         _BY_START.setdefault(anchor[:2], []).append((number, anchor))
+    elif shape.back and _WORD.fullmatch(anchor * 16):
+        _IN_WORDS.append((number, anchor))
     else:
-        _ONE_BY_ONE.append((number, anchor))
+        _ELSEWHERE.append((number, anchor))
 
 
 for _number, _one in enumerate(SHAPES):
     for _anchor in _one.anchors:
         _file(_number, _anchor, _one)
-_IN_WORDS = [each for each in _ONE_BY_ONE if SHAPES[each[0]].back and _WORD.fullmatch(each[1] * 16)]
-_ELSEWHERE = [each for each in _ONE_BY_ONE if each not in _IN_WORDS]
 
 # Tokens without any fixed text: what joins their parts is looked for. `back` is as in a shape.
 _JOINED = (
@@ -406,7 +414,7 @@ _LONG_WORDS = (
     ("wallet key", r"S(?<![\w+/]S)(?=[A-Z]{0,54}[2-7][A-Z]{0,54}[2-7])[A-Z2-7]{55}(?![\w+/=])"),
     ("wallet key", r"[5KL](?<![\w+/][5KL])(?=[A-Za-z]{0,50}\d)(?=[A-Z1-9]{0,50}[a-z])[1-9A-HJ-NP-Za-km-z]{50,51}(?![\w+/=])"),
 )
-_SHORTEST_LONG_WORD = 51
+_SHORTEST_JOINED, _SHORTEST_LONG_WORD = 22, 51
 
 
 def known_secrets(text: str) -> Iterator[Span]:
@@ -414,30 +422,42 @@ def known_secrets(text: str) -> Iterator[Span]:
     words = [word.span() for word in _WORD.finditer(text)]
     starts = [*_starts_at_joints(text), *_starts_of_words(text, words)]
     if words or starts:
-        starts += _starts_anywhere(text, words)
+        starts += _starts_of(_IN_WORDS, text, " ".join([text[start:end] for start, end in words]))
+        starts += _starts_of(_ELSEWHERE, text, text)
+    if _BASE64.search(text):
+        starts += _starts_of(_IN_BASE64, text, text)
+    if starts:
         yield from _secrets_at(text, starts)
-        for kind, pattern, back in _JOINED:
-            for found in _compiled(pattern).finditer(text):
-                yield found.start() - _length_before(text, found.start(), back), found.end(), kind
+    longest = max([end - start for start, end in words], default=0)
+    if longest >= _SHORTEST_JOINED:
+        yield from _joined_secrets(text)
         yield from _keys_beside_vendors(text)
-    if any(end - start >= _SHORTEST_LONG_WORD for start, end in words):
+    if longest >= _SHORTEST_LONG_WORD:
         for kind, pattern in _LONG_WORDS:
             yield from ((*found.span(), kind) for found in _compiled(pattern).finditer(text))
     yield from _keys(text)
 
 
-_BESIDE = re.compile(r"-(?<=[0-9a-f]{8}-)[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?!\w)")
-_VENDOR = re.compile(
-    r"(?i)(?:postmark|heroku|railway|snyk|opsgenie|pinecone|sambanova|sendbird|squarespace|shortcut|braze|scaleway|nomad"
-    r"|consul|linkup|leonardo|helius|codecov)[\w -]{0,24}[\"']?\s{0,3}[:=,(]\s{0,3}[\"']?\Z"
-)
+def _joined_secrets(text: str) -> Iterator[Span]:
+    for kind, pattern, back in _JOINED:
+        for found in _compiled(pattern).finditer(text):
+            yield found.start() - _length_before(text, found.start(), back), found.end(), kind
+
+
+_VENDORS = (
+    "postmark", "heroku", "railway", "snyk", "opsgenie", "pinecone", "sambanova", "sendbird", "squarespace", "shortcut",
+    "braze", "scaleway", "nomad", "consul", "linkup", "leonardo", "helius", "codecov",
+)  # fmt: skip
+_AFTER_A_VENDOR = rf"(?:{'|'.join(_VENDORS)})[\w -]{{0,24}}[\"']?\s{{0,3}}[:=,(]\s{{0,3}}[\"']?\Z"
+_END_OF_A_UUID = r"-(?<=[0-9a-f]{8}-)[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?!\w)"
 
 
 def _keys_beside_vendors(text: str) -> Iterator[Span]:
     """The keys of vendors that are UUIDs, as so much else is: only the vendor's name tells."""
-    for found in _BESIDE.finditer(text):
+    for found in _compiled(_END_OF_A_UUID).finditer(text):
         start = found.start() - 8
-        if _VENDOR.search(text[max(0, start - 60) : start]):
+        before = text[max(0, start - 48) : start].lower()
+        if any(vendor in before for vendor in _VENDORS) and _compiled(_AFTER_A_VENDOR).search(before):
             yield start, found.end(), "api key"
 
 
@@ -460,13 +480,14 @@ def _starts_of_words(text: str, words: list[tuple[int, int]]) -> Iterator[_Start
                     yield number, at + escaped, anchor
 
 
-def _starts_anywhere(text: str, words: list[tuple[int, int]]) -> Iterator[_Start]:
-    long_words = " ".join([text[start:end] for start, end in words])
-    for number, anchor in [*(each for each in _IN_WORDS if each[1] in long_words), *_ELSEWHERE]:
-        at = text.find(anchor)
-        while at >= 0:
-            yield number, at, anchor
-            at = text.find(anchor, at + len(anchor))
+def _starts_of(anchors: list[tuple[int, str]], text: str, near: str) -> Iterator[_Start]:
+    """Where one of these anchors is in a text, if it is in a shorter text, too."""
+    for number, anchor in anchors:
+        if anchor in near:
+            at = text.find(anchor)
+            while at >= 0:
+                yield number, at, anchor
+                at = text.find(anchor, at + len(anchor))
 
 
 def _secrets_at(text: str, starts: Iterable[_Start]) -> Iterator[Span]:
@@ -640,7 +661,8 @@ _STDIN = (
 _COOKIE = r"[\w.$-]{1,80}=((?:[^\s;\"'\\,<>|&()`$]|\$(?!\())+)"
 _COOKIES = rf"(?=[^\n\d\\\"']{{0,200}}+\d|[\w.$-]{{1,80}}=\S{{16}}){_COOKIE}"
 _MORE_COOKIES = (
-    r"(?i)[^\s;\"'\\]*+;\s{0,2}(?!(?:path|domain|expires|max-age|samesite|version|priority)=)" + _COOKIE
+    r"(?i)[^\s;\"'\\]*+;\s{0,2}(?!(?:path|domain|expires|max-age|samesite|version|priority)=)"
+    rf"{_COOKIE}(?=[;\"'\\]|\s*(?:[,)\]}}]|[\r\n]|$))"
 )
 _USER = (
     r"\s(?:-u|--(?:proxy-)?user)(?:\s{1,3}|=)[\"']?"
@@ -714,8 +736,8 @@ PLACES: tuple[Place, ...] = (
     _place("chpasswd", "password", "echo ", rf"echo\s{{1,2}}[\"']?[\w.-]{{1,60}}:(?!{FILLED_IN})({BARE}{{3,80}})[\"']?\s{{0,2}}"
            r"\|\s{0,2}(?:sudo\s)?chpasswd"),
     _place("pass", "password", "htpasswd",
-           rf"htpasswd\s{{1,3}}-\w{{0,4}}b\w{{0,4}}(?:\s{{1,3}}[^\s;&|<>`]{{1,200}}){{1,2}}?\s{{1,3}}{_VALUE}"
-           r"(?=[\"']?\s*(?:$|[|;&\n]))"),
+           rf"htpasswd\s{{1,3}}-\w{{0,4}}b\w{{0,4}}(?:\s{{1,3}}{BARE}{{1,200}}+){{1,2}}?\s{{1,3}}{_VALUE}"
+           r"(?=[\"']?\s*(?:$|[|;&\n)<>`]|\$\())"),
     _place("pass", "password", " pass:", rf"\spass:{_VALUE}"),
     _place("pass", "password", "requirepass|masterauth", rf"(?:requirepass|masterauth)\s{{1,4}}(?![=:(]){_VALUE}"),
     _place("pass", "password", "with password|encrypted password|set password", r"(?:with|encrypted|set) password"
