@@ -11,28 +11,47 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from .secret_shapes import FILLED_IN, Span
+from .secret_shapes import BARE, FILLED_IN, OPERATOR, Span, looks_random
 
 # --- names -------------------------------------------------------------------------------------------
 
-WORDS = ("pass", "pwd", "secret", "token", "cred", "key", "auth", "cookie")
+WORDS = (
+    "pass", "pw", "secret", "token", "cred", "key", "auth", "cookie", "psk", "pat", "login", "licen", "salt", "seed",
+    "jwt", "session", "mnemonic", "phrase",
+)  # fmt: skip
 """One of these is in every secret's name."""
 
 _OF_A_KEY = (
-    "api|access|secret|private|auth|client|session|encryption|encrypt|decryption|signing|sign|master|account|storage"
-    "|shared|webhook|hmac|aes|ssh|deploy|jwt|cipher|admin|app|service|license|root"
+    "api|access|secret|private|auth|client|session|encryption|encrypt|decryption|decrypt|signing|sign|master|account"
+    "|storage|shared|webhook|hmac|aes|rsa|ssh|gpg|deploy|jwt|cipher|admin|app|application|service|service_role|license"
+    "|licence|root|server|sdk|ca|tls|ssl|subscription|functions?|consumer|merchant|fernet|pre_?shared|validation|unseal"
+    "|vapid|recaptcha|turnstile|openai|anthropic|stripe|mailgun|sendgrid|twilio|supabase|cosmos|wallet|deployer|cert|https"
+    "|instrumentation"
 )
 _SECRET = re.compile(
     r"(?:.*(?:password|passwd|passphrase|passcode|secret|token|credentials?)"
-    rf"|.*(?:{_OF_A_KEY})_?(?:access_?)?key|(?:.*_)?(?:pass|pwd|passw|pword|creds|auth|cookie|client_key_data)"
-    r"|.*(?:authorization|cookies?|pgpass))"
-    r"(?:_?(?:\d{1,3}|old|new|prod|dev|staging|live|base|value|plain|b64|base64|string))?"
+    rf"|.*(?:{_OF_A_KEY})_?(?:access_?)?key|(?:.*_)?(?:pass|pw|pwd|passw|pword|creds|auth|cookie|psk|client_key_data)"
+    r"|.*(?:authorization|cookies?|pgpass|mnemonic|(?:seed|recovery|secret)_phrase)"
+    r"|(?:.*_)?(?:github|gitlab|gh|azure|ado|devops(?:_ext)?|bitbucket|jira|airtable|docker|npm|personal)_pat)"
+    r"(?:_?(?:\d{1,3}|old|new|prod|dev|staging|live|base|value|plain|b64|base64|string|bedrock|main|primary|secondary))?"
 )
 _NO_SECRET = re.compile(
     r"(?:.*_)?(?:next|page|eos|bos|pad|unk|sep|cls|mask|stop|end|start|special|continuation|cancel|cancellation|sync"
-    r"|resume|max|min|num|last|current|prev|previous|first|per|parse)_(?:token|key|auth|pass)"
+    r"|resume|max|min|num|last|current|prev|previous|first|per|parse|output|input)_(?:token|key|auth|pass)"
     r"|(?:no|has|is|use|require|requires|with|allow|ask|need|needs)_\w*|.*auth\d+"
 )
+_OF_SECRETS = """
+    key token secret password passwd pass pwd auth credential credentials creds pat psk login license licence salt seed
+    jwt session mnemonic phrase
+"""
+_OF_OTHER_KEYS = "public pub cache idempotency partition sort range object trace span request bucket"
+_ABOUT_SECRETS = """
+    id ids name names url uri path file dir type arn hash digest fingerprint thumbprint checksum version count length
+    size index format class alg algorithm endpoint host port region date time expiry expires ttl prefix suffix header
+    field column table label kind code etag ref
+"""
+_MAYBE, _HARDLY = frozenset(_OF_SECRETS.split()), frozenset(_OF_OTHER_KEYS.split())
+_ABOUT = frozenset(_ABOUT_SECRETS.split())
 _WEAK = re.compile(r"(?:.*_)?(?:auth|cookies?)")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _JOINT = re.compile(r"[-.\s]+")
@@ -52,10 +71,17 @@ def is_secret_name(name: str) -> bool:
     return _SECRET.fullmatch(plain) is not None and _NO_SECRET.fullmatch(plain) is None
 
 
+@lru_cache(2048)
+def _may_be_secret_name(name: str) -> bool:
+    """Whether a value that looks random is a secret if it goes by this name."""
+    parts = plain_name(name[:128]).split("_")
+    return not _MAYBE.isdisjoint(parts) and _HARDLY.isdisjoint(parts) and parts[-1] not in _ABOUT
+
+
 # --- values ------------------------------------------------------------------------------------------
 
 _FILLED_IN = re.compile(
-    rf"(?:[a-z]{{1,8}}[-_:/ ])?{FILLED_IN}(?:[-_:/.@]?{FILLED_IN})*+[\w.:/)}}-]{{0,3}}", re.IGNORECASE
+    rf"(?:[a-z]{{1,8}}[-_:/ ])?{FILLED_IN}(?:[-_:/.@]?{FILLED_IN})*+[\w.:/)}}-]{{0,3}}|:?\*{{3,}}", re.IGNORECASE
 )
 _NO_VALUES = """
     str bytes int float bool dict list tuple set object string number boolean any none null nil true false yes no on
@@ -63,25 +89,38 @@ _NO_VALUES = """
     unset secretstr bytearray callable sensitive hidden masked redacted removed omitted invalid missing disabled enabled
     sha256 sha512 base64 utf8 utf16 md5 sha1 int32 int64 uint8 uint32 uint64 float32 float64 ed25519 rs256 hs256 es256
     oauth2 bearer basic jwt prompt stdin file env vault keyring keychain plain plaintext include same-origin omit
+    base64url sha384 sha224 pbkdf2 argon2 argon2id aes256 aes128 hmacsha256 oauth1 http1 http2 ipv4 ipv6 win32
 """
 _TYPE_WORDS = frozenset(_NO_VALUES.split())
 _MESSAGE = re.compile(
     r"[A-Z]\S*(?: [^A-Z\s]\S*){2,}|.* .*[.:?]|\W*\w+:\s*|.*\\[wsdS][+*].*|[\w ]*%[sdr]\b.*|.*\][+*{].*|\s+--?\w.*"
 )
-_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:\.\d+)?|0[xob]\w+|\d+\.\d+|\d+e\d+)")
+_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:\.\d+)?|0[xX][0-9a-fA-F]{1,16}[uUlL]{0,3}|0b[01]+|0o[0-7]+|\d+\.\d+|\d+e\d+)")
 _PATH = re.compile(
     r"(?:~|\.{1,2}|[A-Za-z]:|file:)?(?:[/\\][\w.@~%-]{0,40})+\*?|[a-z][a-z_.-]{0,40}(?:/[a-z_.*-]{1,40})+"
+    r"|[\w-]{1,40}\.(?:pem|key|pub|crt|cer|der|p12|pfx|jks|asc|gpg|json|ya?ml|toml|ini|conf|cfg|txt|env|log|md|html?|xml"
+    r"|py|js|ts|go|rs|rb|sh|sock|csv|zip)"
 )
-_CODE_NAME = r"[A-Za-z_]+(?:\d{1,2}[A-Za-z_]*)?"
+_CODE_NAME = r"[A-Za-z_$]+(?:\d{1,2}[A-Za-z_$]*)?"
 _CODE = re.compile(
-    r"[A-Za-z_][\w.]*[(\[{].*|[\[({].*"  # a call, an index, a list
+    r"[A-Za-z_](?:[\w.]|::|->)*[(\[{].*|[\[({].*"  # a call, an index, a list
     rf"|{_CODE_NAME}(?:(?:\.|\?\.|->|::){_CODE_NAME})+[?!]?"  # an attribute
     r"|\d{1,3}[-+*/%][A-Za-z_]+|[A-Za-z_]+(?:==|!=|\+=|[-+*/%=])[A-Za-z_.:(\[>-]*\d?"  # a calculation
     r"|[-=+*/%!<>|&:.,?~^@#]+|&(?:mut\s)?[A-Za-z_]+|[@!][A-Za-z_]+"  # an operator, a reference
     r"|[A-Za-z_]+[.!?:…]*|[A-Za-z]+'[a-z]+|[a-z]+_[a-z_]+\d?",  # a name, a word
     re.DOTALL,
 )
-_PATTERN = re.compile(r"`|\\[swdSW.]|\(?\.[*+]|\[\^")
+_IDENTIFIER = re.compile(
+    r"__\w+__|[a-z]+\d{0,5}(?:[._][a-z]+\d{0,5}){2,}"  # __root__, a.module.name
+    r"|[A-Z]+\d?(?: [A-Z]+\d?)+|_{0,2}[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}"  # EC PRIVATE KEY, A_CONSTANT_NAME
+)
+_WORDS_WITH_NUMBERS = re.compile(r"[A-Za-z]+\d{0,4}(?:[-_. ](?:[A-Za-z]+\d{0,4}|\d{1,4}))+")
+_FIELD = re.compile(
+    r"(?:user|db|my|new|old|admin|root|api|access|auth|client|app|id|refresh|bearer|session|csrf|xsrf|the|your|some|test"
+    r"|current|confirm|login|master|service|smtp|ftp|ssh|private|public|secret|bot)?"
+    r"(?:pass(?:word|wd|code|phrase)?|pwd|secret|token|key|auth|cookie|credential|authorization)s?"
+)
+_PATTERN = re.compile(r"\\[swdSW.]|\(?\.[*+]|\[\^")
 _PROSE = frozenset({
     "option", "options", "flag", "argument", "parameter", "is", "to", "and", "or", "for", "the", "from", "with", "if",
     "in", "was", "must", "can", "may", "should", "when", "as", "of", "instead", "here", "there", "then", "that", "this",
@@ -92,6 +131,12 @@ _COUNTED = re.compile(r"[A-Za-z_]{1,24}?_?\d{1,2}")
 _ADDRESS = re.compile(r"[a-z]+://[^\s:@]*")
 _MIXED = re.compile(r"(?=.*\d)(?=.*[A-Za-z])\S{6,}", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z][A-Za-z_-]*")
+_SEVERAL_DIGITS = re.compile(r"\d.*\d")
+_SHORTEST_MIXED, _SHORTEST_RANDOM = 10, 20
+_ODD_SIGN = re.compile(r"[\w][!#%^*@~?$&|;()][\w]")
+_FEWEST_WORDS = 11  # of spaces between the words of a wallet
+_PAIR = re.compile(r"[\w.$-]{1,80}=.")
+_LIKE_A_PATTERN = re.compile(r"\\|\(\?|\.[*+]|\[.*\]")
 
 
 def stands_for_a_secret(value: str) -> bool:
@@ -110,32 +155,86 @@ class _Given(NamedTuple):
     name: str
     value: str
     how: str
-    before: str
-    after: str
-    first: bool
-    last: bool
+    sure: bool
+    before: str = ""
+    after: str = ""
+    first: bool = False
+    last: bool = False
 
     @property
     def is_shell(self) -> bool:
         """As in a shell, an environment, an address or a connection string, where nothing but a value can stand."""
         return self.how == "=" and (self.before in ("?", "&", ";") or self.name.upper() == self.name)
 
+    @property
+    def is_connection_string(self) -> bool:
+        """As in `Server=db;Uid=sa;Pwd=x;`, where even a short word is a password."""
+        return self.how == "=" and self.before == ";" and self.after in (";", '"', "'", "")
+
+
+def _is_secret(given: _Given, is_value: Callable[[_Given], bool]) -> bool:
+    """Whether a value is a secret. What has to convince by itself has to look random, whatever it is given to."""
+    value, plain = given.value, plain_name(given.name)
+    if given.sure and given.is_connection_string:
+        return not stands_for_a_secret(value)
+    if len(value) < 4 or _is_no_value(value):
+        return False
+    if plain.endswith("pat") and _LIKE_A_PATTERN.search(value):
+        return False
+    if not given.sure:
+        return _is_written_out(value, given.name.isupper())
+    if plain.endswith(("mnemonic", "_phrase")):
+        return value.count(" ") >= _FEWEST_WORDS
+    if plain.endswith(("cookie", "cookie2")) and _PAIR.match(value):
+        return False  # each of a header's cookies has a value of its own
+    if _WEAK.fullmatch(plain) and not _MIXED.fullmatch(value[:200]):
+        return False
+    return is_value(given)
+
+
+def _is_written_out(value: str, is_variable: bool) -> bool:
+    """Whether a value can only be a secret: it looks random, or mixed if an environment's variable has it."""
+    if value[0] in "$*&" or "://" in value or not _MIXED.fullmatch(value):
+        return False
+    if _CODE.fullmatch(value) or _is_named_so(value):
+        return False
+    several = _SEVERAL_DIGITS.search(value) is not None
+    if looks_random(value) and (several or len(value) >= _SHORTEST_RANDOM):
+        return True
+    return several and len(value) >= _SHORTEST_MIXED and (is_variable or _ODD_SIGN.search(value) is not None)
+
 
 def _is_literal(given: _Given) -> bool:
     """Whether a value without quotes is written out, or is code, a type or prose."""
     value = given.value
-    if len(value) < 4 or _is_no_value(value) or "://" in value:
+    if "://" in value:
         return False
+    if given.how in ("gap", "verb", "is"):
+        return _is_after_a_name(given)
     if given.how == " ":
         metavar = value.isupper() and _LETTERS.fullmatch(value)
         return not metavar and value not in _PROSE and value[0] not in "-<>|&;(" and not _MOUNTED.match(value)
+    if given.how == "block":
+        return given.first and given.last and _MIXED.fullmatch(value) is not None
     if given.is_shell:
         return value[:2] not in ("((", "[[") and plain_name(value) != plain_name(given.name)
     if value.isdigit():
         return len(value) >= 8 or "pass" in given.name.lower() or "pwd" in given.name.lower()
     if _CODE.fullmatch(value):
-        return _is_setting(given)
+        return _is_setting(given) or (value.isalnum() and looks_random(value))
     return not (_COUNTED.fullmatch(value) and _names_a_secret(value.rstrip("0123456789_")))
+
+
+def _is_after_a_name(given: _Given) -> bool:
+    """Whether a word is a value without a sign before it: `ENV TOKEN x`, `password x` on a line of its own."""
+    value = given.value
+    if "(" in value or plain_name(value) == plain_name(given.name):
+        return False
+    if given.how == "verb" and given.name.isupper():
+        return len(value) >= 8 or not value.isdigit()
+    if not value[0].isalnum() or _CODE.fullmatch(value) or _is_named_so(value):
+        return False
+    return _MIXED.fullmatch(value) is not None and (given.how != "gap" or given.last)
 
 
 def _is_no_value(value: str) -> bool:
@@ -160,14 +259,20 @@ def _names_a_secret(value: str) -> bool:
     return is_secret_name(value) or value.lower() in ("tok", "pw", "key", "arg", "val", "value", "data", "line", "name")
 
 
+def _is_named_so(value: str) -> bool:
+    """Whether a value is the name of something: of an algorithm, a header, a module."""
+    return bool(_WORDS_WITH_NUMBERS.fullmatch(value) or _IDENTIFIER.fullmatch(value))
+
+
 def _is_quoted_literal(given: _Given) -> bool:
     """Whether what stands in quotes is a value, or a name, a message or a template."""
     value = given.value
-    if len(value) < 4 or _is_no_value(value):
+    if given.how in ("==", "(", "or", "gap", "verb", "is", ","):
+        written_out = _MIXED.fullmatch(value[:200]) is not None or looks_random(value)
+        return written_out and not (given.how in (",", "or", "is") and _is_named_so(value))
+    if _LETTERS.fullmatch(value) and _names_a_secret(value) and (not value.islower() or "_" in value or "-" in value):
         return False
-    if given.how in ("==", ",", "("):
-        return _MIXED.fullmatch(value[:200]) is not None
-    if _LETTERS.fullmatch(value) and _names_a_secret(value):
+    if _FIELD.fullmatch(value) or _IDENTIFIER.fullmatch(value) or plain_name(value) == plain_name(given.name):
         return False
     return not (_MESSAGE.fullmatch(value[:300]) or _ADDRESS.fullmatch(value))
 
@@ -176,21 +281,41 @@ def _is_quoted_literal(given: _Given) -> bool:
 
 _QUOTE = r"\\{0,7}[\"']"
 _GIVEN = re.compile(
-    rf"(?P<rest>[\w-]{{0,40}}+)(?P<close>{_QUOTE})?\]?"
-    rf"(?:(?P<typed>\s?:\s{{0,2}}[A-Za-z][\w.\[\], |]{{0,40}}?(?:\s=\s|=(?={_QUOTE})))"
-    rf"|\s{{0,8}},?(?:\s|\\{{1,7}}[nrt]){{0,12}}(?:{_QUOTE})?(?P<pair>[vV]alue)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}"
+    rf"(?P<rest>[\w-]{{0,40}}+(?: \d{{1,2}}(?=:))?)(?:(?P<close>{_QUOTE})[\])]?|\[\w{{0,8}}\])?"
+    rf"(?:(?P<typed>\s?:\s{{0,2}}&?[A-Za-z'][\w.\[\], |&'<>?]{{0,40}}?(?:\s=\s|=(?={_QUOTE}))"
+    rf"|\s[a-z][\w.]{{0,20}}\s=\s(?={_QUOTE}))"
+    rf"|\s{{0,8}},?(?:\s|\\{{1,7}}[nrt]){{0,12}}(?:{_QUOTE})?(?P<pair>[vV]alue|content)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}"
+    r"|(?P<hcl>\s{0,4}\{\s{0,12}(?:(?:type|description|sensitive)\s{0,8}=[^\n]{1,80}\n\s{0,8}){0,3}default\s{0,8}=\s{0,8})"
     rf"|(?(close)(?P<json>\s{{0,8}}:\s{{0,40}})(?={_QUOTE})|(?!))"
-    r"|(?P<gap>[ \t]{0,8})(?P<op>=>|:=|[=!]={1,2}|\+?=|:)(?P<space>[ \t]{0,8})(?:[|>][+-]?[ \t]{0,4}\n[ \t]{1,16})?"
-    rf"|(?P<tag>>)|(?P<call>\()(?={_QUOTE})|(?P<comma>,\s{{0,8}})(?=[bru]?{_QUOTE})|(?P<flag>[ \t]{{1,4}}))"
+    r"|(?P<gap>[ \t]{0,24})(?P<op>=>|:=|[=!]={1,2}|\+?=|\?\??=|\|\|=|<<?-|:)(?P<space>[ \t]{0,40})"
+    r"(?P<block>[|>][+-]?[ \t]{0,4}\n[ \t]{1,16})?"
+    r"|(?P<plist></(?:key|name)>\s{0,12}<(?:string|value)>)"
+    rf"|(?P<tag>>)|(?P<call>\()(?={_QUOTE})|(?P<comma>,\s{{0,8}})(?=[bru]?{_QUOTE})"
+    rf"|(?P<other>\s{{1,3}}(?:\|\||\?\?|or)\s{{1,3}}(?={_QUOTE}))"
+    r"|(?P<prose>[ \t](?:is|was):?[ \t])|(?P<body>[ \t]{1,4}(?:--body|-b)[ =])|(?P<flag>[ \t]{1,4}))"
 )
 _CLOSED = re.compile(r"\s*(?:[+%.]\s|[,)](?:\s|$)|\.format)")
-_OPENED = re.compile(rf"[bBrRuUfF]{{0,2}}(?P<quote>\"\"\"|'''|{_QUOTE})")
-_LOOKED_AT = 160
-_BARE = re.compile(rf"(?:\\(?![nrt\"'])|[^\s\"'`;&|<>\\]|(?<==)[&|<>](?=\w)){{1,{_LOOKED_AT}}}+")
-_BARE_REST = re.compile(r"[^\s\"'`;&|<>\\]*+")
-_CUT = re.compile(r"[,)}\]](?=$|[,)}\];:.]|[\w.-]{1,40}[=:])")
+_OPENED = re.compile(rf"[bBrRuUfF]{{0,2}}(?P<quote>\"\"\"|\'\'\'|{_QUOTE})")
+_LOOKED_AT, _JUDGED, _LONGEST = 160, 300, 1 << 14
+_BARE = re.compile(rf"(?:{BARE}|\({BARE}{{0,80}}+\)){{1,{_LOOKED_AT}}}+")
+_BARE_REST = re.compile(rf"{BARE}*+")
+_CUT = re.compile(r"[,)}\]](?=$|[,)}\];:.]|/[/*]|[\w.-]{1,40}[=:])")
 _NAME_BEFORE = re.compile(r"[\w-]*")
+_WORD_BEFORE = re.compile(r"[A-Za-z]{2,20} \Z")
+_ATTRIBUTE = re.compile(r"(?:name|key|id)=[\"']\Z")
+_SETTER = re.compile(r"(?:with|use|set|add)_?(?=[A-Z])")
+_SETTING = """
+    define #define def setq defvar defparameter set setx setenv export env arg declare local let my fastcgi_param
+    proxy_set_header add_header config:set
+"""
+_VERBS = frozenset(_SETTING.split())
+_CALLED = re.compile(r"[A-Za-z_][\w.]*")
 _MORE = re.compile(r"[ \t]*(?:[#}),\]\r\n\\;]|$)")
+_OPERATOR = re.compile(OPERATOR)
+_SUBSTITUTION = re.compile(r"`|\$\(")
+_SPACE = re.compile(r"\s")
+_TEXT_IN_QUOTES = re.compile(r"\\.|\"[^\"]*\"|'[^']*'")
+_LONGEST_LINE = 1024
 
 
 def given_secrets(
@@ -201,7 +326,7 @@ def given_secrets(
         at = lowered.find(word)
         while at >= 0:
             end = at + len(word)
-            match = _GIVEN.match(text, end)
+            match = None if word == "pat" and lowered[end : end + 1].isalpha() else _GIVEN.match(text, end)
             if match and (found := _given(text, at, match, is_secret)):
                 yield found
                 end = max(end, found[1])
@@ -213,53 +338,95 @@ def _given(text: str, at: int, match: re.Match[str], is_secret: Callable[[str], 
     left = _NAME_BEFORE.match(text[max(0, at - 64) : at][::-1])
     start = at - (left.end() if left else 0)
     name = text[start : match.end("rest")]
-    how = _how(match, text, start)
-    if not how or not is_secret(name.strip("-")) or (name[0] == "-") < (how == " "):
+    if match["call"]:
+        name = _SETTER.sub("", name)
+    if name in ("key", "Key", "KEY") and (word := _WORD_BEFORE.search(text[max(0, start - 24) : start])):
+        name = word[0] + name  # API key: ...
+    sure = is_secret(name.strip("-"))
+    if not (sure or _may_be_secret_name(name)) or not (how := _how(match, text, start)):
         return None
     if opened := _OPENED.match(text, match.end()):
         if not match["close"] and (opened["quote"] == text[start - 1 : start] or _CLOSED.match(text, opened.end())):
             return None  # "Password: " + password
-        return _quoted(text, name, how, opened)
-    return None if how in ("==", ",", "(") else _unquoted(text, name, how, start, match.end())
+        return _quoted(text, name, how, sure, opened)
+    return None if how in ("==", ",", "(", "or") else _unquoted(text, name, how, sure, start, match.end())
 
 
 def _how(match: re.Match[str], text: str, start: int) -> str:
     """How a value is given, in a word: `=` in a shell, ` = ` in code, ` ` to an option, ..."""
     if match["flag"]:
-        return " "
+        if text[start] == "-":
+            return " "
+        before = text[max(0, start - 48) : start].rpartition("\n")[2]
+        words = [word for word in before.split() if word[0] != "-"]
+        if words and words[-1].lower().lstrip("($") in _VERBS and before[-1].isspace():
+            return "verb"
+        return "gap" if _starts_line(text, start) else ""
     if match["tag"]:
-        return ">" if text[start - 1 : start] == "<" else ""
+        attribute = match["close"] and _ATTRIBUTE.search(text[max(0, start - 8) : start])
+        return ">" if attribute or text[start - 1 : start] == "<" else ""
     if match["op"]:
         if match["op"] in ("==", "===", "!=", "!=="):
             return "=="
+        if match["op"] == ":" and text[match.end("op") : match.end("op") + 1] == ":":
+            return ""  # a::b
+        if match["block"]:
+            return "block"
         return f" {match['op']} " if match["gap"] else match["op"] + (" " if match["space"] else "")
     if match["call"] or match["comma"]:
         return "(" if match["call"] else "," if match["close"] else ""
-    return ": "
+    if match["other"] or match["prose"]:
+        return "or" if match["other"] else "is"
+    return ">" if match["plist"] else " " if match["body"] else ": "
 
 
-def _quoted(text: str, name: str, how: str, opened: re.Match[str]) -> Span | None:
+def _starts_line(text: str, start: int) -> bool:
+    return text[max(0, start - 40) : start].rpartition("\n")[2].strip(" \t-") in ("", "export", "set", "ENV", "- ")
+
+
+def _quoted(text: str, name: str, how: str, sure: bool, opened: re.Match[str]) -> Span | None:
     quote, start = opened["quote"], opened.end()
-    end = _closing(text, quote, start)
-    given = _Given(name, text[start:end], how, "", "", False, False)
+    if quote in ('"""', "'''") and text[start : start + 1] == "\n":
+        start += 1
+    end, whole = _closing(text, quote, start)
+    given = _Given(name, text[start : min(end, start + _JUDGED)], how, sure)
+    if end < whole and _LIKE_A_PATTERN.search(text, start, min(whole, start + _JUDGED)):
+        return None
     if opened[0][0] in "fF" and "{" in given.value and not _MIXED.fullmatch(_BRACES.sub("", given.value[:200])):
         return None
-    if _WEAK.fullmatch(plain_name(name)) and not _MIXED.fullmatch(given.value[:200]):
-        return None
-    return (start, end, "secret") if _is_quoted_literal(given) else None
+    return (start, end, "secret") if _is_secret(given, _is_quoted_literal) else None
 
 
-def _closing(text: str, quote: str, start: int) -> int:
-    """Where a quoted value ends: at its quote, or with its line if it was cut off."""
-    end = text.find(quote, start)
+def _closing(text: str, quote: str, start: int) -> tuple[int, int]:
+    """Where a quoted value ends, at its quote, with its line, or before a command; and where its quotes end.
+
+    A shell runs what is substituted in double quotes. An operator that comes with spaces, or after quotes that close
+    others on the same line, may be a command between two texts that are quoted.
+    """
+    limit = start + _LONGEST
+    end = text.find(quote, start, limit)
     while end > 0 and text[end - 1] == "\\":
-        end = text.find(quote, end + 1)
-    end = len(text) if end < 0 else end
-    line = -1 if quote in ('"""', "'''") else text.find("\n", start, end)
-    return end if line < 0 else line
+        end = text.find(quote, end + 1, limit)
+    closed = end >= 0
+    end = min(len(text), limit) if end < 0 else end
+    line = text.find("\n", start, end)
+    closed, whole = closed and line < 0, end if line < 0 else line
+    operator = _OPERATOR.search(text, start, whole)
+    if operator and closed and not _SPACE.search(text, start, whole) and not _opens_within_quotes(text, start, quote):
+        operator = _SUBSTITUTION.search(text, start, whole) if quote[-1] == '"' else None
+    end = operator.start() if operator else whole
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return end, whole
 
 
-def _unquoted(text: str, name: str, how: str, start: int, at: int) -> Span | None:
+def _opens_within_quotes(text: str, start: int, quote: str) -> bool:
+    """Whether a quote stands within other quotes on its line, so that it is none, or closes them."""
+    before = text[max(0, start - _LONGEST_LINE) : start - len(quote)].rpartition("\n")[2]
+    return any(mark in _TEXT_IN_QUOTES.sub("", before) for mark in "\"'")
+
+
+def _unquoted(text: str, name: str, how: str, sure: bool, start: int, at: int) -> Span | None:
     if text[start - 2 : start] == "${":  # ${TOKEN:-a default}, ${TOKEN:?an error}
         if text[at : at + 1] == "?":
             return None
@@ -269,20 +436,19 @@ def _unquoted(text: str, name: str, how: str, start: int, at: int) -> Span | Non
         return None
     value, end = bare.group(), bare.end()
     before = text[start - 1 : start]
+    if how == ">" and text[end : end + 2] not in ("</", ""):
+        return None  # <token>.command is no element
+    if text[end : end + 1] in ("(", "[") and _CALLED.fullmatch(value):
+        return None
     if cut := _CUT.search(value):
-        whole = _Given(name, value, how, before, "", False, False)
+        whole = _Given(name, value, how, sure, before)
         if not whole.is_shell or before in ("(", "[", "{", ",", "?", "&"):
             if _CODE.fullmatch(value) and not _LETTERS.fullmatch(value[: cut.start()]):
                 return None
             value, end = value[: cut.start()], at + cut.start()
-    line = text[max(0, start - 40) : start].rpartition("\n")[2].strip(" \t-")
-    given = _Given(
-        name, value, how, before, text[end : end + 1], line in ("", "export", "set", "ENV", "- "),
-        _MORE.match(text, end) is not None,
-    )  # fmt: skip
-    if _WEAK.fullmatch(plain_name(name)) and not _MIXED.fullmatch(value):
-        return None
-    if not _is_literal(given):
+    last = _MORE.match(text, end) is not None
+    given = _Given(name, value, how, sure, before, text[end : end + 1], _starts_line(text, start), last)
+    if not _is_secret(given, _is_literal):
         return None
     if end == at + _LOOKED_AT and (rest := _BARE_REST.match(text, end)):
         end = rest.end()
