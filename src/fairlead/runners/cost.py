@@ -21,9 +21,9 @@ from .syntax import DEPTH, Node
 BUDGET = 100e6
 """What one evaluation may cost."""
 
-READ, READ_BYTE = 1_800.0, 1.5  # a value of the step becomes one of the library
+READ, READ_BYTE = 1_800.0, 3.0  # a value of the step becomes one of the library
 EVALUATE, LOOP = 100.0, 250.0  # an operation, an element of a macro
-COPY, COPY_BYTE = 130.0, 0.5
+COPY, COPY_BYTE = 150.0, 0.5
 COMPARE = 40.0
 CALL, RETURN, RETURN_BYTE = 2_500.0, 250.0, 1.5  # a function of ours, which is given Python values
 EXTRA_BYTE = {
@@ -138,11 +138,20 @@ def _operation(node: Node, operands: list[Shape]) -> tuple[float, Shape]:
     cost = whole.copying + whole.size * EXTRA_BYTE.get(node.text, 0)
     if node.text in OURS:
         cost += CALL + whole.nodes * RETURN + whole.size * RETURN_BYTE
+    if node.text == "+" and _is_scalar(node):
+        return cost, Shape(0, 1, whole.size)
     if node.text == "+" or node.text in _PASSING:
         return cost, whole
     if node.text in ("bytes", "string"):
         return cost, Shape(0, 1, whole.size + LONGEST_NUMBER)
     return cost, SCALAR
+
+
+def _is_scalar(node: Node) -> bool:
+    """Whether this is a text or a number, and no list: all that can be added to one is another."""
+    if node.text == "+":
+        return any(_is_scalar(part) for part in node.parts)
+    return node.kind == "literal" or (node.kind == "call" and node.text != "dyn")
 
 
 def _macro(node: Node, scope: Mapping[str, Shape], summed: bool) -> Estimate:
@@ -239,24 +248,27 @@ class Extent:
         level = self._levels[depth]
         nodes = size = 0
         for item in items:
-            inner_nodes, inner_size = 1, 0
-            if item.__class__ is str or isinstance(item, str):
-                inner_size = len(item) if item.isascii() else 4 * len(item)
+            nodes += 1
+            kind = item.__class__
+            if kind is str or isinstance(item, str):
+                length = len(item) if item.isascii() else 4 * len(item)
+                size += length
+                if length > level[2]:
+                    level[2] = length
+            elif kind in _NUMBERS:
+                continue
             elif isinstance(item, (dict, list, tuple)):
                 self._left -= len(item)
                 if self._left < 0:
                     raise TooCostly(f"it reads more than {READ_LIMIT:,} values")
-                inside = chain(item, item.values()) if isinstance(item, dict) else item
-                inner_nodes, inner_size = self._add(inside, depth + 1)
-                inner_nodes += 1
+                within = self._add(chain(item, item.values()) if isinstance(item, dict) else item, depth + 1)
+                nodes += within[0]
+                size += within[1]
                 level[0] = max(level[0], len(item))
-                level[1] = max(level[1], inner_nodes)
-            elif item.__class__ not in _NUMBERS and not isinstance(item, (int, float)):
+                level[1] = max(level[1], within[0] + 1)
+                level[2] = max(level[2], within[1])
+            elif not isinstance(item, (int, float)):
                 raise NotJson
-            nodes += inner_nodes
-            size += inner_size
-            if inner_size > level[2]:
-                level[2] = inner_size
         level[1] = max(level[1], min(nodes, 1))
         return nodes, size
 

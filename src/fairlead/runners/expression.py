@@ -245,6 +245,8 @@ def _check(place: Place, events: list[Event[Any]]) -> None:
 
 def _check_call(node: Node) -> None:
     name, is_method = node.text, node.kind == "method"
+    if name == "has":
+        raise BadRule("has is called as has(x.y)")
     if name not in FUNCTIONS and (name not in MACROS or is_method):
         raise UnknownName("function", name, FUNCTIONS | MACROS | {"has"})
     if name not in (METHODS if is_method else GLOBAL):
