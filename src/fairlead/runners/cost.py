@@ -101,12 +101,8 @@ def _estimate(node: Node, scope: Mapping[str, Shape], summed: bool) -> Estimate:
         return Estimate(EVALUATE + shape.copying, shape)
     if node.kind == "name":
         return Estimate(EVALUATE, scope.get(node.text, SCALAR))
-    if (
-        node.kind == "select"
-        and (part := f"{node.parts[0].text}.{node.text}") in scope
-        and node.parts[0].kind == "name"
-    ):
-        return Estimate(2 * EVALUATE, scope[part])
+    if node.kind == "select" and (known := _part_of_field(node, scope)) is not None:
+        return Estimate(2 * EVALUATE, known)
     if node.kind == "macro":
         return _macro(node, scope, summed)
     if node.kind == "has":  # what it asks for is not copied
@@ -116,6 +112,11 @@ def _estimate(node: Node, scope: Mapping[str, Shape], summed: bool) -> Estimate:
     cost = EVALUATE + sum(part.cost for part in parts)
     own, shape = _operation(node, [part.shape for part in parts])
     return Estimate(cost + own, shape)
+
+
+def _part_of_field(node: Node, scope: Mapping[str, Shape]) -> Shape | None:
+    field = node.parts[0]
+    return scope.get(f"{field.text}.{node.text}") if field.kind == "name" else None
 
 
 def _operation(node: Node, operands: list[Shape]) -> tuple[float, Shape]:
@@ -161,7 +162,6 @@ def _macro(node: Node, scope: Mapping[str, Shape], summed: bool) -> Estimate:
     """
     called_on, variable, *bodies = node.parts
     cost, over = _estimate(called_on, scope, summed)
-
     outer = {name: shape for name, shape in scope.items() if name.split(".")[0] != variable.text}
 
     def each(element: Shape, summed: bool) -> Estimate:
