@@ -1,7 +1,8 @@
 """The expressions of rules: CEL over a step, checked as far as it can be before any step comes.
 
-Its names are the step's fields, and `step` for all of them. Evaluation is in Rust; regular
-expressions are RE2, as CEL has them, compiled once, and take time linear in their input.
+Its names are the step's fields, and `step` for all of them. Evaluation is in Rust, and cannot be
+interrupted: what it may cost is bounded before it begins. Regular expressions are RE2, as CEL has
+them. `size` of a text is ours too: the library counts bytes, CEL code points.
 """
 
 from __future__ import annotations
@@ -9,20 +10,24 @@ from __future__ import annotations
 import re
 import sys
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from ..errors import FairleadError, UnknownName
 from ..lifecycle import Agent, Event, Step
 from ..tools import TARGET_FIELDS, Target
+from .cost import BUDGET, OURS, Extent, TooCostly, anything, as_json, blame, estimate
+from .regex import Limit, Regex, TooSlow
+from .syntax import MACROS, BadRule, Node, Place, parse, walk
 from .template import names_of
 
 LENGTH_LIMIT, NESTING = 10_000, 2
-"""Of an expression: its characters, and how many macros may stand in one another. Each more costs a power."""
+"""Of an expression: its characters, and how many macros may stand in one another."""
 GLOBAL = frozenset({
     "bytes", "double", "duration", "dyn", "int", "size", "string", "timestamp", "type", "uint",
 })  # fmt: skip
@@ -33,43 +38,23 @@ METHODS = frozenset({
 })  # fmt: skip
 FUNCTIONS = GLOBAL | METHODS
 """What an expression may call, as `size(x)` and as `x.contains(y)`."""
-_MACROS = frozenset({"all", "exists", "exists_one", "filter", "has", "map"})
 _TYPES = frozenset({"bool", "bytes", "double", "int", "list", "map", "null_type", "optional", "string", "type", "uint"})
-_LITERALS = frozenset({"false", "in", "null", "true"})
 FREE = frozenset({
     "args", "assistant", "content", "input", "messages", "metadata", "output", "prepend_input", "response", "result",
     "results", "state", "step", "usage",
 })  # fmt: skip
 """Fields whose inside nobody knows before a step comes."""
 
-_RAW = r"""(?:[bB]?[rR]|[rR][bB])(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"[^"\n]*"|'[^'\n]*')"""
-_PLAIN = (
-    r"""[bB]?(?:\"{3}(?:\\[\s\S]|[^\\])*?\"{3}|'{3}(?:\\[\s\S]|[^\\])*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
-)
-_NUMBER = r"0[xX][0-9a-fA-F]+[uU]?|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?[uU]?"
-_TOKEN = re.compile(
-    rf"(?P<string>{_RAW}|{_PLAIN})|(?P<name>[A-Za-z_]\w*)|(?P<number>{_NUMBER})|(?P<comment>//[^\n]*)|(?P<other>\S)",
-    re.ASCII,
-)
 _GIVEN = "_given_"
 """Which guarded names are set."""
-
-
-class Token(NamedTuple):
-    kind: str
-    text: str
-    start: int
-    bound: frozenset[str]  # the variables of the macros it stands in
-    depth: int  # how many those are
-
-
-Tokens = list[Token]
+_EASY, _NODE = BUDGET / 4, 64
+"""What evaluating on a light step costs at most; and how many bytes of text weigh as much as one value."""
 
 _loading = threading.Lock()
 
 
-class BadRule(FairleadError, ValueError):
-    """A rule that cannot be right."""
+class RuleFailed(FairleadError):
+    """An expression could not be evaluated on a step."""
 
 
 class Expression:
@@ -80,41 +65,106 @@ class Expression:
         if not isinstance(text, str) or len(text) > LENGTH_LIMIT or "\0" in text:
             raise BadRule(f"an expression is a text of at most {LENGTH_LIMIT} characters, none of them NUL")
         self.text = text
-        tokens = _tokens(text)
+        self._tree = parse(text)
+        places = list(walk(self._tree))
+        for place in places:
+            _check(place, events)
+        self._guarded = {place.node.text for place in places if _is_guard(place)}
+        self._reads = _reads(places, events)
+        self.names = tuple(self._reads)
+        self._calls = {place.node.text for place in places if _is_ours(place.node)}
         try:
-            self._program = cel.compile(_as_evaluated(text, tokens))
+            self._program = cel.compile(_as_evaluated(text, places))
         except ValueError as error:
             raise BadRule(_syntax_error(error)) from None
-        if any(token.depth > NESTING for token in tokens):
-            raise BadRule(f"more than {NESTING} of all, exists, filter and map in one another take too long")
-        guarded = _guarded(tokens)
-        self._guarded = tuple({tokens[i].text for i in guarded})
-        self.names = _check_names(tokens, events, guarded)
         self._regexes = {}
-        for i in _regexes(tokens):
-            pattern = cel.evaluate(tokens[i].text)
+        for literal in _patterns(places):
+            pattern = cel.evaluate(literal)
             if not isinstance(pattern, str):
                 raise BadRule(f"a regular expression is a text, not {pattern!r}")
-            self._regexes[pattern] = compile_regex(pattern)
-
-    @property
-    def has_regexes(self) -> bool:
-        return bool(self._regexes)
+            self._regexes[pattern] = Regex(pattern)
+        if estimate(self._tree, {}) > BUDGET:
+            raise BadRule(f"it takes too long, whatever the step: {blame(self._tree, {}, text)}")
+        self._easy_weight = _easy_weight(self._tree, self._reads)
 
     def on(self, step: Step) -> Any:
-        """The value of the expression for this step."""
-        values: dict[str, Any] = {"found": self._found} if self._regexes else {}
+        """The value of the expression for this step. Raises `RuleFailed` if working it out could take too long."""
+        values: dict[str, Any] = {}
+        seconds = self._read(step, values)
         if self._guarded:
             values[_GIVEN] = {name: True for name in self._guarded if getattr(step, name, None) is not None}
-        for name in self.names:
-            value = step if name == "step" else getattr(step, name, None)
-            if value is not None:
-                values[name] = _plain(value)
-        return self._program.execute(values)
+        if not self._calls:
+            return self._program.execute(values)
+        calls = _Calls(self._regexes, seconds)
+        for name in self._calls:
+            values[f"_{name}_"] = getattr(calls, name)
+        try:
+            return self._program.execute(values)
+        except IndexError:
+            if calls.problem is None:
+                raise
+            raise RuleFailed(calls.problem) from None
 
-    def _found(self, text: Any, pattern: str) -> list[bool]:
-        """`text.matches("literal")`, of which the first item is asked for: of what is no text there is none."""
-        return [self._regexes[pattern].search(text) is not None] if isinstance(text, str) else []
+    def _read(self, step: Step, values: dict[str, Any]) -> float:
+        """Reads what the expression needs of a step. Returns how many seconds regular expressions may take."""
+        weight = 0
+        extents: dict[str, Extent] = {}
+        try:
+            for name, parts in self._reads.items():
+                value = _value(step, name, parts)
+                if value.__class__ is str:
+                    values[name] = value
+                    weight += _NODE + 4 * len(value)
+                elif parts is not None and isinstance(value, dict):
+                    values[name] = read = {}
+                    for part, item in value.items():
+                        read[part], extents[f"{name}.{part}"] = as_json(item)
+                elif value is not None:
+                    values[name], extents[name] = as_json(value)
+            for extent in extents.values():
+                weight += _NODE * extent.nodes + extent.size
+            if weight <= self._easy_weight:
+                return (BUDGET - _EASY) / 1e9
+            shapes = {name: extent.shape for name, extent in extents.items()}
+            shapes |= {name: Extent(value).shape for name, value in values.items() if value.__class__ is str}
+            cost = estimate(self._tree, shapes)
+            if cost > BUDGET:
+                raise TooCostly(blame(self._tree, shapes, self.text))
+        except TooCostly as problem:
+            raise RuleFailed(f"this could take too long: {problem}") from None
+        return (BUDGET - cost) / 1e9
+
+
+class _Calls:
+    """The functions that the library does not have as CEL defines them, for one evaluation.
+
+    Each answers with a list of one, or with an empty one where it fails, and the expression asks for the
+    first item: the library would log an exception.
+    """
+
+    def __init__(self, regexes: dict[str, Regex], seconds: float) -> None:
+        self._regexes, self._limit = regexes, Limit(seconds)
+        self.problem: str | None = None
+
+    def size(self, value: Any) -> list[int]:
+        """The number of code points, bytes or elements."""
+        if isinstance(value, (str, bytes, list, dict)):
+            return [len(value)]
+        self.problem = f"size() takes a text, bytes, a list or a map, not a value of type {type(value).__name__}"
+        return []
+
+    def matches(self, text: Any, pattern: Any) -> list[bool]:
+        """Whether a text has a part that matches."""
+        try:
+            if isinstance(text, str) and isinstance(pattern, str):
+                regex = self._regexes.get(pattern) or Regex.foreign(pattern, self._limit)
+                return [regex.search(text, self._limit)]
+            self.problem = "matches() takes texts, and was given what is not a text"
+        except TooSlow:
+            self.problem = f"matches() takes too long for {pattern[:60]!r} in a text of {len(text):,} characters"
+        except (BadRule, UnicodeError) as error:
+            self.problem = str(error)
+        return []
 
 
 def _cel() -> Any:
@@ -136,16 +186,32 @@ def _load_cel(name: str) -> Any:
     return module
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON would have it, without what is not set."""
-    if isinstance(value, (str, int, float)):
-        return value
-    if isinstance(value, Step):
-        fields = {name: getattr(value, name) for name in value.__struct_fields__}
-        return {"event": value.event} | {name: _plain(item) for name, item in fields.items() if item is not None}
+def _easy_weight(tree: Node, reads: dict[str, set[str] | None]) -> float:
+    """How heavy a step may be for an evaluation to be cheap, whatever it consists of."""
+    names = [*reads, *(f"{name}.{part}" for name, parts in reads.items() for part in parts or ())]
+
+    def cost(weight: float) -> float:
+        return estimate(tree, dict.fromkeys(names, anything(weight / _NODE, weight)))
+
+    weights = [2.0**exponent for exponent in range(10, 24)]
+    return [0.0, *weights][bisect_right(weights, _EASY, key=cost)]
+
+
+def _value(step: Step, name: str, parts: set[str] | None) -> Any:
+    """A field of a step, or only these parts of it."""
+    if name == "step":
+        fields = {
+            field: getattr(step, field)
+            for field in ("event", *step.__struct_fields__)
+            if parts is None or field in parts
+        }
+        return {field: _value(step, field, None) for field, value in fields.items() if value is not None}
+    value = getattr(step, name, None)
     if isinstance(value, Target):
-        return {"paths": list(value.paths)} | msgspec.to_builtins(value)
-    return msgspec.to_builtins(value)
+        value = {"paths": value.paths} | msgspec.to_builtins(value)
+    if isinstance(value, dict) and parts is not None:
+        return {part: value[part] for part in parts if part in value}
+    return value
 
 
 def first_line(error: BaseException) -> str:
@@ -154,108 +220,61 @@ def first_line(error: BaseException) -> str:
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def compile_regex(pattern: str) -> Any:
-    """A regular expression that takes linear time, whatever it is given."""
-    try:
-        import re2
-    except ImportError:
-        raise BadRule("regular expressions need the package google-re2: pip install 'fairlead[rules]'") from None
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except UnicodeError as error:
-        raise BadRule(f"bad regular expression {pattern!r}: {error}") from None
-    except re2.error as error:
-        why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
-        raise BadRule(f"bad regular expression {pattern!r}: {why}") from None
+# --- what is checked when a rule is made --------------------------------------------------------
 
 
-def _tokens(text: str) -> Tokens:
-    """The words of an expression, each with the variables that are known where it stands."""
-    found = [match for match in _TOKEN.finditer(text) if match.lastgroup != "comment"]
-    tokens: Tokens = []
-    scopes: list[tuple[frozenset[str], int]] = [(frozenset(), 0)]
-    for i, match in enumerate(found):
-        words = [other[0] for other in found[i : i + 3]]
-        if match[0] == "(":
-            binds = i > 1 and found[i - 2][0] == "." and found[i - 1][0] in _MACROS - {"has"} and words[2:] == [","]
-            bound, depth = scopes[-1]
-            scopes.append((bound | {words[1]}, depth + 1) if binds else scopes[-1])
-        tokens.append(Token(match.lastgroup or "", match[0], match.start(), *scopes[-1]))
-        if match[0] == ")" and len(scopes) > 1:
-            scopes.pop()
-    return tokens
+def _check(place: Place, events: list[Event[Any]]) -> None:
+    """Raises `BadRule` or `UnknownName` for what no step could make right."""
+    node = place.node
+    if place.macros > NESTING:
+        raise BadRule(f"more than {NESTING} of all, exists, filter and map in one another take too long")
+    if node.kind in ("call", "method"):
+        _check_call(node)
+    elif node.kind == "has":
+        _check_has(place)
+    elif node.kind == "macro":
+        if node.parts[1].text == _GIVEN:
+            raise BadRule(f"a variable cannot be called {_GIVEN}")
+    elif node.kind == "select":
+        _check_part(node, place.bound, events)
+    elif node.kind == "name" and _is_field(place, events):
+        for event in events:
+            if node.text != "step" and node.text not in names_of(event.name):
+                raise UnknownName("name", node.text, ("step", *names_of(event.name)), f" at {event.name}")
 
 
-def _guarded(tokens: Tokens) -> list[int]:
-    """Where the fields stand that are guarded by themselves: `has(error)`."""
-    return [
-        i + 2
-        for i in range(len(tokens) - 3)
-        if (tokens[i].text, tokens[i + 1].text, tokens[i + 3].text) == ("has", "(", ")")
-        and tokens[i + 2].kind == "name"
-        and tokens[i + 2].text not in tokens[i + 2].bound | {"step"}
-        and not (i and tokens[i - 1].text == ".")
-    ]
+def _check_call(node: Node) -> None:
+    name, is_method = node.text, node.kind == "method"
+    if name == "has":
+        raise BadRule("has is called as has(x.y)")
+    if name not in FUNCTIONS and (name not in MACROS or is_method):
+        raise UnknownName("function", name, FUNCTIONS | MACROS | {"has"})
+    if name not in (METHODS if is_method else GLOBAL):
+        raise BadRule(f"{name} is called as {name + '(x)' if is_method else 'x.' + name + '(...)'}")
+    if name in OURS and len(node.parts) != (2 if name == "matches" else 1):
+        raise BadRule(f"{name} is called as {'x.matches(pattern)' if name == 'matches' else 'size(x)'}")
 
 
-def _as_evaluated(text: str, tokens: Tokens) -> str:
-    """`has(error)` as `has(_given_.error)`, since CEL guards only a part of something; literal regexes as ours."""
-    edits = [(tokens[i].start, 0, f"{_GIVEN}.") for i in _guarded(tokens)]
-    for i in _regexes(tokens):
-        first = next(j for j in range(i, -1, -1) if tokens[j].text == "matches")
-        last = i + (i - first) - 1
-        edits += [(tokens[first].start, len("matches"), "found"), (tokens[last].start + 1, 0, "[0]")]
-    for start, length, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[start + length :]
-    return text
+def _check_has(place: Place) -> None:
+    parts = place.node.parts
+    if len(parts) != 1 or parts[0].kind not in ("select", "name"):
+        raise BadRule("has() takes a field, or a part of one: has(x.y)")
+    if parts[0].kind == "name" and parts[0].text in place.bound | {"step"}:
+        raise BadRule(f"{parts[0].text} is always there; has() takes a part of it: has({parts[0].text}.x)")
 
 
-def _syntax_error(error: ValueError) -> str:
-    found = re.search(r"ERROR: <input>:(\d+):(\d+): (.*)", str(error))
-    if found is None:
-        return first_line(error)
-    problem = found[3].removeprefix("Syntax error: ").split(" expecting {")[0]
-    return f"syntax error at character {found[2]} of the expression: {problem}"
+def _is_field(place: Place, events: list[Event[Any]]) -> bool:
+    name = place.node.text
+    return name not in place.bound and not (name in _TYPES and name not in _fields(events))
 
 
-def _check_names(tokens: Tokens, events: list[Event[Any]], guarded: list[int]) -> tuple[str, ...]:
-    """The fields an expression reads. Raises `UnknownName` for a name or function that nothing goes by."""
-    names: dict[str, None] = {}
-    for i, (kind, text, _, bound, _) in enumerate(tokens):
-        before = tokens[i - 1].text if i else ""
-        after = tokens[i + 1].text if i + 1 < len(tokens) else ""
-        if kind != "name" or text in _LITERALS:
-            continue
-        if before == "." and not _ends_operand(tokens, i - 2):
-            raise BadRule(f"a name does not begin with a dot: .{text}")
-        if after == "(":
-            if text not in FUNCTIONS and text not in _MACROS:
-                raise UnknownName("function", text, FUNCTIONS | _MACROS)
-            if text not in _MACROS and text not in (METHODS if before == "." else GLOBAL):
-                raise BadRule(f"{text} is called as {text + '(x)' if before == '.' else 'x.' + text + '(...)'}")
-        elif before == ".":
-            _check_part(tokens, i, events)
-        elif text not in bound and not (text in _TYPES and text not in _fields(events)):
-            for event in events:
-                if text != "step" and text not in names_of(event.name):
-                    raise UnknownName("name", text, ("step", *names_of(event.name)), f" at {event.name}")
-            if i not in guarded:
-                names[text] = None
-    return tuple(names)
+def _is_guard(place: Place) -> bool:
+    """Whether this is the field in `has(error)`."""
+    return place.node.kind == "name" and place.parent is not None and place.parent.kind == "has"
 
 
-def _ends_operand(tokens: Tokens, i: int) -> bool:
-    """Whether what stands here can have a part."""
-    if i < 0:
-        return False
-    token = tokens[i]
-    return (
-        token.kind in ("string", "number")
-        or token.text in (")", "]", "}")
-        or (token.kind == "name" and token.text != "in")
-    )
+def _is_ours(node: Node) -> bool:
+    return node.kind in ("call", "method") and node.text in OURS
 
 
 def _fields(events: list[Event[Any]]) -> set[str]:
@@ -265,14 +284,15 @@ def _fields(events: list[Event[Any]]) -> set[str]:
 _PARTS: dict[str, tuple[str, ...]] = {"target": TARGET_FIELDS, "agent": Agent.__struct_fields__}
 
 
-def _check_part(tokens: Tokens, i: int, events: list[Event[Any]]) -> None:
+def _check_part(node: Node, bound: frozenset[str], events: list[Event[Any]]) -> None:
     """`target.comand`, `step.tol`: where the parts are known, a misspelt one is found."""
-    path = [tokens[i].text]
-    while i >= 2 and tokens[i - 1].text == "." and tokens[i - 2].kind == "name":
-        i -= 2
-        path.insert(0, tokens[i].text)
-    if (i and tokens[i - 1].text == ".") or path[0] in tokens[i].bound:
+    path: list[str] = []
+    while node.kind == "select":
+        path.insert(0, node.text)
+        node = node.parts[0]
+    if node.kind != "name" or node.text in bound:
         return  # a part of something free-form
+    path.insert(0, node.text)
     if path[0] == "step" and len(path) == 2:
         valid = sorted(_fields(events))
     else:
@@ -284,13 +304,52 @@ def _check_part(tokens: Tokens, i: int, events: list[Event[Any]]) -> None:
         raise UnknownName("field", ".".join(path), [f"{path[0]}.{name}" for name in valid])
 
 
-def _regexes(tokens: Tokens) -> Iterator[int]:
-    """Where the literal regular expressions stand: `.matches("...")`."""
-    for i, token in enumerate(tokens):
-        if token.kind == "name" and token.text == "matches" and i and tokens[i - 1].text == ".":
-            j = i + 1
-            while j < len(tokens) and tokens[j].text == "(":
-                j += 1
-            closing = [other.text for other in tokens[j + 1 : j + j - i]]
-            if j > i + 1 and j < len(tokens) and tokens[j].kind == "string" and closing == [")"] * (j - i - 1):
-                yield j
+# --- what an expression becomes -----------------------------------------------------------------
+
+
+def _reads(places: list[Place], events: list[Event[Any]]) -> dict[str, set[str] | None]:
+    """The fields an expression reads, each with the parts of it that it reads, or None for all."""
+    reads: dict[str, set[str] | None] = {}
+    for place in places:
+        if place.node.kind != "name" or not _is_field(place, events) or _is_guard(place):
+            continue
+        parts = reads.setdefault(place.node.text, set())
+        if place.parent is None or place.parent.kind != "select":
+            reads[place.node.text] = None
+        elif parts is not None:
+            parts.add(place.parent.text)
+    return reads
+
+
+def _patterns(places: list[Place]) -> Iterator[str]:
+    """The literal regular expressions: `x.matches("...")`."""
+    for place in places:
+        if place.node.text == "matches" and _is_ours(place.node) and place.node.parts[1].kind == "literal":
+            yield place.node.parts[1].text
+
+
+def _as_evaluated(text: str, places: list[Place]) -> str:
+    """The expression as the library is to evaluate it.
+
+    `has(error)` is `has(_given_.error)`, since CEL guards only a part of something. Calls of ours are those of
+    `_Calls`. `a.b` is `a["b"]`, which means the same, but for which the library does not copy what it finds.
+    """
+    edits = []
+    for node, parent, _, _ in places:
+        if node.kind == "name" and parent is not None and parent.kind == "has":
+            edits.append((node.start, node.start, f"{_GIVEN}."))
+        elif _is_ours(node):
+            edits += [(node.at, node.at + len(node.text), f"_{node.text}_"), (node.end, node.end, "[0]")]
+        elif node.kind == "select" and (parent is None or parent.kind != "has"):
+            edits.append((node.at, node.end, f'["{node.text}"]'))
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _syntax_error(error: ValueError) -> str:
+    found = re.search(r"ERROR: <input>:(\d+):(\d+): (.*)", str(error))
+    if found is None:
+        return first_line(error)
+    problem = found[3].removeprefix("Syntax error: ").split(" expecting {")[0]
+    return f"syntax error at character {found[2]} of the expression: {problem}"

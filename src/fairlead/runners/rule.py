@@ -2,20 +2,22 @@
 
 The names of an expression are the step's fields, and `step` for all of them. What can be known to
 be wrong is found when the rule is made: unknown names and functions, regular expressions, and what
-an event does not take. Evaluation is in Rust, linear in its input for regular expressions.
+an event does not take. What evaluating it on a step may cost is bounded before it begins.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from time import monotonic
 from typing import Any, get_args, get_origin
 
-from ..errors import FairleadError, MalformedVerdict, UnknownName
+from ..errors import MalformedVerdict, UnknownName
 from ..lifecycle import HEADER, Event, Step, StopReason, iter_events
 from ..verdict import Verdict, check
-from .expression import FREE, BadRule, Expression, compile_regex, first_line
+from .cost import BUDGET, TooCostly, as_json
+from .expression import FREE, Expression, RuleFailed, first_line
+from .regex import Limit, Regex, TooSlow
+from .syntax import BadRule
 from .template import Template
 
 OUTCOMES = ("deny", "ask", "allow", "stop", "skip", "extend", "abort", "warn", "inject", "change")
@@ -24,14 +26,7 @@ _CONTROLS = OUTCOMES[:7]
 EDITS = ("match", "replace", "prepend", "append")
 """How `change` edits the text of a field."""
 
-PATIENCE = 2.0
-"""Seconds that one edit may take."""
-
 _UNDEFINED = re.compile(r"Undefined variable or function: '(\w+)'")
-
-
-class RuleFailed(FairleadError):
-    """An expression could not be evaluated on a step."""
 
 
 class Rule:
@@ -63,10 +58,6 @@ class Rule:
     def _evaluate(self, step: Step) -> Any:
         try:
             return self._expression.on(step)
-        except IndexError as error:
-            problem = str(error)
-            if self._expression.has_regexes and problem == "index out of bounds: 0":
-                problem += ", or matches() of what is not a text"
         except KeyError as error:
             problem = f"{error} is not set; guard it with has()"
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -81,7 +72,8 @@ class Rule:
         reason, context, warnings, changes = None, [], [], {}
         for word, what in self._outcomes.items():
             if word == "change":
-                edited = {field: edit.apply(field, step) for field, edit in what.items()}
+                limit = Limit(BUDGET / 1e9)
+                edited = {field: edit.apply(field, step, limit) for field, edit in what.items()}
                 changes = {field: value for field, value in edited.items() if value is not None}
             elif word == "inject":
                 context.append(what.fill(step))
@@ -159,10 +151,11 @@ class Edit:
                 raise UnknownName("edit", word, EDITS, f" of change.{field}")
         if "match" in edits and "replace" not in edits:
             raise BadRule(f"change.{field}: match finds something; replace says what it becomes")
-        self._match = compile_regex(edits["match"]) if "match" in edits else None
+        self._match = Regex(edits["match"]) if "match" in edits else None
         self._texts = {word: Template(text, events) for word, text in edits.items() if word != "match"}
 
-    def apply(self, field: str, step: Step) -> Any:
+    def apply(self, field: str, step: Step, limit: Limit) -> Any:
+        """What becomes of the field, or None for nothing. Raises `RuleFailed` if that takes too long."""
         texts = {word: template.fill(step) for word, template in self._texts.items()}
         value = getattr(step.target, field) if field in ("command", "url") else getattr(step, field)  # type: ignore[attr-defined]
         if value is None and self._match is not None:
@@ -171,28 +164,31 @@ class Edit:
             value = ""
         if "replace" in texts:
             try:
-                value = self._replaced(value, texts["replace"], monotonic() + PATIENCE)
+                value = self._replaced(value, texts["replace"], limit)
             except UnicodeError as error:
                 raise RuleFailed(f"{field}: {error}") from None
+            except TooCostly as problem:
+                raise RuleFailed(f"replacing in {field} could take too long: {problem}") from None
+            except TooSlow:
+                raise RuleFailed(f"replacing in {field} takes too long") from None
         return _around(texts.get("prepend", ""), value, texts.get("append", ""), field)
 
-    def _replaced(self, value: Any, text: str, until: float) -> Any:
+    def _replaced(self, value: Any, text: str, limit: Limit) -> Any:
         if self._match is None:
             return text
-        if isinstance(value, str):
-            return self._match.sub(lambda _: _in_time(text, until), value)
-        if isinstance(value, list):
-            return [self._replaced(item, text, until) for item in value]
-        if isinstance(value, dict):
-            return {key: item if key == "type" else self._replaced(item, text, until) for key, item in value.items()}
-        return value
+        regex = self._match
 
+        def replaced(value: Any) -> Any:
+            if isinstance(value, str):
+                return regex.replace(value, text, limit)
+            if isinstance(value, list):
+                return [replaced(item) for item in value]
+            if isinstance(value, dict):
+                return {key: item if key == "type" else replaced(item) for key, item in value.items()}
+            return value
 
-def _in_time(text: str, until: float) -> str:
-    """Each search takes linear time, but there may be as many as there are characters."""
-    if monotonic() > until:
-        raise RuleFailed(f"replacing took more than {PATIENCE:g} s")
-    return text
+        as_json(value)  # which says so if it is too much
+        return replaced(value)
 
 
 def _around(before: str, value: Any, after: str, field: str) -> Any:
