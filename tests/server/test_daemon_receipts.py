@@ -90,10 +90,20 @@ def acknowledge(daemon: Daemon, receipt: str) -> tuple[int, str | None]:
 
 
 def noted(machine: Machine) -> list[dict[str, Any]]:
-    """What the journal says besides decisions, if there is one yet."""
+    """What the journal says besides decisions."""
+    return [record.body for record in records(machine) if record.is_note]
+
+
+def recorded(machine: Machine, session: str) -> list[dict[str, Any]]:
+    """The decisions of a session."""
+    return [one.body for one in records(machine) if not one.is_note and one.body["step"]["session_id"] == session]
+
+
+def records(machine: Machine) -> list[Any]:
+    """What is in the journal, if there is one yet: it is written in the background."""
     try:
         with Reader(machine.state / "journal.db") as reader:
-            return [record.body for record in reader.records() if record.is_note]
+            return list(reader.records())
     except NoJournal:
         return []
 
@@ -264,9 +274,11 @@ def test_a_caller_that_hangs_up_while_it_waits_uses_nothing(daemon: Daemon, clie
     assert client.dispatch(step("before_tool", session_id=session), deadline=0.0).control == "allow"
 
 
-def test_a_caller_that_hangs_up_is_not_waited_for(daemon: Daemon, client: Client, session: str) -> None:
+def test_a_caller_that_hangs_up_is_not_waited_for(
+    shared: Machine, daemon: Daemon, client: Client, session: str
+) -> None:
     hung_up(daemon, session, lambda: wait_until(lambda: questions(client, session)))
-    (decision,) = wait_until(lambda: client.decisions(session=session))
+    (decision,) = wait_until(lambda: recorded(shared, session))
     assert (decision["control"], "the caller has gone" in json.dumps(decision["said"])) == ("deny", True)
 
 
@@ -421,6 +433,15 @@ async def test_a_caller_that_waits_goes_on_when_every_question_is_answered(two: 
     assert told == [("budget", "spend 5 EUR?", ("allow", "bob", None)), ("ops", "delete it?", ("allow", "ann", None))]
 
 
+def test_the_journal_has_every_answer(machine: Machine, two: tuple[Daemon, Client]) -> None:
+    _, client = two
+    granted(client, "s", who="ann")
+    client.dispatch(step("before_tool", session_id="s"), deadline=0.0)
+    *_, decision = wait_until(lambda: [one for one in recorded(machine, "s") if one["control"] == "allow"])
+    told = [(one["hook"], one["question"], one["approval"]["who"]) for one in decision["said"] if "approval" in one]
+    assert told == [("budget", "spend 5 EUR?", "ann"), ("ops", "delete it?", "ann")]
+
+
 async def test_one_refusal_ends_the_waiting_and_the_other_grant_can_be_used_later(
     two: tuple[Daemon, Client],
 ) -> None:
@@ -513,7 +534,7 @@ async def test_a_refusal_outweighs_a_grant_that_returns(pending: Pending) -> Non
     while not (found := pending.questions()):
         await asyncio.sleep(0)
     pending.answer(found[0].id, False, None, None)
-    pending.lapse(str(receipt.id))
+    pending.time_out(str(receipt.id))
     assert [answer.granted for answer in await going] == [False]
 
 
@@ -589,7 +610,7 @@ async def _play(path: Path, story: list[Any]) -> None:
                 pending.close()
                 pending = Pending(path)
                 for receipt_id in pending.left_open():
-                    pending.lapse(receipt_id)
+                    pending.time_out(receipt_id)
                     ended[receipt_id] = "lapsed"
             elif receipts and (name := receipts[what % len(receipts)]):
                 if action == "acknowledge":
@@ -599,7 +620,7 @@ async def _play(path: Path, story: list[Any]) -> None:
                     except (AcknowledgedTooLate, NoSuchReceipt):
                         assert ended.get(name) in ("lapsed", "taken back")
                 elif action == "lapse":
-                    pending.lapse(name)
+                    pending.time_out(name)
                     ended.setdefault(name, "lapsed")
                 elif name not in ended:
                     pending.take_back(name)

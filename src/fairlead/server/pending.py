@@ -167,7 +167,7 @@ class Pending:
         return [_answer(row, pending) for row in rows]
 
     async def _wait(self, own: dict[str, str], bounds: list[str], about: Asking) -> list[_Row]:
-        """Until all questions are answered, one is refused, the host waits no longer, or the caller has gone."""
+        """Wait until all questions are answered, one is refused, the deadline is over, or the caller has hung up."""
         event = asyncio.Event()
         self._waiters |= dict.fromkeys(own.values(), event)
         gone = None if about.gone is None else asyncio.ensure_future(about.gone())
@@ -211,9 +211,10 @@ class Pending:
         return name
 
     def _use(self, bounds: list[str], own: dict[str, str], about: Asking) -> list[_Row]:
-        """What there is for each question. If that is a grant for every one of them, all are used, in one go.
+        """Use the grants of a call, if there is one for every question; otherwise, say what there is for each.
 
-        `own` are the questions that this call has put itself. Those of other calls that wait are not touched.
+        `own` are the questions that this call has put itself, by what they are bound to. A grant that another call
+        waits for is that call's.
         """
         self._expire()
         with self._changing():
@@ -244,10 +245,10 @@ class Pending:
     # --- acknowledging ----------------------------------------------------------------------
 
     def acknowledge(self, receipt: str) -> list[Question]:
-        """A caller has its answer: what was handed out for it is used up. Those that had returned by then.
+        """Use up what was handed out with a receipt: its caller has the answer.
 
-        Of a grant that was handed out twice, one use is acknowledged at most: `AcknowledgedTooLate` is raised for the
-        other, if the second call was faster.
+        A grant that has returned meanwhile is used up all the same, and its question is in the list that this returns.
+        If another call has such a grant by now, `AcknowledgedTooLate` is raised: no grant has two acknowledged uses.
         """
         late, taken = [], False
         with self._changing():
@@ -273,9 +274,12 @@ class Pending:
             raise AcknowledgedTooLate("the approval had returned by then, and another call has it")
         return [question for question in self.questions(every=True) if question.id in late]
 
-    def lapse(self, receipt: str) -> list[Question]:
-        """No acknowledgement has come: what was handed out returns, if it does so for the first time."""
-        lapsed = []
+    def time_out(self, receipt: str) -> list[Question]:
+        """Return what was handed out with a receipt that no caller has acknowledged in time.
+
+        A grant returns once. One that has returned before is used up. The list has the questions of both.
+        """
+        names = []
         with self._changing():
             for name in self._open(receipt):
                 before = self._db.execute(
@@ -284,11 +288,11 @@ class Pending:
                 use, state = ("unacknowledged", "used") if before else ("returned", "approved")
                 self._db.execute("UPDATE uses SET state = ? WHERE receipt = ? AND approval = ?", (use, receipt, name))
                 self._db.execute("UPDATE approvals SET state = ? WHERE id = ?", (state, name))
-                lapsed.append(name)
-        return self._back(lapsed)
+                names.append(name)
+        return self._back(names)
 
     def take_back(self, receipt: str) -> list[Question]:
-        """There was no answer after all: nothing was used."""
+        """Undo a use whose caller was never answered. It does not count as a return."""
         with self._changing():
             names = self._open(receipt)
             self._db.execute("DELETE FROM uses WHERE receipt = ? AND state = 'open'", (receipt,))
@@ -297,7 +301,7 @@ class Pending:
         return self._back(names)
 
     def left_open(self) -> list[str]:
-        """The receipts that nobody has acknowledged: of a daemon that was killed, as long as this one is new."""
+        """The receipts that no caller has acknowledged yet. When a daemon starts, they are of one that was killed."""
         self._db.execute("DELETE FROM uses WHERE approval NOT IN (SELECT id FROM approvals)")
         return [row[0] for row in self._db.execute("SELECT DISTINCT receipt FROM uses WHERE state = 'open'")]
 
@@ -306,7 +310,7 @@ class Pending:
         return [row[0] for row in self._db.execute(query, (receipt,))]
 
     def _back(self, names: list[str]) -> list[Question]:
-        """The questions whose grants are back, or used up for good. A call that waits may find what it needs now."""
+        """The questions of these names. Calls that wait look again: their grants may be back."""
         for waiting in self._waiters.values():
             waiting.set()
         return [question for question in self.questions(every=True) if question.id in names]

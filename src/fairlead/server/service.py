@@ -214,7 +214,7 @@ class Service:
 
     @contextmanager
     def _receipt(self, acknowledges: bool) -> Iterator[Receipt]:
-        """Whatever a request uses of approvals returns if there is no answer, or none that its caller acknowledges."""
+        """Keep what a request uses of approvals from being used up before its caller has the answer."""
         receipt = Receipt()
         try:
             yield receipt
@@ -224,12 +224,12 @@ class Service:
             raise
         if receipt.id is not None and acknowledges:
             loop = asyncio.get_running_loop()
-            self._unacknowledged[receipt.id] = loop.call_later(ACKNOWLEDGE, self._lapse, receipt.id)
+            self._unacknowledged[receipt.id] = loop.call_later(ACKNOWLEDGE, self._time_out, receipt.id)
         elif receipt.id is not None:
             self.pending.acknowledge(receipt.id)
 
     def acknowledge(self, receipt: str) -> None:
-        """A caller has its answer, so that what was approved is used up."""
+        """Take note that a caller has its answer: the approvals in it are used up."""
         late = self.pending.acknowledge(receipt)
         if (waiting := self._unacknowledged.pop(receipt, None)) is not None:
             waiting.cancel()
@@ -237,15 +237,15 @@ class Service:
             self._note("acknowledged", question, why="the answer had arrived, though this was said late")
         self._look_drained()
 
-    def resume(self) -> None:
-        """What a daemon before this one has handed out, and nobody has acknowledged, returns."""
+    def recover(self) -> None:
+        """Return the approvals that an earlier daemon has handed out, and that no caller has acknowledged."""
         for receipt in self.pending.left_open():
-            self._note_returned(self.pending.lapse(receipt), "the daemon ended before its caller had the answer")
+            self._note_returned(self.pending.time_out(receipt), "the daemon ended before its caller had the answer")
 
-    def _lapse(self, receipt: str) -> None:
+    def _time_out(self, receipt: str) -> None:
         del self._unacknowledged[receipt]
         why = f"its caller did not say within {ACKNOWLEDGE:g} s that it has the answer"
-        self._note_returned(self.pending.lapse(receipt), why)
+        self._note_returned(self.pending.time_out(receipt), why)
         self._look_drained()
 
     def _note_returned(self, questions: list[Question], why: str) -> None:
