@@ -13,6 +13,7 @@ END_TO_END = (
     "server", "journal", "test_redaction_corpus.py", "test_redaction_everywhere.py", "test_switches.py",
     "test_telemetry.py", "cli/test_cli_run.py", "cli/test_cli_terminal.py", "cli/test_cli_fuzz.py",
     "runners/test_worker_fuzz.py", "hosts/test_launcher.py", "hosts/test_racing.py", "test_doctor.py",
+    "hosts/test_acknowledging.py",
     "cli/test_cli_install.py", "cli/test_cli_coverage.py", "cli/test_cli_import.py", "hosts/test_installing.py",
     "hosts/test_answers.py", "hosts/test_jsonc.py", "hosts/test_loop_cancellation.py", "cli/test_cli_edges.py",
     "config/test_fuzz.py", "runners/test_worker.py", "test_concurrency.py",

@@ -1,4 +1,4 @@
-"""`ask`: a human decides, once, about the final step. Whatever is not a clear yes is a no."""
+"""`ask`: a human decides about the final step. Whatever is not a clear yes is a no."""
 
 from __future__ import annotations
 
@@ -87,19 +87,6 @@ async def test_the_approver_sees_the_final_step_the_question_and_the_hook():
     await hooks.dispatch(STEP)
     (request,) = requests
     assert (request.step.target.command, request.question, request.hook) == ("rm -r dist", "Delete it?", "asks")
-
-
-async def test_several_asks_ask_once_and_the_first_gives_the_question():
-    questions = []
-
-    async def approver(request):
-        questions.append(request.question)
-        return Approval("allow")
-
-    hooks = asking(approver)
-    hooks.add(lambda s: ask("And this?"), on="before_tool", name="second", phase="gate")
-    await hooks.dispatch(STEP)
-    assert questions == ["Delete it?"]
 
 
 async def test_nobody_is_asked_when_another_hook_denies():

@@ -136,7 +136,9 @@ def test_gates_fold_by_severity_and_chain_order_whoever_finishes_first(spec: lis
     assert decision.hook == name
     assert decision.control == {"ask": "allow"}.get(control, control)
     assert decision.cause == ("approval" if control == "ask" else "policy")
-    assert decision.reason == f"{name} says so"
+    asking = [asks for asks, says in spoken if says == control == "ask"]
+    told = "\n".join(f"[{asks}] {asks} says so" for asks in asking)
+    assert decision.reason == (told if len(asking) > 1 else f"{name} says so")
 
 
 @quick

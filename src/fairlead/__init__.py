@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .approvals import Approval, ApprovalRequest, Approver, TerminalApprover
-    from .decision import Context, Decision, Failure, HookRun, Monitored
+    from .decision import Context, Decision, Failure, HookApproval, HookRun, Monitored
     from .errors import (
         FairleadError,
         HookAborted,
@@ -57,6 +57,7 @@ __all__ = [
     "FairleadError",
     "Hook",
     "HookAborted",
+    "HookApproval",
     "HookRun",
     "Hooks",
     "Journal",
@@ -98,7 +99,7 @@ __all__ = [
 # Each name is imported when it is first asked for: a command line that starts quickly needs few of them.
 _HOMES = {
     "approvals": "Approval ApprovalRequest Approver TerminalApprover",
-    "decision": "Context Decision Failure HookRun Monitored",
+    "decision": "Context Decision Failure HookApproval HookRun Monitored",
     "errors": "FairleadError HookAborted MalformedVerdict ReadOnlyError RegistrationError Unenforceable UnknownName",
     "frozen": "thaw",
     "hook": "Hook",

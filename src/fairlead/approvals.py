@@ -3,6 +3,9 @@
 An approver is an object with `async def approve(request)`, or such a function by itself. It answers
 with `Approval("allow", who, why)`, a plain tuple of the same, or `allow()` / `deny()`. Anything else,
 an error, silence past the time-out and nobody being there at all are a deny.
+
+Every question of a step is put. `approve` gets them one after another, until one is refused. An approver
+that also has `async def approve_all(requests)` gets them all at once, and gives a list of answers.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol, TextIO
 
 import msgspec
@@ -73,26 +77,56 @@ async def seek_approval(
     approver: Approver | ApproveFn | None, request: ApprovalRequest, timeout: float | None
 ) -> Approval:
     """Ask once. Whatever is not a clear allow is a deny."""
+    return (await seek_approvals(approver, [request], timeout))[0]
+
+
+async def seek_approvals(
+    approver: Approver | ApproveFn | None, requests: Sequence[ApprovalRequest], timeout: float | None
+) -> list[Approval]:
+    """Put all questions of a step. The answers are in their order, and end early only with a deny."""
     if approver is None:
-        return Approval("deny", None, "nobody is there to approve; pass approver= to Hooks")
+        return [Approval("deny", None, "nobody is there to approve; pass approver= to Hooks")]
+    approve_all: Any = getattr(approver, "approve_all", None)
+    if approve_all is not None:
+        return await _seek(lambda: approve_all(requests), len(requests), timeout)
     approve: Any = getattr(approver, "approve", approver)
+    answers: list[Approval] = []
+    for request in requests:
+        answers += await _seek(partial(_approve_one, approve, request), 1, timeout)
+        if answers[-1].answer == "deny":
+            break  # a human need not read on
+    return answers
+
+
+async def _approve_one(approve: Any, request: ApprovalRequest) -> list[Any]:
+    return [await approve(request)]
+
+
+async def _seek(put: Callable[[], Awaitable[Any]], count: int, timeout: float | None) -> list[Approval]:
+    """The answers to so many questions. If anything goes wrong on the way, there is one, and it is a deny."""
     caller = asyncio.current_task()
     before = 0 if caller is None else caller.cancelling()
 
     try:
         # One that will not be cancelled is left behind, and cannot hold up the agent.
-        return _read(await in_time(approve(request), timeout))
+        return _read_all(await in_time(put(), timeout), count)
     except TooLateError:
-        return Approval("deny", None, f"no answer within {timeout:g} s")
+        return [Approval("deny", None, f"no answer within {timeout:g} s")]
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling() > before:
             raise
-        return Approval("deny", None, "the approver was cancelled")
+        return [Approval("deny", None, "the approver was cancelled")]
     except Exception as error:
         from .redaction import redact_text  # an error may show anything
 
-        return Approval("deny", None, clean(redact_text(f"the approver failed: {describe(error)}")))
+        return [Approval("deny", None, clean(redact_text(f"the approver failed: {describe(error)}")))]
+
+
+def _read_all(answers: Any, count: int) -> list[Approval]:
+    if not isinstance(answers, (list, tuple)) or len(answers) != count:
+        raise TypeError(f"approve_all gives a list with one answer for each question, and there are {count}")
+    return [_read(answer) for answer in answers]
 
 
 def _read(answer: Any) -> Approval:

@@ -114,7 +114,7 @@ class _Common:
         return asked | {name: value for name, value in also.items() if value is not None}
 
     def _request(self, method: str, path: str, body: Any, timeout: float | None) -> dict[str, Any]:
-        headers = {"content-type": "application/json"}
+        headers = {"content-type": "application/json", "fairlead-acknowledges": "1"}
         if self._token is not None and self.socket is None:
             headers["authorization"] = f"Bearer {self._token}"
         wait = self._timeout if timeout is None else timeout
@@ -163,11 +163,16 @@ class _Common:
             for _ in range(3):
                 try:
                     told = yield from self._requesting("POST", "/v1/dispatch", self._asked(step, root, asked), wait)
-                    return hear(told)
+                    break
                 except DaemonError as error:
                     if not self._learn(root, error):
                         raise
-            raise DaemonError("the daemon keeps asking for other variables")
+            else:
+                raise DaemonError("the daemon keeps asking for other variables")
+            decision = hear(told)
+            if "acknowledge" in told:  # or another call has the approval by now
+                yield from self._requesting("POST", "/v1/acknowledge", {"id": told["acknowledge"]}, CONNECT)
+            return decision
         except FairleadError as error:
             return failed(step, error, on_failure)
 

@@ -6,7 +6,7 @@ want to know (the reason, the context for the model, who failed) is read off tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -71,6 +71,31 @@ class Monitored(msgspec.Struct, frozen=True):
         return self.verdict.reason
 
 
+class HookApproval(msgspec.Struct, frozen=True):
+    """A question that a hook asks, and the answer to it."""
+
+    hook: str
+    question: str | None
+    approval: Approval
+
+    @property
+    def reason(self) -> str | None:
+        reason = self.approval.explain(self.question)
+        return None if reason is None else clean(reason)
+
+    @property
+    def signed(self) -> str:
+        """As a human reads it beside others: who asks comes first."""
+        return f"[{clean(self.hook)}] {self.reason or 'wants a human to decide'}"
+
+
+def deciding(approvals: Sequence[HookApproval]) -> Sequence[HookApproval]:
+    """The answers that decide: the first refusal, or else all that are left to the host, or else all."""
+    refused = [one for one in approvals if one.approval.answer == "deny"]
+    left = [one for one in approvals if one.approval.answer == "ask"]
+    return refused[:1] or left or approvals
+
+
 class HookRun(NamedTuple):
     """One start of one hook, and its one end. `duration` is in seconds.
 
@@ -105,7 +130,7 @@ class Unsupported(msgspec.Struct, frozen=True):
     part: str
 
 
-Said = Opinion | Failure | Monitored | Approval | Unsupported
+Said = Opinion | Failure | Monitored | HookApproval | Unsupported
 S = TypeVar("S", bound=Step)
 K = TypeVar("K")
 
@@ -132,23 +157,23 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
 
     @property
     def reason(self) -> str | None:
-        """Why, for the model or the user to read."""
-        if self._winner is None:
-            return None
-        reason, approval = self._winner.verdict.reason, self.approval
-        if approval is not None:
-            reason = approval.explain(reason)
+        """Why, for the model or the user to read. Of several questions, each is there, after the name of its hook."""
+        if answers := deciding(self.approvals):
+            return answers[0].reason if len(answers) == 1 else "\n".join(one.signed for one in answers)
+        reason = None if self._winner is None else self._winner.verdict.reason
         return None if reason is None else clean(reason)
 
     @property
     def hook(self) -> str | None:
         """The hook that decided."""
+        if answers := deciding(self.approvals):
+            return answers[0].hook
         return None if self._winner is None else self._winner.hook.name
 
     @property
     def cause(self) -> Cause | None:
         """Whether that was policy, a hook that broke, or a human."""
-        if self.approval is not None:
+        if self.approvals:
             return "approval"
         return None if self._winner is None else self._winner.cause
 
@@ -206,8 +231,19 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
 
     @property
     def approval(self) -> Approval | None:
-        """The human's answer, if one was asked."""
-        return next(iter(self._of(Approval)), None)
+        """A human's answer, if one was asked. Of several, the one that decides: a refusal, if there is one."""
+        return next((one.approval for one in deciding(self.approvals)), None)
+
+    @property
+    def approvals(self) -> tuple[HookApproval, ...]:
+        """The questions that were put, and the answer to each."""
+        return self._of(HookApproval)
+
+    @property
+    def questions(self) -> tuple[tuple[str, str | None], ...]:
+        """What is left to the host to ask, if the control is ask: each hook, and its question."""
+        left = (one for one in deciding(self.approvals) if one.approval.answer == "ask")
+        return tuple(dict.fromkeys((one.hook, one.question) for one in left))
 
     @property
     def unsupported(self) -> tuple[str, ...]:
@@ -299,8 +335,8 @@ def _story(decision: Decision[Any]) -> Iterator[str]:
             yield f"  failure      {failure}"
     for seen in decision.monitored:
         yield f"  monitored    {seen.hook} would have said {seen.control}{_because(seen.reason)}"
-    if decision.approval is not None:
-        yield f"  approval     {decision.approval.answer}{_because(decision.approval.why)}"
+    for one in decision.approvals:
+        yield f"  approval     {one.approval.answer} to {clean(one.hook)}{_because(one.approval.why)}"
     for part in decision.unsupported:
         yield f"  unsupported  {part}"
     for run in decision.runs:

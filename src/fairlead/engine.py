@@ -19,16 +19,16 @@ from operator import length_hint
 from time import monotonic
 from typing import Any
 
-from .approvals import ApprovalRequest, seek_approval
+from .approvals import ApprovalRequest, seek_approvals
 from .deadlines import CANCELS, Deadline, TooLateError, in_time
-from .decision import Call, Decision, Mark, Stretch
+from .decision import Call, Decision, HookApproval, Mark, Stretch
 from .errors import HookTimeout
 from .hook import Hook
 from .lifecycle import Step
 from .run import Chain, Run, begin, watching
 from .session import current_session
 from .threads import portal
-from .verdict import clean, fold
+from .verdict import clean
 
 Going = Generator[Any, Any, None]
 
@@ -244,15 +244,18 @@ def _part(run: Run, gate: Stretch) -> Run:
 
 
 async def _ask(run: Run) -> None:
-    """Put the question to a human, once, with the final step."""
-    asked, hooks = fold(run.verdicts), run.chain.table.hooks
-    if asked is None:
-        return
-    question = asked.verdict.reason
-    request = ApprovalRequest(run.step, asked.hook.name, None if question is None else clean(question))
-    session = current_session()
+    """Put every question of every hook that asks to a human, with the final step."""
+    session, hooks = current_session(), run.chain.table.hooks
+    asking: dict[tuple[str, str | None], Hook] = {}
+    for opinion in run.verdicts:
+        if opinion.verdict.control == "ask":
+            question = opinion.verdict.reason
+            asking.setdefault((opinion.hook.name, None if question is None else clean(question)), opinion.hook)
+    requests = [ApprovalRequest(run.step, name, question) for name, question in asking]
     approver = (session and session.approver) or hooks.approver
-    run.said.append((asked.hook, await seek_approval(approver, request, hooks.approval_timeout)))
+    answers = await seek_approvals(approver, requests, hooks.approval_timeout)
+    for hook, request, answer in zip(asking.values(), requests, answers, strict=False):  # a refusal may end them
+        run.said.append((hook, HookApproval(request.hook, request.question, answer)))
 
 
 def _elsewhere(awaitable: Any, run: Run) -> Any:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from .approvals import Approval
-from .decision import Decision, Failure, HookRun, Mark, Monitored, Said, Stretch, Unsupported
+from .decision import Decision, Failure, HookApproval, HookRun, Mark, Monitored, Said, Stretch, Unsupported
 from .errors import FairleadError
 from .hook import Hook
 from .lifecycle import CONTROLS, Step, event_named
@@ -74,8 +74,8 @@ def _tell_said(what: Said) -> dict[str, Any]:
             return {"failure": what}
         case Monitored():
             return {"monitored": what}
-        case Approval():
-            return {"approval": what._asdict()}
+        case HookApproval():
+            return {"approval": what.approval._asdict(), "hook": what.hook, "question": what.question}
         case Unsupported():
             return {"unsupported": what.part}
 
@@ -110,6 +110,7 @@ class _Hooks:
     def __init__(self, step: Step) -> None:
         self._event = step.event
         self._known: dict[tuple[str, str], Hook] = {}
+        self._asks: tuple[str, str | None] = "", None  # who asked first, which older versions did not say
 
     def _hook(self, name: str, phase: Any = "transform") -> Hook:
         if (name, phase) not in self._known:
@@ -119,13 +120,16 @@ class _Hooks:
     def heard(self, what: Mapping[str, Any]) -> Said:
         if "verdict" in what:
             verdict = msgspec.convert(what["verdict"], Verdict)
+            if verdict.control == "ask" and not self._asks[0]:
+                self._asks = what["hook"], verdict.reason
             return Opinion(self._hook(what["hook"]), verdict, what.get("cause", "policy"))
         if "failure" in what:
             return msgspec.convert(what["failure"], Failure)
         if "monitored" in what:
             return msgspec.convert(what["monitored"], Monitored)
         if "approval" in what:
-            return Approval(**what["approval"])
+            hook, question = (what["hook"], what["question"]) if "hook" in what else self._asks
+            return HookApproval(hook, question, Approval(**what["approval"]))
         return Unsupported(what["unsupported"])
 
     def marks(self, runs: Any) -> Iterator[Mark]:

@@ -14,9 +14,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 from msgspec.structs import replace
 
-from .approvals import Approval
 from .deadlines import Deadline
-from .decision import Call, Decision, Failure, FailureKind, Mark, Monitored, RunOutcome, Said, Stretch
+from .decision import (
+    Call,
+    Decision,
+    Failure,
+    FailureKind,
+    HookApproval,
+    Mark,
+    Monitored,
+    RunOutcome,
+    Said,
+    Stretch,
+    deciding,
+)
 from .errors import HookTimeout, MalformedVerdict, Quarantined, describe
 from .hook import Hook, Ran
 from .lifecycle import Control, Event, Step
@@ -231,10 +242,11 @@ class Run(msgspec.Struct):
     def asks(self) -> bool:
         """True while a human must decide and has not yet."""
         winner = fold(self.verdicts) if self.asked else None
-        return winner is not None and winner.verdict.control == "ask" and self._approval() is None
+        return winner is not None and winner.verdict.control == "ask" and not self._approvals
 
-    def _approval(self) -> Approval | None:
-        return next((what for _, what in self.said if isinstance(what, Approval)), None)
+    @property
+    def _approvals(self) -> list[HookApproval]:
+        return [what for _, what in self.said if isinstance(what, HookApproval)]
 
     @property
     def unfinished(self) -> bool:
@@ -276,10 +288,10 @@ class Run(msgspec.Struct):
                 self.chain.keep(Decision(self.step, self.original, "abort", said, marks), self.clock[1])
 
     def _decide(self, marks: tuple[Mark, ...] = ()) -> Decision[Any]:
-        winner, approval = fold(self.verdicts), self._approval() if self.asked else None
+        winner, answers = fold(self.verdicts), deciding(self._approvals) if self.asked else ()
         control: Control = "proceed" if winner is None else winner.verdict.control
-        if approval is not None:
-            control = approval.answer
+        if answers:
+            control = answers[0].approval.answer
         return Decision(self.step, self.original, control, tuple(what for _, what in self.said), marks)
 
 

@@ -29,8 +29,9 @@ import msgspec
 
 from .approvals import Approval, ApprovalRequest
 from .decision import Decision
+from .errors import FairleadError
 from .registry import Hooks
-from .verdict import fold
+from .verdict import clean, fold
 from .wire import decode_step
 
 _CHUNK = 1 << 16
@@ -169,7 +170,8 @@ def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:
     winner = fold(decision.opinions)
     if winner is not None:
         said = winner.verdict
-        verdict = {"control": said.control, "reason": said.reason} | ({"name": said.name} if said.name else {})
+        reason = _questions(decision) if said.control == "ask" else said.reason
+        verdict = {"control": said.control, "reason": reason} | ({"name": said.name} if said.name else {})
     elif any(opinion.verdict.control == "skip_rest" for opinion in decision.opinions):
         verdict["control"] = "skip_rest"
     if decision.stop_reason is not None:
@@ -185,6 +187,16 @@ def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:
     derived = ("kind", "target", "safety")
     verdict |= {name: getattr(decision.step, name) for name in decision.changed if name not in derived}
     return verdict or None
+
+
+def _questions(decision: Decision[Any]) -> str | None:
+    """All questions as one: for the engine, a worker is one hook."""
+    if len(decision.approvals) == 1:
+        return decision.approvals[0].question
+    text = "\n".join(one.signed for one in decision.approvals)
+    if clean(text) != text:
+        raise FairleadError("the questions of its hooks are too long to be shown as one")
+    return text
 
 
 def _write(out: int, data: bytes) -> None:

@@ -65,6 +65,8 @@ class Played:
     """The texts that were streamed to the user, piece by piece."""
     history: list[str] = field(default_factory=list)
     """The conversation as the framework keeps it after the run, in the notation of `sent`; empty if it keeps none."""
+    asked: list[str] = field(default_factory=list)
+    """What a human was shown, each time that the framework's own question was answered."""
 
 
 @dataclass

@@ -157,6 +157,7 @@ class Seat(seat.Seat):
         try:
             result = await self._run(agent, played, streaming, given, session)
             while (asked := result.user_input_requests) and approve is not None:
+                played.asked += [str((one.additional_properties or {}).get("reason")) for one in asked]
                 answers = [request.to_function_approval_response(approve) for request in asked]
                 result = await self._run(agent, played, streaming, Message("user", answers), session)
             played.output = result.text or None

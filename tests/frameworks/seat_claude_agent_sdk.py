@@ -278,6 +278,8 @@ class Seat(seat.Seat):
 
         async def asked(name: str, args: dict[str, Any], context: Any) -> Any:
             """The application: it lets its own tools run, unless a hook asks."""
+            if context.decision_reason is not None:
+                played.asked.append(context.decision_reason)
             if context.decision_reason is None or approve:
                 return PermissionResultAllow()
             return PermissionResultDeny(message="no")

@@ -21,7 +21,7 @@ os.environ |= {
 
 import seat  # noqa: E402
 from crewai import Agent, BaseLLM, Crew, Task  # noqa: E402
-from crewai.hooks import InterceptionPoint, register_hook, unregister_hook  # noqa: E402
+from crewai.hooks import InterceptionPoint, ToolCallHookContext, register_hook, unregister_hook  # noqa: E402
 from crewai.tools import tool as crewai_tool  # noqa: E402
 from seat import Call, Played, Say, Way, Workbench  # noqa: E402
 
@@ -150,7 +150,16 @@ class Seat(seat.Seat):
         fairlead.models["second"] = Scripted(model="second", script=left, played=played)
         inputs = {"session_id": session_id} if session_id else {}
         try:
-            with patch("builtins.input", side_effect=EOFError if approve is None else ["yes" if approve else "no"] * 9):
+            answer, ask = "yes" if approve else "no", ToolCallHookContext.request_human_input
+
+            def show(context: Any, prompt: str, *more: Any) -> Any:
+                played.asked.append(prompt)
+                return ask(context, prompt, *more)
+
+            with (
+                patch("builtins.input", side_effect=EOFError if approve is None else [answer] * 9),
+                patch.object(ToolCallHookContext, "request_human_input", show),
+            ):
                 output = await self._run(crew, inputs, streaming, sync, played)
             played.output = output if output.strip() else None
             played.history = shown(task.output.messages) if task.output is not None else []

@@ -234,7 +234,9 @@ class Play:
             self.played.pieces.append(text)
             return
         calls = event.get_function_calls()
-        self.asked += [call.id for call in calls if call.name == CONFIRM]
+        asked = [call for call in calls if call.name == CONFIRM]
+        self.asked += [call.id for call in asked]
+        self.played.asked += [call.args["toolConfirmation"]["hint"] for call in asked]
         if text and not calls and not event.get_function_responses():
             self.played.output = text
 

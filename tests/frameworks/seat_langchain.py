@@ -151,6 +151,7 @@ class Seat(seat.Seat):
                 state = await self._run(built, wanted, config, streaming, sync, played)
                 wanted = None
                 if approve is not None and state.get("__interrupt__"):
+                    played.asked += [str(one.value) for one in state["__interrupt__"]]
                     answer = {"decisions": [{"type": "approve" if approve else "reject"}]}
                     wanted = Command(resume={one.id: answer for one in state["__interrupt__"]})
             played.history = shown(state["messages"])

@@ -170,6 +170,7 @@ class Seat(seat.Seat):
             while result.interruptions and approve is not None:
                 state = result.to_state()
                 for item in result.interruptions:
+                    played.asked.append(str(fairlead.question(item).reason))
                     (state.approve if approve else state.reject)(item)
                 result = await self._run(fairlead, agent, state, played, streaming, sync, options)
             played.output = result.final_output or None

@@ -120,6 +120,7 @@ class Seat(seat.Seat):
         try:
             output, history = await self._run(agent, played, streaming, sync, given, conversation_id=session_id)
             while isinstance(output, DeferredToolRequests) and approve is not None:
+                played.asked += [str(about.get("reason")) for about in output.metadata.values()]
                 answers = DeferredToolResults(approvals={call.tool_call_id: approve for call in output.approvals})
                 output, history = await self._run(
                     agent, played, streaming, sync, None, conversation_id=session_id, message_history=history,

@@ -140,6 +140,7 @@ class Seat(seat.Seat):
         try:
             result = await self._run(agent, given, streaming, sync, played)
             while result.stop_reason == "interrupt" and approve is not None:
+                played.asked += [str(one.reason) for one in result.interrupts]
                 answers = [
                     {"interruptResponse": {"interruptId": one.id, "response": "y" if approve else "n"}}
                     for one in result.interrupts

@@ -386,6 +386,21 @@ async def test_hooks_may_deny_what_a_human_has_approved() -> None:
     assert has(stage.sent[-1], "never", "tool")
 
 
+async def test_what_a_human_approved_for_the_framework_does_not_answer_a_hook() -> None:
+    bench = Workbench()
+    stage, session = Stage(LS, tools=[tool(bench.shell, approval_mode="always_require")]), AgentSession()
+    stage.add(ask("Spend 5 EUR?"), "before_tool", name="budget")
+    response = await stage.run(session=session)
+    response = await answer(stage, response, session, lambda call: True)
+    assert bench.ran == []
+    if ASKS_AGAIN:
+        assert [one.additional_properties["reason"] for one in response.user_input_requests] == ["Spend 5 EUR?"]
+        await answer(stage, response, session, lambda call: True)
+        assert len(bench.ran) == 1
+    else:
+        assert has(stage.sent[-1], "not what was approved", "tool")
+
+
 async def test_a_question_comes_with_what_the_model_has_said() -> None:
     stage = Stage(Call([("shell", {"command": "ls"})], text="I need the secret list."))
     stage.add(ask("May it?"), "before_tool")

@@ -693,6 +693,28 @@ async def test_a_tool_node_asks_by_an_interrupt(event: str, sync: bool) -> None:
     assert (last(state), len(node.bench.ran)) == ("Done.", 1)
 
 
+@pytest.mark.parametrize("sync", [False, True])
+async def test_a_tool_node_asks_what_it_has_not_asked_yet(sync: bool) -> None:
+    node, judged = Node(LS), iter(range(9))
+    node.hooks.add(lambda step: ask("Spend?"), on="before_tool", name="budget")
+    node.hooks.add(lambda step: ask("Delete?") if next(judged) else None, on="before_tool", name="ops")
+    state, shown = await node.run(sync=sync), []
+    while state.get("__interrupt__"):
+        assert node.bench.ran == []
+        shown.append(state["__interrupt__"][0].value["action_requests"][0]["description"])
+        state = await node.run(Command(resume={state["__interrupt__"][0].id: True}), sync=sync)
+    assert (shown, len(node.bench.ran)) == (["Spend?", "[budget] Spend?\n[ops] Delete?"], 1)
+
+
+async def test_an_approval_in_a_tool_node_is_for_the_arguments_that_were_shown() -> None:
+    node, numbers = Node(LS), iter(range(9))
+    node.hooks.add(lambda step: change(args={"command": f"echo {next(numbers)}"}), on="before_tool", name="other")
+    node.hooks.add(lambda step: ask("Sure?"), on="before_tool", name="asks")
+    state = await node.run()
+    await node.run(Command(resume={state["__interrupt__"][0].id: True}))
+    assert node.bench.ran == []
+
+
 async def test_a_tool_node_does_not_ask_about_one_of_several_calls() -> None:
     node = Node(Call([("shell", {"command": "ls"}), ("read", {"path": "a"})]))
     node.hooks.add(lambda step: ask("May it?"), on="before_tool", tool="shell", name="judge")

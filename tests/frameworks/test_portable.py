@@ -347,6 +347,70 @@ async def test_the_framework_s_own_refusal_keeps_a_call_from_running(scene: Scen
     assert [step.outcome for step in scene.steps("after_tool")] == ["denied"]
 
 
+SPEND, DELETE, REALLY = "Spend 5 EUR?", "Delete the production database?", "Really?"
+
+
+def two_questions(scene: Scene) -> None:
+    scene.add(ask(SPEND), on="before_tool", name="budget")
+    scene.add(ask(DELETE), on="before_tool", name="ops", phase="gate")
+
+
+@pytest.mark.parametrize("refused", [None, "budget", "ops"])
+async def test_a_call_runs_only_if_every_question_is_approved(scene: Scene, refused: str | None) -> None:
+    put: list[str] = []
+
+    async def approve(request: Any) -> Approval:
+        put.append(request.hook)
+        return Approval("deny" if request.hook == refused else "allow", "alice")
+
+    scene.hooks.approver = approve
+    two_questions(scene)
+    await scene.play(LS)
+    assert (put, len(scene.ran)) == (["budget"] if refused == "budget" else ["budget", "ops"], refused is None)
+
+
+@needs(("before_tool", "ask"))
+@pytest.mark.parametrize("approve", [True, False])
+async def test_the_framework_s_own_question_shows_what_every_hook_asks(scene: Scene, approve: bool) -> None:
+    two_questions(scene)
+    played = await scene.play(LS, approve=approve)
+    assert [f"[budget] {SPEND}" in text and f"[ops] {DELETE}" in text for text in played.asked] == [True]
+    assert len(scene.ran) == approve
+
+
+@needs(("before_tool", "ask"), ("before_permission", "ask"))
+async def test_the_framework_s_own_question_shows_what_is_asked_at_either_event(scene: Scene) -> None:
+    two_questions(scene)
+    scene.add(ask(REALLY), on="before_permission", name="late")
+    played = await scene.play(LS, approve=True)
+    assert [all(text in shown for text in (SPEND, DELETE, REALLY)) for shown in played.asked] == [True]
+    assert len(scene.ran) == 1
+
+
+@needs(("before_tool", "ask"))
+async def test_what_a_hook_asks_is_not_answered_by_another_that_allows(scene: Scene) -> None:
+    scene.add(ask(SPEND), on="before_tool", name="budget")
+    scene.add(allow(), on="before_permission", name="generous")
+    played = await scene.play(LS, approve=False)
+    assert ([SPEND in text for text in played.asked], scene.ran) == ([True], [])
+
+
+@needs(("before_tool", "ask"))
+async def test_a_question_that_was_not_shown_is_not_approved(scene: Scene) -> None:
+    scene.add(ask(SPEND), on="before_tool", name="budget")
+    judged: list[Any] = []
+
+    def second_thoughts(step: Any) -> Any:
+        judged.append(step)
+        return ask(DELETE) if len(judged) > 1 else None
+
+    scene.add(second_thoughts, on="before_tool", name="ops")
+    played = await scene.play(LS, approve=True)
+    questions = [text for _, text in scene.of("before_tool")[-1].questions]
+    assert len(questions) == min(len(judged), 2)  # some frameworks have a call judged again when there is an answer
+    assert len(scene.ran) == all(text in played.asked[-1] for text in questions)  # some cannot ask anew, and refuse
+
+
 # --- failures ---------------------------------------------------------------------------------------
 
 

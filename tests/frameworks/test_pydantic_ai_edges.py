@@ -145,6 +145,13 @@ async def test_who_approves_may_give_other_arguments() -> None:
     assert stage.ran == ["pwd"]
 
 
+async def test_other_arguments_about_which_hooks_ask_something_else_are_asked_about() -> None:
+    stage = Stage(ToolCallPart("shell", {"command": "ls"}, "c1"))
+    stage.add(lambda step: ask(f"Run {step.target.command}?"), "before_tool", "asks")
+    _, after = await approved(stage, ToolApproved(override_args={"command": "pwd"}))
+    assert (stage.ran, after.metadata["c1"]["reason"]) == ([], "Run pwd?")
+
+
 async def test_an_approval_is_for_the_hook_that_has_asked() -> None:
     stage, count = Stage(ToolCallPart("shell", {"command": "ls"}, "c1")), iter(range(9))
     stage.add(lambda step: ask("First?") if next(count) == 0 else None, "before_tool", "first")

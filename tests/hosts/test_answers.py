@@ -331,6 +331,35 @@ async def test_claude_code_asks_whoever_sits_before_it() -> None:
     assert reply == filled(TAKES["claude_code"]["PreToolUse"]["ask"], "[judge] may it?")
 
 
+@pytest.mark.parametrize("host", HOSTS)
+async def test_a_host_shows_what_every_hook_asks(host: str) -> None:
+    event = next(name for name, moment in host_named(host).moments.items() if moment.event == "before_tool")
+    hooks = saying(ask("spend 5 EUR?"), "before_tool")
+    hooks.add(lambda step: ask("delete it?"), on="before_tool", name="ops", phase="gate")
+    hooks.approver = leave_it_to_the_host
+    told = await Played(host, hooks).tell(event)
+    control = "ask" if host == "claude_code" else "deny"
+    expected = filled(TAKES[host][event][control], "[judge] spend 5 EUR?\n[ops] delete it?")
+    assert ({EXIT_2: told.text} if told.code == 2 else told.reply) == expected
+
+
+@pytest.mark.parametrize("asks", [True, False])
+async def test_what_a_hook_asks_is_not_answered_by_another_when_claude_code_wants_a_permission(asks: bool) -> None:
+    hooks = saying(allow(), "before_permission")
+    hooks.approver = leave_it_to_the_host
+    if asks:
+        hooks.add(lambda step: ask("spend 5 EUR?"), on="before_tool", name="budget")
+    cli, call = Played("claude_code", hooks), payload_of("claude_code", "PreToolUse")
+    told = []
+    for _ in range(2):  # some models give the next call the same id
+        await cli.tell("PreToolUse", call)
+        told.append((await cli.tell("PermissionRequest", call)).reply)
+        hooks.unregister("budget") if asks and "budget" in hooks else None
+    granted = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
+    assert told == [{} if asks else granted, granted]
+    assert cli.decisions[1].unsupported == (("allow",) if asks else ())
+
+
 @pytest.mark.parametrize("host", [host for host in HOSTS if host != "claude_code"])
 async def test_a_question_never_reaches_a_host_that_would_run_the_tool(host: str) -> None:
     event = next(name for name, moment in host_named(host).moments.items() if moment.event == "before_tool")

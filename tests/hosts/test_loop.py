@@ -842,6 +842,19 @@ async def test_an_ask_at_before_permission_that_is_refused_refuses_permission(sc
     assert (played.ran, [step.granted for step in played.steps("after_permission")]) == ([], [False])
 
 
+@pytest.mark.parametrize("event", ["before_tool", "before_permission"])
+async def test_a_question_that_the_approver_leaves_to_this_host_is_refused(event, scene):
+    async def leave(request):
+        return Approval("ask")
+
+    played = scene(LOOK)
+    played.hooks.approver = leave
+    played.add(ask("Really?"), on=event)
+    await played.play()
+    assert (played.ran, [step.granted for step in played.steps("after_permission")]) == ([], [False])
+    assert "nobody else is there to ask: Really?" in played.sent[1][-1]
+
+
 async def test_a_call_approved_at_before_tool_is_not_asked_about_again(scene):
     played = scene(TOUCH, policy="ask-writes")
     played.add(ask("Really?"), on="before_tool")

@@ -15,7 +15,7 @@ def add_to(commands: Any) -> None:
         "approvals",
         help="the questions that hooks have put to a human",
         description="List the open questions, or answer one. An approval that comes after its call was refused lets "
-        "the very same call run once, if it is tried again soon.",
+        "the very same call run once, if it is tried again soon. If several hooks ask about a call, it needs each yes.",
     )
     parser.add_argument("action", nargs="?", default="list", choices=("list", "approve", "deny"))
     parser.add_argument("id", nargs="?", help="which question")

@@ -44,6 +44,8 @@ class Memory(msgspec.Struct):
     """Open calls: id, tool, arguments, and when they were asked for."""
     denied: list[str] = []
     """Calls that were denied, and of which some CLIs tell nevertheless that they are over."""
+    asked: list[str] = []
+    """Calls about which the CLI asks its user, because hooks do."""
     context: list[str] = []
     halt: str | None = None
     extended: dict[str, int] = {}
@@ -93,8 +95,11 @@ class Answering:
             step = self._step(EVENTS[self.moment.event].step, self._remembered(fields))
         except (TypeError, ValueError, FairleadError) as error:
             raise FairleadError(f"{self.host.title} sent something else than a {self.event}: {error}") from None
-        decision = await self.dispatch(step, {self.moment.event: self.moment.can})
-        effect = self._effect(decision, self.moment.can)
+        can = self.moment.can
+        if step.event == "before_permission" and step.call_id in self.memory.asked:
+            can = tuple(part for part in can if part != "allow")  # what a hook asks, another does not answer
+        decision = await self.dispatch(step, {self.moment.event: can})
+        effect = self._effect(decision, can)
         await self._follow(decision, effect)
         return await self._say(decision, effect)
 
@@ -138,8 +143,9 @@ class Answering:
             fields.setdefault("call_id", None)
             if fields["call_id"] is None:
                 fields["call_id"] = new_id("call")
-            if fields["call_id"] in memory.denied:  # an id that comes again
-                memory.denied.remove(fields["call_id"])
+            for calls in (memory.denied, memory.asked):  # an id that comes again
+                if fields["call_id"] in calls:
+                    calls.remove(fields["call_id"])
             memory.calls.append((fields["call_id"], fields["tool"], written(fields["args"]), time()))
             del memory.calls[:-CALLS]
         elif issubclass(EVENTS[event].step, ToolStep):
@@ -184,6 +190,8 @@ class Answering:
             await self._also(TurnStart, {}, effect)
         elif event == "before_tool" and effect.deny is not None:
             await self._denied(decision.step, effect.deny, effect)
+        elif event == "before_tool" and effect.ask is not None:
+            memory.asked = [*memory.asked, decision.step.call_id][-CALLS:]
         memory.halt = effect.halt or memory.halt
         if "context" in self.moment.can:
             effect.context, memory.context = [*memory.context, *effect.context], []

@@ -178,7 +178,8 @@ class Fairlead(dict[str, list[HookMatcher]]):
             moment = _Told(kept, "PermissionRequest", payload)
             told = (await moment.answer()).get("hookSpecificOutput", {}).get("decision")
             if told is None:
-                answer = await ask(tool, given, context)
+                reasons = [reason for reason in (context.decision_reason, moment.asks) if reason]
+                answer = await ask(tool, given, replaced(context, decision_reason="\n".join(reasons) or None))
             elif told["behavior"] == "allow":
                 answer = PermissionResultAllow()
             else:
@@ -324,6 +325,7 @@ class _Told(Answering):
             payload = {"error_details": payload.get("last_assistant_message"), **payload}
         super().__init__(HOST, event, payload, kept.memory, kept.dispatch)
         self.kept = kept
+        self.asks: str | None = None  # what hooks ask, at this very moment
         if payload.get("agent_id"):
             kept.agents[payload["agent_id"]] = payload.get("agent_type")
 
@@ -385,6 +387,11 @@ class _Told(Answering):
         effect = effect_of(await self.kept.dispatch(self._step(kind, fields)), CAN[kind.event])
         self.memory.context += [*effect.context, *effect.later]
         return effect.stop
+
+    def _effect(self, decision: Decision[Any], can: tuple[str, ...]) -> Effect:
+        effect = super()._effect(decision, can)
+        self.asks = self.asks or (reason_of(decision) if decision.control == "ask" else None)
+        return effect
 
     def _remembered(self, fields: dict[str, Any]) -> dict[str, Any]:
         if "tool" in fields:

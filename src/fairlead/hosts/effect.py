@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ..decision import Decision
+from ..decision import Decision, deciding
 from ..frozen import thaw
 from ..lifecycle import BeforeInput
 from ..verdict import clean
@@ -92,6 +92,8 @@ def effect_of(decision: Decision[Any], can: Collection[str]) -> Effect:
 
 def reason_of(decision: Decision[Any]) -> str:
     """Why, for the model or the user to read, with the name of the hook that says so."""
+    if len(deciding(decision.approvals)) > 1:
+        return str(decision.reason)  # in which each question has the name of its hook
     reason = decision.reason or f"{decision.control} at {decision.event}"
     if decision.cause == "failure":
         broke = next((failure for failure in decision.failures if failure.control is not None), None)

@@ -7,6 +7,11 @@ launcher beside it runs it as `python -I -S` for every single step, so it import
 
 It prints `0:TEXT:end` (exit 0 with this on stdout), `2:TEXT:end` (exit 2 with this on stderr) or `fail:REASON:end`,
 and always ends with 0. Anything else means that it broke, and the launcher goes by `fallback.json`.
+
+If a human's approval was used for the answer, it prints `ack:RECEIPT:` before it. The launcher gives the CLI the
+answer, and runs this a second time, to tell the daemon that the CLI has it:
+
+    STATE RECEIPT
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -32,6 +37,8 @@ AGAIN = 10.0
 """Seconds for which a daemon that did not come up is not tried again."""
 SPARE = 2.0
 """Seconds that are left to say that there was no answer in time."""
+ACKNOWLEDGE = 1.0
+"""Seconds in which an answer is acknowledged. The CLI waits for that, too."""
 PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
 TOLD = (
     "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR",
@@ -193,9 +200,11 @@ def until_taken(folder: str, body: Body) -> str:
 def ask(folder: str, body: Body) -> str:
     """The daemon's answer. Once anything was said, it is not said again: hooks may have run."""
     for _ in range(3):
-        status, told = request(folder, body.encode())
+        status, told = request(folder, "/v1/hook", body.encode())
         if status == 200 and told.startswith('{"answer":"'):
-            return scanstring(told, len('{"answer":"'))[0]
+            answer, end = scanstring(told, len('{"answer":"'))
+            receipt = strings(told[end:], ',"acknowledge":')
+            return f"ack:{receipt[0]}:{answer}" if receipt else answer
         if status == 428:
             body.names.update(strings(told, '"variables":['))
             continue
@@ -219,7 +228,7 @@ def strings(told: str, after: str) -> list[str]:
     return found
 
 
-def request(folder: str, content: bytes) -> tuple[int, str]:
+def request(folder: str, route: str, content: bytes) -> tuple[int, str]:
     path = socket_path(folder)
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -229,9 +238,9 @@ def request(folder: str, content: bytes) -> tuple[int, str]:
     except OSError as error:
         raise Failed(f"{path}: {error.strerror}") from None
     check_peer(connection, folder)
-    head = f"POST /v1/hook HTTP/1.1\r\nhost: fairlead\r\nconnection: close\r\ncontent-length: {len(content)}\r\n\r\n"
+    head = f"POST {route} HTTP/1.1\r\nhost: fairlead\r\nconnection: close\r\nfairlead-acknowledges: 1\r\n"
     try:
-        send(connection, head.encode() + content)
+        send(connection, f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
         answer = receive(connection)
     except OSError as error:
         raise Failed(f"the daemon broke off ({error.strerror})") from None
@@ -382,8 +391,31 @@ def exchange(out: int, back: int, body: Body) -> str:
     return b"".join(parts).decode("utf-8", "replace")
 
 
+# --- when the CLI has its answer ----------------------------------------------------------------
+
+
+def acknowledge(state: str, receipt: str) -> None:
+    """Tell the daemon that the CLI has its answer. If the CLI is gone, it has not."""
+    import select
+
+    _signal.signal(_signal.SIGALRM, late)
+    _signal.setitimer(_signal.ITIMER_REAL, ACKNOWLEDGE)
+    stdout = select.poll()
+    stdout.register(1, 0)
+    if any(event & (select.POLLERR | select.POLLHUP) for _, event in stdout.poll(0)):
+        return
+    folder = managed() or private(runtime(state))
+    if folder is not None:
+        request(folder, "/v1/acknowledge", f'{{"id":{quoted(receipt)}}}'.encode())
+
+
 def run() -> None:
     """Be the client, whatever happens."""
+    if len(sys.argv) == 3:
+        try:
+            acknowledge(*sys.argv[1:])
+        finally:
+            posix._exit(0)  # the CLI has its answer, whatever became of this
     try:
         said = main(sys.argv)
     except Failed as failed:

@@ -3,6 +3,9 @@
 It is a shell script with absolute paths, outside any virtual environment. It starts the thin client and gives the
 CLI its answer. If there is none, for whatever reason, it says why on stderr and goes by `fallback.json`: a step that
 guards is refused unless the file says that all its hooks fail open; any other step passes.
+
+An answer for which a human's approval was used comes with a receipt. Once the answer is written, the launcher runs the
+client again, to acknowledge it: a launcher that was killed before has told the CLI nothing, and the approval returns.
 """
 
 from __future__ import annotations
@@ -31,14 +34,24 @@ state=${{FAIRLEAD_STATE_DIR:-{state}}}
 
 answer=$({interpreter} -I -S -c {start} {folder} "$state" {python} "$seconds" "$host" "$event" 2>/dev/null)
 code=$?
+receipt=
+case $answer in
+  ack:*:*:end) receipt=${{answer#ack:}} answer=${{receipt#*:}} receipt=${{receipt%%:*}} ;;
+esac
+
+# The CLI has its answer, so that the approval in it is used up. Its stdout shows the client whether it is still there.
+acknowledge() {{
+  [ -z "$receipt" ] || {interpreter} -I -S -c {start} {folder} "$state" "$receipt" 2>/dev/null </dev/null
+}}
+
 case $code:$answer in
   0:0:*:end)
     text=${{answer#0:}} text=${{text%:end}}
-    if [ -z "$text" ] || printf '%s\n' "$text"; then exit 0; fi
+    if [ -z "$text" ] || printf '%s\n' "$text"; then acknowledge; exit 0; fi
     why="its answer could not be written" ;;
   0:2:*:end)
     text=${{answer#2:}}
-    printf '%s\n' "${{text%:end}}" >&2
+    printf '%s\n' "${{text%:end}}" >&2 && acknowledge
     exit 2 ;;
   0:fail:*:end)
     text=${{answer#fail:}}

@@ -553,7 +553,10 @@ class Agent:
         if decision.control == "stop" and not decision.denied:
             raise _Stopped(decision)  # nobody need be asked
         granted, why = proposed == "allow", f"the policy is {self._policy}"
-        if decision.control in ("allow", "deny") or decision.denied:
+        left = next((one for one in (before, decision) if one.control == "ask"), None)  # to this host, by the approver
+        if left is not None and not decision.denied:
+            granted, why = False, f"nobody else is there to ask: {left.reason or left.hook}"
+        elif decision.control in ("allow", "deny") or decision.denied:
             granted, why = decision.control == "allow", decision.reason or "refused"
         elif proposed == "ask":
             answer = await self._ask_human(decision.step)

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from ..approvals import Approval
 from ..decision import Decision
@@ -209,11 +210,11 @@ class ToolCall:
         """The permission events, around what the framework itself would do."""
         decision = yield from self._fire(BeforePermission, proposed=self.proposed)
         granted, why = self.proposed == "allow", "refused"
-        asks = decision is not None and decision.control == "ask"
-        if decision is not None and (decision.control in ("allow", "deny") or decision.denied):
+        asks = _asks(before, decision)
+        if decision is not None and (decision.denied or (decision.control == "allow" and asks is None)):
             granted, why = decision.control == "allow", decision.reason or "refused"
-        elif not self.turn.over and (asks or self.proposed == "ask"):
-            asking = decision if asks else before
+        elif not self.turn.over and (asks is not None or self.proposed == "ask"):
+            asking = before if asks is None else asks
             approval = yield from self._seek(asking)
             granted, why = approval.granted, approval.explain(None if asking is None else asking.reason) or "refused"
         yield from self._fire(AfterPermission, granted=granted)
@@ -259,6 +260,17 @@ class ToolCall:
         called = self.called
         called.outcome, called.output = outcome, why
         called.replaced = called.is_error = True
+
+
+def _asks(before: Decision[Any] | None, decision: Decision[Any] | None) -> Decision[Any] | None:
+    """The decision that leaves questions to the host: with those of both events, if both do. None if there are none.
+
+    What a hook asks, another hook does not answer: not even one that grants the permission.
+    """
+    asking = [one for one in (before, decision) if one is not None and one.control == "ask"]
+    if len(asking) == 2:
+        return replace(asking[1], said=(*asking[0].approvals, *asking[1].said))
+    return asking[0] if asking else None
 
 
 def _readable(output: Any) -> Any:

@@ -27,13 +27,15 @@ from ..logs import logger
 from ..redaction import redact, redact_text
 from ..runners.surroundings import PASSED, steers
 from .openapi import document
-from .pending import GRANT, AnsweredAlready, NoSuchQuestion
+from .pending import GRANT, AcknowledgedTooLate, AnsweredAlready, NoSuchQuestion, NoSuchReceipt
 from .projects import NeedsVariables
 from .service import Asked, Draining, Overloaded, Service
 from .tokens import EVERYTHING, Scope, Tokens
 
 BODY_LIMIT = 16 << 20
 HOSTS = frozenset({"fairlead", "localhost", "127.0.0.1", "[::1]"})
+ACKNOWLEDGES = b"fairlead-acknowledges"
+"""The header of a caller that will say when it has its answer, if it is given a receipt."""
 UNIX = "unix"
 """What stands for the caller's address on the unix socket, with its process for a port."""
 
@@ -53,6 +55,12 @@ class Refused(FairleadError):
         super().__init__(message)
         self.status = status
         self.told = {"error": error, "message": message, **more}
+
+
+class Acknowledgement(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of an acknowledgement: what came with the answer."""
+
+    id: str
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):
@@ -78,6 +86,7 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
     routes = [
         Route("/v1/dispatch", dispatch, methods=["POST"]),
         Route("/v1/hook", hook, methods=["POST"]),
+        Route("/v1/acknowledge", guard("dispatch", api.acknowledge), methods=["POST"]),
         Route("/v1/sessions", guard("read", api.sessions), methods=["GET"]),
         Route("/v1/sessions/{session_id:path}", one_session, methods=["GET", "DELETE"]),
         Route("/v1/approvals", guard("read", api.approvals), methods=["GET"]),
@@ -169,11 +178,21 @@ class _Api:
 
     async def dispatch(self, request: Request) -> Any:
         asked, size = await _read(request, _read_asked)
-        return await self._service.dispatch(asked, self._whose(request, asked), size)
+        return await self._service.dispatch(asked, self._whose(request, asked), size, **_caller(request))
 
     async def hook(self, request: Request) -> Any:
         asked, size = await _read(request, _read_hooked)
-        return await self._service.hook(asked, self._whose(request, asked), size)
+        return await self._service.hook(asked, self._whose(request, asked), size, **_caller(request))
+
+    async def acknowledge(self, request: Request) -> Any:
+        told, _ = await _read(request, msgspec.json.Decoder(Acknowledgement).decode)
+        try:
+            self._service.acknowledge(told.id)
+        except NoSuchReceipt as error:
+            raise Refused(404, "no_such_receipt", str(error)) from None
+        except AcknowledgedTooLate as error:
+            raise Refused(409, "too_late", str(error)) from None
+        return {"acknowledged": told.id}
 
     def _whose(self, request: Request, asked: Asked | Hooked) -> str:
         """Whose sessions these are, if not the daemon's user's. Such callers do not say which programs are run."""
@@ -260,6 +279,17 @@ class _Api:
 
     async def openapi(self, request: Request) -> Any:
         return document()
+
+
+def _caller(request: Request) -> dict[str, Any]:
+    """What matters to approvals: whether the caller says when it has its answer, and how to notice that it is gone."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    acknowledges = any(name == ACKNOWLEDGES for name, _ in request.scope["headers"])
+    return {"acknowledges": acknowledges, "gone": gone}
 
 
 def _not_steering(env: dict[str, str | None]) -> dict[str, str | None]:

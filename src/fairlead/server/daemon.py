@@ -201,6 +201,7 @@ async def _run(settings: Settings, path: Path, on_ready: Any) -> None:
     folder = make_private(state_folder())
     users = frozenset({os.geteuid(), *([0] if settings.managed else [])})
     service = Service(folder, _journal())
+    service.recover()
     # Nobody is to knock at the door of a daemon that may not come up.
     sockets = [_listen(path, settings.managed), *_tcp(settings.tcp)]
     ending = asyncio.Event()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from .. import __version__
@@ -16,6 +18,7 @@ Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
 _NULLABLE: Schema = {"type": ["string", "null"]}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
+_ACKNOWLEDGES = {"fairlead-acknowledges": "Whatever its value: this caller acknowledges answers that have an id for it"}
 _QUERY: dict[str, Schema] = {
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
     "since": {"type": "number"},
@@ -32,7 +35,7 @@ _STATUSES = {
     403: "This caller may not do that",
     404: "There is no such thing",
     405: "Not with this method",
-    409: "It was answered already",
+    409: "It was answered already, or another call has it",
     413: "The body is too large",
     421: "The host is not this one",
     422: "The configuration of the folder has mistakes",
@@ -60,8 +63,9 @@ def document() -> Schema:
                     "dispatch",
                     "dispatch",
                     "Judge a step",
-                    _ref("Decision"),
+                    _with_receipt(_ref("Decision")),
                     body=_ref("Dispatch"),
+                    headers=_ACKNOWLEDGES,
                     also=(422, 428, 503),
                 ),
             },
@@ -70,9 +74,20 @@ def document() -> Schema:
                     "hook",
                     "dispatch",
                     "Answer an agent CLI's hook",
-                    _object(answer=_TEXT),
+                    _with_receipt(_object(answer=_TEXT)),
                     body=_ref("Hook"),
+                    headers=_ACKNOWLEDGES,
                     also=(422, 428, 503),
+                ),
+            },
+            "/v1/acknowledge": {
+                "post": _operation(
+                    "acknowledge",
+                    "dispatch",
+                    "Say that an answer has arrived, so that the approvals in it are used up",
+                    _object(acknowledged=_TEXT),
+                    body=_ref("Acknowledgement"),
+                    also=(404, 409),
                 ),
             },
             "/v1/sessions": {
@@ -186,6 +201,7 @@ def _schemas() -> dict[str, Schema]:
             "required": ["host", "event", "payload"],
             "additionalProperties": False,
         },
+        "Acknowledgement": {**_object(id=_TEXT), "additionalProperties": False},
         "Decision": _object(
             control={"enum": list(CONTROLS)},
             denied={"type": "boolean"},
@@ -239,6 +255,7 @@ def _operation(
     body: Schema | None = None,
     path: tuple[str, ...] = (),
     query: tuple[str, ...] = (),
+    headers: Mapping[str, str] = MappingProxyType({}),
     also: tuple[int, ...] = (),
 ) -> Schema:
     statuses = [400, 403, 405, 421, 500, *also]
@@ -251,6 +268,7 @@ def _operation(
         "parameters": [
             *({"name": one, "in": "path", "required": True, "schema": {**_TEXT, "minLength": 1}} for one in path),
             *({"name": one, "in": "query", "schema": _QUERY.get(one, _TEXT)} for one in query),
+            *({"name": one, "in": "header", "schema": _TEXT, "description": what} for one, what in headers.items()),
         ],
         "responses": {
             "200": {"description": text, "content": _json(answer)},
@@ -281,6 +299,12 @@ def _object(**properties: Schema) -> Schema:
     return (
         {"type": "object", "properties": properties, "required": list(properties)} if properties else {"type": "object"}
     )
+
+
+def _with_receipt(answer: Schema) -> Schema:
+    """An answer to a caller that acknowledges it."""
+    receipt = {**_TEXT, "description": "If approvals were used for this: what to acknowledge, within a second"}
+    return {"allOf": [answer, {"type": "object", "properties": {"acknowledge": receipt}}]}
 
 
 def _list(items: Schema) -> Schema:

@@ -1,7 +1,15 @@
 """Questions to a human that outlive the step that asked, and what the answers allow.
 
 A question has an id that cannot be guessed, and is answered once. An approval that comes after its step was denied
-is a grant: the very same call may run, once, soon, in the same session and under the same policy.
+is a grant: the very same call may run, once, soon, in the same session and under the same policy. A call about which
+several hooks ask needs a grant for each question; they are used together, or not at all.
+
+A grant is used up by a caller that has received the answer. It is handed out with a receipt, which the caller
+acknowledges. Without that, the grant returns, once:
+
+    pending -> approved -> handed_out -> used             acknowledged
+                  ^            |
+                  '------------'                          not acknowledged in time; the second time it is used, too
 """
 
 from __future__ import annotations
@@ -12,11 +20,11 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -36,7 +44,7 @@ LIMIT = 1000
 """Questions that may be open at once."""
 _VOLATILE = ("turn_id", "request_id", "checkpoint_id", "call_id", "sequence", "metadata", "origin")
 
-State = Literal["pending", "approved", "denied", "used", "expired"]
+State = Literal["pending", "approved", "handed_out", "denied", "used", "expired"]
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS approvals (
@@ -45,7 +53,12 @@ CREATE TABLE IF NOT EXISTS approvals (
   who TEXT, why TEXT
 );
 CREATE INDEX IF NOT EXISTS by_bound ON approvals (bound, state);
+CREATE TABLE IF NOT EXISTS uses (
+  receipt TEXT NOT NULL, approval TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (receipt, approval)
+);
+CREATE INDEX IF NOT EXISTS by_approval ON uses (approval, state);
 """
+# A use is open, acknowledged, returned, or unacknowledged: not acknowledged either, but the grant had returned before.
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -64,6 +77,16 @@ class Question(msgspec.Struct, frozen=True):
     why: str | None = None
 
 
+Gone = Callable[[], Coroutine[Any, Any, None]]
+"""Waits until a caller has hung up."""
+
+
+class Receipt(msgspec.Struct):
+    """What a caller acknowledges, if approvals were used for its answer: then it has an id that cannot be guessed."""
+
+    id: str | None = None
+
+
 class Asking(msgspec.Struct, frozen=True):
     """What a request says of its questions: which project, which policy, and how long its host waits."""
 
@@ -72,6 +95,9 @@ class Asking(msgspec.Struct, frozen=True):
     deadline: float = 25.0
     by_host: bool = False
     """Whether the host puts the question to whoever sits before it."""
+    receipt: Receipt | None = None
+    """None if what is used is used up at once."""
+    gone: Gone | None = None
 
 
 asking: ContextVar[Asking] = ContextVar("fairlead_asking", default=Asking())  # noqa: B039 (it is frozen)
@@ -83,6 +109,23 @@ class AnsweredAlready(FairleadError):
 
 class NoSuchQuestion(FairleadError):
     """Nobody asked that, or it has expired."""
+
+
+class NoSuchReceipt(FairleadError):
+    """Nothing was handed out with that."""
+
+
+class AcknowledgedTooLate(FairleadError):
+    """The grant has returned, and another call has it."""
+
+
+class _Row(NamedTuple):
+    """What there is for a question."""
+
+    id: str | None = None
+    state: str = "expired"
+    who: str | None = None
+    why: str | None = None
 
 
 class Pending:
@@ -99,7 +142,8 @@ class Pending:
             self._key = _key_of(path)
         except sqlite3.Error as error:
             raise FairleadError(f"{path} cannot be used: {error}") from None
-        self._waiters: dict[str, asyncio.Future[None]] = {}
+        self._waiters: dict[str, asyncio.Event] = {}
+        self._released = False
 
     def close(self) -> None:
         self._db.close()
@@ -107,24 +151,47 @@ class Pending:
     # --- asking -----------------------------------------------------------------------------
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Use a grant if there is one for this very call; otherwise ask, and wait as long as the host does."""
+        return (await self.approve_all([request]))[0]
+
+    async def approve_all(self, requests: Sequence[ApprovalRequest]) -> list[Approval]:
+        """Use the grants for this very call, if every question has one; otherwise ask, and wait as long as the host."""
         about = asking.get()
-        bound = binding(request, about, self._key)
-        granted = self._consume(bound)
-        if granted is not None:
-            return granted
-        if about.by_host:
-            return Approval("ask", request.step.host)
-        name = self._ask(request, about, bound)
-        waiter = self._waiters[name] = asyncio.get_running_loop().create_future()
+        bounds = [binding(request, about, self._key) for request in requests]
+        rows = self._use(bounds, {}, about)
+        if about.by_host and not _all_approved(rows):
+            return [Approval("ask", request.step.host) for request in requests]
+        if not _all_approved(rows):
+            asked = zip(requests, bounds, rows, strict=True)
+            own = {bound: self._ask(request, about, bound) for request, bound, row in asked if row.state != "approved"}
+            rows = await self._wait(own, bounds, about)
+        pending = ", ".join(f"approval {row.id} pending" for row in rows if row.state == "pending")
+        return [_answer(row, pending) for row in rows]
+
+    async def _wait(self, own: dict[str, str], bounds: list[str], about: Asking) -> list[_Row]:
+        """Wait until all questions are answered, one is refused, the deadline is over, or the caller has hung up."""
+        event = asyncio.Event()
+        self._waiters |= dict.fromkeys(own.values(), event)
+        gone = None if about.gone is None else asyncio.ensure_future(about.gone())
+        if gone is not None:
+            gone.add_done_callback(lambda _: event.set())
         try:
             async with asyncio.timeout(max(about.deadline, 0)):
-                await waiter
+                while gone is None or not gone.done():
+                    rows = self._use(bounds, own, about)
+                    if self._released or not any(row.state == "pending" for row in rows):
+                        return rows
+                    if any(row.state == "denied" for row in rows):
+                        return rows
+                    await event.wait()
+                    event.clear()
         except TimeoutError:
-            pass
+            return self._use(bounds, own, about)
         finally:
-            del self._waiters[name]
-        return self._answer(name, bound)
+            for name in own.values():
+                del self._waiters[name]
+            if gone is not None:
+                gone.cancel()
+        return [_Row(state="gone")] * len(bounds)
 
     def _ask(self, request: ApprovalRequest, about: Asking, bound: str) -> str:
         """Write the question down. The same question that is open already is not asked twice."""
@@ -144,29 +211,110 @@ class Pending:
         )
         return name
 
-    def _answer(self, name: str, bound: str) -> Approval:
-        """What has come of a question by now."""
-        with self._changing():
-            row = self._db.execute("SELECT state, who, why FROM approvals WHERE id = ?", (name,)).fetchone()
-            state, who, why = row if row is not None else ("expired", None, None)
-            if state == "approved":
-                self._db.execute("UPDATE approvals SET state = 'used' WHERE id = ?", (name,))
-                return Approval("allow", who, why)
-        if state == "denied":
-            return Approval("deny", who, why)
-        return Approval("deny", None, f"approval {name} pending; try again once `fairlead approvals` has an answer")
+    def _use(self, bounds: list[str], own: dict[str, str], about: Asking) -> list[_Row]:
+        """Use the grants of a call, if there is one for every question; otherwise, say what there is for each.
 
-    def _consume(self, bound: str) -> Approval | None:
-        """The grant for a call, if there is one. It is gone then."""
+        `own` are the questions that this call has put itself, by what they are bound to. A grant that another call
+        waits for is that call's.
+        """
         self._expire()
         with self._changing():
-            row = self._db.execute(
-                "SELECT id, who, why FROM approvals WHERE bound = ? AND state = 'approved' LIMIT 1", (bound,)
-            ).fetchone()
-            if row is None:
-                return None
-            self._db.execute("UPDATE approvals SET state = 'used' WHERE id = ?", (row[0],))
-        return Approval("allow", row[1], row[2])
+            rows = [self._row(bound, own.get(bound)) for bound in bounds]
+            if _all_approved(rows):
+                self._hand_out([str(row.id) for row in rows], about.receipt)
+                withdrawn = "UPDATE approvals SET state = 'expired' WHERE id = ? AND state = 'pending'"
+                for name in own.values():  # another grant may have come in place of an answer
+                    self._db.execute(withdrawn, (name,))
+        return rows
+
+    def _row(self, bound: str, own: str | None) -> _Row:
+        query = "SELECT id, state, who, why FROM approvals WHERE id = ? OR (bound = ? AND state = 'approved')"
+        found = {row[0]: _Row(*row) for row in self._db.execute(query, (own, bound))}
+        mine = found.pop(own, _Row())
+        if mine.state in ("approved", "denied"):
+            return mine
+        return next((row for name, row in found.items() if name not in self._waiters), mine)
+
+    def _hand_out(self, names: list[str], receipt: Receipt | None) -> None:
+        state = "used" if receipt is None else "handed_out"
+        for name in names:
+            self._db.execute("UPDATE approvals SET state = ? WHERE id = ?", (state, name))
+            if receipt is not None:
+                receipt.id = receipt.id or secrets.token_hex(16)
+                self._db.execute("INSERT INTO uses VALUES (?, ?, 'open')", (receipt.id, name))
+
+    # --- acknowledging ----------------------------------------------------------------------
+
+    def acknowledge(self, receipt: str) -> list[Question]:
+        """Use up what was handed out with a receipt: its caller has the answer.
+
+        A grant that has returned meanwhile is used up all the same, and its question is in the list that this returns.
+        If another call has such a grant by now, `AcknowledgedTooLate` is raised: no grant has two acknowledged uses.
+        """
+        late, taken = [], False
+        with self._changing():
+            uses = self._db.execute(
+                "SELECT uses.approval, uses.state, approvals.state FROM uses JOIN approvals ON id = approval "
+                "WHERE receipt = ?",
+                (receipt,),
+            ).fetchall()
+            for name, use, state in uses:
+                if use == "returned" and state in ("handed_out", "used"):
+                    taken = True
+                    continue
+                if use == "returned":
+                    late.append(name)
+                if state != "expired":
+                    self._db.execute("UPDATE approvals SET state = 'used' WHERE id = ?", (name,))
+                self._db.execute(
+                    "UPDATE uses SET state = 'acknowledged' WHERE receipt = ? AND approval = ?", (receipt, name)
+                )
+        if not uses:
+            raise NoSuchReceipt("nothing was handed out with this receipt, or it was long ago")
+        if taken:
+            raise AcknowledgedTooLate("the approval had returned by then, and another call has it")
+        return [question for question in self.questions(every=True) if question.id in late]
+
+    def time_out(self, receipt: str) -> list[Question]:
+        """Return what was handed out with a receipt that no caller has acknowledged in time.
+
+        A grant returns once. One that has returned before is used up. The list has the questions of both.
+        """
+        names = []
+        with self._changing():
+            for name in self._open(receipt):
+                before = self._db.execute(
+                    "SELECT count(*) FROM uses WHERE approval = ? AND state = 'returned'", (name,)
+                ).fetchone()[0]
+                use, state = ("unacknowledged", "used") if before else ("returned", "approved")
+                self._db.execute("UPDATE uses SET state = ? WHERE receipt = ? AND approval = ?", (use, receipt, name))
+                self._db.execute("UPDATE approvals SET state = ? WHERE id = ?", (state, name))
+                names.append(name)
+        return self._back(names)
+
+    def take_back(self, receipt: str) -> list[Question]:
+        """Undo a use whose caller was never answered. It does not count as a return."""
+        with self._changing():
+            names = self._open(receipt)
+            self._db.execute("DELETE FROM uses WHERE receipt = ? AND state = 'open'", (receipt,))
+            for name in names:
+                self._db.execute("UPDATE approvals SET state = 'approved' WHERE id = ?", (name,))
+        return self._back(names)
+
+    def left_open(self) -> list[str]:
+        """The receipts that no caller has acknowledged yet. When a daemon starts, they are of one that was killed."""
+        self._db.execute("DELETE FROM uses WHERE approval NOT IN (SELECT id FROM approvals)")
+        return [row[0] for row in self._db.execute("SELECT DISTINCT receipt FROM uses WHERE state = 'open'")]
+
+    def _open(self, receipt: str) -> list[str]:
+        query = "SELECT approval FROM uses WHERE receipt = ? AND state = 'open'"
+        return [row[0] for row in self._db.execute(query, (receipt,))]
+
+    def _back(self, names: list[str]) -> list[Question]:
+        """The questions of these names. Calls that wait look again: their grants may be back."""
+        for waiting in self._waiters.values():
+            waiting.set()
+        return [question for question in self.questions(every=True) if question.id in names]
 
     # --- answering --------------------------------------------------------------------------
 
@@ -196,16 +344,15 @@ class Pending:
                 "UPDATE approvals SET state = ?, who = ?, why = ?, wall = ?, uptime = ?, boot = ? WHERE id = ?",
                 ("approved" if approved else "denied", who, why, *_end(last), name),
             )
-        waiter = self._waiters.get(name)
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        if (waiting := self._waiters.get(name)) is not None:
+            waiting.set()
         return next(question for question in self.questions(every=True) if question.id == name)
 
     def release(self) -> None:
         """Let nobody wait any longer: the questions stay open, and their hosts are told so."""
-        for waiter in self._waiters.values():
-            if not waiter.done():
-                waiter.set_result(None)
+        self._released = True
+        for waiting in self._waiters.values():
+            waiting.set()
 
     def _expire(self) -> None:
         """Whichever clock ends first: one can be set back, the other stands still while the machine is off."""
@@ -227,14 +374,32 @@ class Pending:
         self._db.execute("COMMIT")
 
 
+def _all_approved(rows: list[_Row]) -> bool:
+    return all(row.state == "approved" for row in rows)
+
+
+def _answer(row: _Row, pending: str) -> Approval:
+    """What there is for a question, as an answer."""
+    if row.state == "approved":
+        return Approval("allow", row.who, row.why)
+    if row.state == "denied":
+        return Approval("deny", row.who, row.why)
+    if row.state == "gone":
+        return Approval("deny", None, "the caller has gone")
+    if row.state == "pending":
+        return Approval("deny", None, f"{pending}; try again once `fairlead approvals` has an answer")
+    return Approval("deny", None, "its approval has expired, or another call has used it; try again")
+
+
 def binding(request: ApprovalRequest, about: Asking, key: bytes) -> str:
-    """A digest of what an approval is for: the final step, without what differs in an identical retry.
+    """A digest of what an approval is for: the question, and the final step without what differs in a retry.
 
     It has a key, so that nobody who reads the file can try out which secret was in a step.
     """
     step = {name: value for name, value in envelope(request.step).items() if name not in _VOLATILE}
     agent = request.step.agent
     bound = {**step, "agent": agent and agent.name, "root": about.root, "policy": about.policy}
+    bound |= {"hook": request.hook, "question": request.question}
     return hmac.new(key, msgspec.json.encode(bound, order="sorted", enc_hook=str), "sha256").hexdigest()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..decision import Decision
 from ..errors import FairleadError
 from ..hosts.answering import Memory, answer, read_payload
 from ..hosts.host import Hooked, host_tools
-from ..journal import Journal
+from ..journal import Journal, JournalError
 from ..lifecycle import Step, event_named
 from ..logs import logger
 from ..record import summary, tell
@@ -26,7 +27,7 @@ from ..registry import Hooks
 from ..switches import Setting, read_setting
 from ..wire import step_of
 from .fallback import Fallback
-from .pending import Asking, Pending, Question, asking
+from .pending import Asking, Gone, Pending, Question, Receipt, asking
 from .projects import Project, Projects
 from .sessions import Sessions
 
@@ -39,6 +40,8 @@ DEADLINE = 25.0
 LONGEST = 3600.0
 SMALL = 4096
 """Bytes of a request whose record is made by whoever answers. More would keep the next one waiting."""
+ACKNOWLEDGE = 1.0
+"""Seconds in which a caller must have said that it has its answer. Otherwise, the approvals in it return."""
 
 
 class Overloaded(FairleadError):
@@ -67,11 +70,18 @@ class _Place(msgspec.Struct, frozen=True):
     whose: str
     deadline: float
     small: bool
-    by_host: bool = False
+    by_host: bool
+    receipt: Receipt
+    gone: Gone | None
 
 
 def _limited(deadline: float | None) -> float:
     return DEADLINE if deadline is None else min(max(deadline, 0.0), LONGEST)
+
+
+def _with(receipt: Receipt, acknowledges: bool, answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer, with what the caller has to acknowledge."""
+    return answer | {"acknowledge": receipt.id} if acknowledges and receipt.id is not None else answer
 
 
 class Service:
@@ -88,6 +98,7 @@ class Service:
         self.used = time.monotonic()
         self.in_flight = 0
         self._unmade: list[Any] = []
+        self._unacknowledged: dict[str, asyncio.TimerHandle] = {}
         self.draining = False
         self.drained = asyncio.Event()
 
@@ -98,22 +109,28 @@ class Service:
 
     # --- dispatching ------------------------------------------------------------------------
 
-    async def dispatch(self, asked: Asked, whose: str = "", size: int = 0) -> dict[str, Any]:
+    async def dispatch(
+        self, asked: Asked, whose: str = "", size: int = 0, *, acknowledges: bool = False, gone: Gone | None = None
+    ) -> dict[str, Any]:
         """A step in, a decision out, with exactly the engine's semantics. `whose` keeps users' sessions apart.
 
-        `size` is that of what was asked, in bytes.
+        `size` is that of what was asked, in bytes. A caller that `acknowledges` is given a receipt for what its answer
+        has used of approvals. `gone` waits until the caller has hung up.
         """
-        with self:
+        with self, self._receipt(acknowledges) as receipt:
             step = step_of(asked.step)
             for event in asked.capabilities or ():
                 event_named(event)
-            place = _Place(asked.root or step.cwd or "/", asked.env, whose, _limited(asked.deadline), size <= SMALL)
+            root, deadline = asked.root or step.cwd or "/", _limited(asked.deadline)
+            place = _Place(root, asked.env, whose, deadline, size <= SMALL, False, receipt, gone)
             decision, project = await self._decide(step, place, asked.capabilities)
-            return tell(decision) | summary(decision) | {"policy": project.policy}
+            return _with(receipt, acknowledges, tell(decision) | summary(decision) | {"policy": project.policy})
 
-    async def hook(self, asked: Hooked, whose: str = "", size: int = 0) -> dict[str, str]:
+    async def hook(
+        self, asked: Hooked, whose: str = "", size: int = 0, *, acknowledges: bool = False, gone: Gone | None = None
+    ) -> dict[str, Any]:
         """A moment of an agent CLI in, what the CLI is to be told out."""
-        with self:
+        with self, self._receipt(acknowledges) as receipt:
             host = asked.by()
             payload = read_payload(host, asked.event, asked.payload)
             who = host.identify(payload)
@@ -125,7 +142,7 @@ class Service:
             if who.session_id is not None:
                 root, memory = self.sessions.of_cli(whose, who.session_id, root)
             by_host = asked.attended(host) and "ask" in host.moments[asked.event].can
-            place = _Place(root, asked.env, whose, _limited(asked.deadline), size <= SMALL, by_host)
+            place = _Place(root, asked.env, whose, _limited(asked.deadline), size <= SMALL, by_host, receipt, gone)
 
             async def decide(step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
                 return (await self._decide(step, place, capabilities, lenient=True))[0]
@@ -135,7 +152,7 @@ class Service:
                 said = await answer(host, asked.event, payload, memory, decide)
             if memory.halt != halted:
                 self._save()  # it holds also if this daemon is killed
-            return {"answer": said}
+            return _with(receipt, acknowledges, {"answer": said})
 
     def __enter__(self) -> None:
         """While something is under way, the daemon does not end; and it takes no more than it can do."""
@@ -148,7 +165,10 @@ class Service:
     def __exit__(self, *_: object) -> None:
         self.in_flight -= 1
         self.used = time.monotonic()
-        if self.draining and not self.in_flight:
+        self._look_drained()
+
+    def _look_drained(self) -> None:
+        if self.draining and not self.in_flight and not self._unacknowledged:
             self.drained.set()
 
     async def _decide(
@@ -160,7 +180,8 @@ class Service:
         root = place.whose + home
         session = self.sessions.of(root, step, project.hooks, capabilities)
         session.lenient = lenient
-        about = asking.set(Asking(root, project.policy, place.deadline, place.by_host))
+        about = Asking(root, project.policy, place.deadline, place.by_host, place.receipt, place.gone)
+        before = asking.set(about)
         try:
             with project, within(project.scope):
                 decision = await session.dispatch(step)
@@ -168,7 +189,7 @@ class Service:
             if record is not None and len(self._unmade) < IN_FLIGHT:
                 self._unmade.append(record)
         finally:
-            asking.reset(about)
+            asking.reset(before)
         if step.event == "session_end" and step.session_id is not None:
             self.sessions.forget(root, step.session_id)
         return decision, project
@@ -193,6 +214,54 @@ class Service:
                 session=question.session,
             )  # fmt: skip
         return question
+
+    @contextmanager
+    def _receipt(self, acknowledges: bool) -> Iterator[Receipt]:
+        """Keep what a request uses of approvals from being used up before its caller has the answer."""
+        receipt = Receipt()
+        try:
+            yield receipt
+        except BaseException:
+            if receipt.id is not None:
+                self._note_returned(self.pending.take_back(receipt.id), "there was no answer")
+            raise
+        if receipt.id is not None and acknowledges:
+            loop = asyncio.get_running_loop()
+            self._unacknowledged[receipt.id] = loop.call_later(ACKNOWLEDGE, self._time_out, receipt.id)
+        elif receipt.id is not None:
+            self.pending.acknowledge(receipt.id)
+
+    def acknowledge(self, receipt: str) -> None:
+        """Take note that a caller has its answer: the approvals in it are used up."""
+        late = self.pending.acknowledge(receipt)
+        if (waiting := self._unacknowledged.pop(receipt, None)) is not None:
+            waiting.cancel()
+        for question in late:
+            self._note("acknowledged", question, why="the answer had arrived, though this was said late")
+        self._look_drained()
+
+    def recover(self) -> None:
+        """Return the approvals that an earlier daemon has handed out, and that no caller has acknowledged."""
+        for receipt in self.pending.left_open():
+            self._note_returned(self.pending.time_out(receipt), "the daemon ended before its caller had the answer")
+
+    def _time_out(self, receipt: str) -> None:
+        del self._unacknowledged[receipt]
+        why = f"its caller did not say within {ACKNOWLEDGE:g} s that it has the answer"
+        self._note_returned(self.pending.time_out(receipt), why)
+        self._look_drained()
+
+    def _note_returned(self, questions: list[Question], why: str) -> None:
+        for question in questions:
+            self._note("unacknowledged" if question.state == "used" else "returned", question, why=why)
+
+    def _note(self, note: str, question: Question, **about: Any) -> None:
+        if self.journal is None:
+            return
+        try:
+            self.journal.note(note, approval=question.id, hook=question.hook, session=question.session, **about)
+        except JournalError as error:
+            logger.error("approval %s: %s, which could not be written down (%s)", question.id, note, error)
 
     @property
     def switch(self) -> Setting:
@@ -225,7 +294,7 @@ class Service:
         """Take nothing new, and wait for what is under way."""
         self.draining = True
         self.pending.release()  # a human may take longer than anybody waits for the next daemon
-        if self.in_flight:
+        if self.in_flight or self._unacknowledged:
             try:
                 async with asyncio.timeout(timeout):
                     await self.drained.wait()
@@ -240,6 +309,8 @@ class Service:
             logger.error("a project could not be closed (%s)", error)
         finally:
             self._save()
+            for waiting in self._unacknowledged.values():
+                waiting.cancel()  # what they wait for is the next daemon's
             self.pending.close()
             if self.journal is not None:
                 self.journal.close()

@@ -43,7 +43,7 @@ KINDS = ("shell", "read", "write", "search", "fetch", "mcp", "agent")
 QUESTIONS = 1000
 """Questions that are remembered."""
 OURS = "fairlead"
-"""Marks a question that a hook has asked."""
+"""Where a call that a human is asked about says what hooks ask."""
 
 
 class Loop:
@@ -100,17 +100,21 @@ class Loop:
         It is not enough that the framework says so: it also does of calls that it held back because of others, and
         about which nobody was asked.
         """
-        response = context.metadata.get("approval_response")
-        if response is not None:
-            call = response.function_call
-        elif self.turn.requests:  # what was approved has run before the model was asked
-            return False
+        call = self.asked_about(call, context)
         if call is None:
             return False
         if not ASKS_AGAIN and not _requires(context.function):  # these take an answer to what nobody has asked
             return self.asked.pop(self._key(call), self) is None
         asked = call.call_id in self.approved or OURS in (call.additional_properties or ())
         return asked or _requires(context.function)
+
+    def asked_about(self, call: Content | None, context: FunctionInvocationContext) -> Content | None:
+        """The call as a human was shown it, if he has answered."""
+        response = context.metadata.get("approval_response")
+        if response is not None:
+            shown: Content | None = response.function_call
+            return shown
+        return None if self.turn.requests else call  # what was approved has run before the model was asked
 
     def remember(self, question: Content) -> None:
         self.asked[self._key(question.function_call)] = None
@@ -146,6 +150,7 @@ class Call:
         function, call_id = context.function, context.metadata.get("call_id")
         self.call = loop.matching(function.name, self.given) if call_id is None else None
         self.approved = loop.was_approved(self.call, context)
+        self.shown = _shown(loop.asked_about(self.call, context))  # the questions that were answered with it
         self.ended: MiddlewareTermination | None = None
         self.told = loop.turn.tool(
             function.name, self.given, call_id or (self.call and self.call.call_id), self._run, read=said.readable,
@@ -199,7 +204,8 @@ class Call:
     def _ask(self, decision: Decision[Any] | None) -> Approval:
         loop, given = self.loop, self.given
         args = given if decision is None else thaw(decision.step.args)
-        if self.approved and args == given:  # this very call is what a human has seen
+        questions = () if decision is None else decision.questions
+        if self.approved and args == given and {*questions} <= self.shown:  # this very call is what a human has seen
             return Approval("allow")
         asked = self.call or loop.known(self.context)
         if loop.turn.parent is not None or asked is None:
@@ -213,6 +219,12 @@ class Call:
 
 def _raise(error: BaseException) -> NoReturn:
     raise error
+
+
+def _shown(call: Content | None) -> set[Any]:
+    """The questions that a human was shown with a call."""
+    questions = None if call is None else (call.additional_properties or {}).get(OURS)
+    return {tuple(one) for one in questions} if isinstance(questions, list) else set()
 
 
 def _requires(function: Any) -> bool:
@@ -230,9 +242,10 @@ def _not_run(args: Any) -> NoReturn:
 def _question(call: Content, args: dict[str, Any] | None, decision: Decision[Any] | None) -> Content:
     """What a human is asked: the call, with the arguments that the tool would get."""
     hook, reason = (None, None) if decision is None else (decision.hook, decision.reason)
+    questions = [] if decision is None else [list(one) for one in decision.questions]
     asked = Content.from_function_call(
         call.call_id, call.name, arguments=call.arguments if args is None else args,
-        additional_properties={**(call.additional_properties or {}), OURS: hook or ""},
+        additional_properties={**(call.additional_properties or {}), OURS: questions},
     )  # fmt: skip
     asked.id = call.id
     about = {"hook": hook, "reason": reason}

@@ -82,7 +82,7 @@ async def requires_confirmation(tool: Any, args: dict[str, Any], context: Any) -
 
 
 def request_confirmation(tool: Any, args: dict[str, Any], context: Any, asking: Decision[Any] | None) -> dict[str, Any]:
-    hint = (asking.reason if asking is not None else None) or f"May {tool.name} be called?"
+    hint = _question(asking) or f"May {tool.name} be called?"
     context.request_confirmation(hint=hint + _naming(asking, args, context))
     context.actions.skip_summarization = True  # the model is not asked before there is an answer
     return {"error": "This tool call requires confirmation, please approve or reject."}
@@ -102,9 +102,19 @@ def _approval(run: Run, args: dict[str, Any], context: Any, asking: Decision[Any
         raise Unanswered(asking)
     asked = (call.args or {} for call in _calls_in(context) if call.name == "adk_request_confirmation")
     shown = next((one for one in asked if one["originalFunctionCall"].get("id") == context.function_call_id), None)
-    if answer.confirmed and not (shown and _names(shown["toolConfirmation"]["hint"], _naming(asking, args, context))):
+    hint, naming = "" if shown is None else shown["toolConfirmation"]["hint"], _naming(asking, args, context)
+    if answer.confirmed and not (shown and _names(hint, naming)):
         return Approval("deny", None, "its arguments are not those that were approved")
+    if answer.confirmed and (question := _question(asking)) and hint != question + naming:
+        return Approval("deny", None, f"what was approved is something else than this: {question}")
     return Approval("allow" if answer.confirmed else "deny", "the user")
+
+
+def _question(asking: Decision[Any] | None) -> str | None:
+    """What hooks ask, if any does."""
+    if asking is None or asking.control != "ask":
+        return None
+    return asking.reason or f"{asking.hook} wants a human to decide"
 
 
 def _calls_in(context: Any) -> Iterator[Any]:

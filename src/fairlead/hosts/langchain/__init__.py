@@ -8,6 +8,7 @@ turn is judged inside the request that brought the final answer, before the grap
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -26,7 +27,6 @@ from langgraph.types import Command
 from ...approvals import Approval
 from ...decision import Decision
 from ...errors import FairleadError, UnknownName
-from ...frozen import thaw
 from ...lifecycle import BeforeModel
 from ...registry import Hooks
 from ...session import new_id
@@ -47,7 +47,7 @@ from .messages import (
     with_text,
 )
 from .tools import (
-    ask_human,
+    Questions,
     calling,
     calling_async,
     commands_in,
@@ -107,7 +107,7 @@ class _Run:
         self.paused: set[str | None] = set()  # the calls that were interrupted
         self.handed: tuple[str | None, str] | None = None  # the call that handed the work to another agent
         self.human: str | None = None  # the id of the user's message
-        self.asked: dict[str | None, Any] = {}  # by call: the arguments that a human was asked about
+        self.asked: dict[str | None, Questions] = {}  # by call
 
 
 class _Left(FairleadError):
@@ -141,6 +141,7 @@ class Fairlead(Closes, AgentMiddleware):  # type: ignore[type-arg]
         self._turns: dict[str, _Run] = {}
         self._beginning: dict[str, Future[_Run]] = {}  # in the node of one call, while others wait
         self._handed: dict[tuple[str | None, str], _Run] = {}  # by the user's message, and the call: ids of calls recur
+        self._asked: OrderedDict[tuple[str | None, str | None], Questions] = OrderedDict()  # in nodes
 
     # --- what LangChain calls ---------------------------------------------------------------
 
@@ -492,28 +493,17 @@ class Fairlead(Closes, AgentMiddleware):  # type: ignore[type-arg]
             return tool_message(request, run.refused, is_error=True)
         me, call_id = object(), request.tool_call["id"]
         run.calls.add(me)
-        paused = call_id in run.paused
         run.paused.discard(call_id)
-
-        def ask(request: Any, decision: Decision[Any]) -> Approval:
-            args = thaw(decision.step.args)
-            crossed = paused and call_id not in run.asked  # LangGraph tells the answers of a call apart by order only
-            about = run.asked.setdefault(call_id, args)
-            approval = ask_human(request, decision)
-            if approval.granted and crossed:
-                return Approval("deny", None, "the answer was to a question of the tool's own")
-            if approval.granted and about != args:
-                return Approval("deny", None, "its arguments are not those that were approved")
-            return approval
-
+        questions = run.asked.setdefault(call_id, Questions())
         try:
-            given = yield from through_hooks(run.turn, request, call, ask)
+            given = yield from through_hooks(run.turn, request, call, questions.ask)
             run.asked.pop(call_id, None)
             for command in commands_in(given):
                 if command.graph == Command.PARENT:
                     given = yield from self._hand_over(run, request, command, given)
             return given
         except GraphBubbleUp:
+            questions.interrupted()
             run.paused.add(request.tool_call["id"])
             raise
         except BaseException as error:
@@ -538,15 +528,29 @@ class Fairlead(Closes, AgentMiddleware):  # type: ignore[type-arg]
     def _node_tool(self, request: Any, call: Callable[..., Any], key: str) -> Work[Any]:
         """A call of a graph of one's own, of which nothing else is seen."""
 
+        thread = thread_of(request.runtime.config)
+        asked, place = self._asked, (thread, request.tool_call["id"])
+        questions = asked.setdefault(place, Questions()) if thread is not None else Questions()
+
         def ask(request: Any, decision: Decision[Any]) -> Approval:
             if is_alone(request.state, key):
-                return ask_human(request, decision)
+                return questions.ask(request, decision)
             return Approval("deny", None, "it needs approval, and must be called alone for that")
 
-        turn = self._nodes.turn(thread_of(request.runtime.config))
+        turn = self._nodes.turn(thread)
         for old in self._nodes.surplus():
             yield from end_session(old, "forgotten")
-        given = yield from through_hooks(turn, request, call, ask)
+        try:
+            given = yield from through_hooks(turn, request, call, ask)
+        except GraphBubbleUp:
+            questions.interrupted()
+            while len(asked) > SESSIONS:
+                asked.popitem(last=False)
+            raise
+        except BaseException:
+            asked.pop(place, None)
+            raise
+        asked.pop(place, None)
         if turn.waiting and isinstance(given, ToolMessage):
             texts = [text.signed for text in turn.waiting]
             blocks = [{"type": "text", "text": text} for text in texts]

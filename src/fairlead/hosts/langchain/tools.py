@@ -110,6 +110,48 @@ def ask_human(request: Any, decision: Decision[Any]) -> Approval:
     return approval_of(reply)
 
 
+class Questions:
+    """What humans were asked about one call, in order.
+
+    LangGraph runs a call again when there is an answer, and tells its answers apart by their order only. So each
+    question is put again, and is answered at once, up to the one whose answer is good for what hooks ask now.
+    """
+
+    def __init__(self) -> None:
+        self.put: list[tuple[dict[str, Any], frozenset[Any]] | None] = []
+        """The arguments and the questions that were shown; None where the tool itself has interrupted."""
+        self._answers = 0  # those that this run of the call has had
+        self._asking = False
+
+    def ask(self, request: Any, decision: Decision[Any]) -> Approval:
+        args, questions = thaw(decision.step.args), frozenset(decision.questions)
+        while True:
+            number = self._answers
+            try:
+                approval = ask_human(request, decision)
+            except GraphBubbleUp:
+                self.put[number:] = [(args, questions)]
+                self._asking = True
+                raise
+            if number == len(self.put):  # it was asked in another process
+                self.put.append((args, questions))
+            shown, self._answers = self.put[number], number + 1
+            if not approval.granted:
+                return approval
+            if shown is None:
+                return Approval("deny", None, "the answer was to a question of the tool's own")
+            if shown[0] != args:
+                return Approval("deny", None, "its arguments are not those that were approved")
+            if questions <= shown[1]:
+                return approval
+
+    def interrupted(self) -> None:
+        """This run of the call has ended by an interrupt: a hook's, or the tool's own."""
+        if not self._asking:
+            self.put[self._answers :] = [None]
+        self._asking, self._answers = False, 0
+
+
 def is_alone(state: Any, key: str) -> bool:
     """Whether a tool node has only one call. LangGraph matches the answers of a node by their order, and its calls
     run at once: with several of them, the answer to one could be taken for that to another."""

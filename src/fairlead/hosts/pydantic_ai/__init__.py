@@ -100,8 +100,8 @@ class Fairlead(Closes, AbstractCapability[Any]):
     ) -> None:
         self.runs = Runs(hooks, FRAMEWORK, asks=True, session_id=session_id, **about)
         self.models = dict(models or {})
-        self.asked: OrderedDict[tuple[Any, str], tuple[Any, Any, str | None]] = OrderedDict()
-        """What humans were asked about calls: the model's arguments, those to be used, and the hook that asks."""
+        self.asked: OrderedDict[tuple[Any, str], tuple[Any, Any, frozenset[Any]]] = OrderedDict()
+        """What humans were asked about calls: the model's arguments, those to be used, and what hooks ask."""
 
     def get_ordering(self) -> CapabilityOrdering:
         return CapabilityOrdering(position="innermost")  # what other capabilities change is judged, too
@@ -384,13 +384,13 @@ class Run(AbstractCapability[Any]):
 
         def ask(decision: Decision[Any] | None) -> Approval:
             used = given if decision is None else thaw(decision.step.args)
-            asking = given, used, None if decision is None else decision.hook
+            questions = frozenset(() if decision is None else decision.questions)
             asked = self.asked.get((ctx.conversation_id, call_id))  # not known if it was in another process
-            if ctx.tool_call_approved and (asked is None or asked[0] != given or asked == asking):
-                return Approval("allow")  # who approves may give other arguments
-            if ctx.tool_call_approved and asked is not None and asked[1] != used:
+            if ctx.tool_call_approved and (asked is None or questions <= asked[2]):
+                if asked is None or asked[0] != given or asked[1] == used:
+                    return Approval("allow")  # who approves may give other arguments
                 return Approval("deny", None, "somebody was asked about this call, but with other arguments")
-            self.asked[ctx.conversation_id, call_id] = asking
+            self.asked[ctx.conversation_id, call_id] = given, used, questions
             while len(self.asked) > SESSIONS:
                 self.asked.popitem(last=False)
             asks = {} if decision is None else {"hook": decision.hook, "reason": decision.reason}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
+from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -141,21 +142,25 @@ class Call:
         return error
 
     def _ask(self, decision: Decision[Any] | None) -> Approval:
+        """The answer to an interrupt. If it was to other questions than these, there is another interrupt."""
         asked = {} if decision is None else {"question": decision.reason, "hook": decision.hook}
         args = thaw(decision.step.args) if decision is not None else self.args
-        name, reason = f"fairlead:{asked.get('hook')}", {**asked, "tool": self.name, "args": args}
-        answer = self.interrupt(name, reason)
-        if not self._was_asked(name, reason):
-            return Approval("deny", None, "somebody was asked about this call, but with other arguments")
-        return approval_of(answer)
+        reason = {**asked, "tool": self.name, "args": args}
+        for number in count(1):
+            name = f"fairlead:{asked.get('hook')}" + (f":{number}" if number > 1 else "")
+            approval, shown = approval_of(self.interrupt(name, reason)), self._shown(name)
+            if any(shown.get(key) != reason[key] for key in ("tool", "args")):
+                return Approval("deny", None, "somebody was asked about this call, but with other arguments")
+            if not approval.granted or all(shown.get(key) == text for key, text in asked.items()):
+                return approval
+        raise AssertionError  # it counts for ever
 
-    def _was_asked(self, name: str, reason: Any) -> bool:
-        """Whether it was this that a human has answered. Strands tells questions apart by call and name."""
+    def _shown(self, name: str) -> Mapping[str, Any]:
+        """What a human was shown who has answered. Strands tells questions apart by call and name."""
         for one in self.run.agent._interrupt_state.interrupts.values():
-            asked = one.reason if one.name == name and f":{self.tool_use['toolUseId']}:" in one.id else None
-            if isinstance(asked, Mapping) and all(asked.get(key) == reason[key] for key in ("tool", "args")):
-                return True
-        return False
+            if one.name == name and f":{self.tool_use['toolUseId']}:" in one.id and isinstance(one.reason, Mapping):
+                return one.reason
+        return {}
 
 
 async def _inside(run: Run, stream: Any) -> Stream:
