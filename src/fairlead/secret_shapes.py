@@ -566,34 +566,34 @@ def looks_random(word: str) -> bool:
 
 # --- private keys --------------------------------------------------------------------------------------
 
-_BEGIN = re.compile(r"-{4,5} ?BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_END_OF_KEY = re.compile(r"-{4,5} ?END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_BEGIN = r"-{4,5} ?BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+_END_OF_KEY = r"-{4,5} ?END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
 _LINE_END = r"(?:\\{1,7}[nr]|\s)"
 _BREAK = rf"(?:{_LINE_END}|[\"'+,\\])"
 _MARGIN = rf"(?:{_BREAK}|[>|→]|\d{{1,6}}[\t→|:])"  # of a quotation, a diff or numbered lines
 _KEY_LINE = r"(?=(?:[a-z0-9+/=]*[A-Z]){4})[A-Za-z0-9+/=]{40,}"
 _LAST_LINE = r"(?![a-z/]+(?![\w+/=]))[A-Za-z0-9+/=]{1,39}(?![^\s\\\"',-])"
 _HEADER = r"(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|Subject): [^\n\\;&|<>`$]{0,120}"
-_BODY = re.compile(
+_BODY = (
     rf"(?:{_BREAK}{{1,24}}+{_HEADER})*+"
     rf"(?:(?:{_MARGIN}{{1,24}}+{_KEY_LINE})++(?:{_BREAK}{{1,24}}+{_LAST_LINE}){{0,2}}+"
     rf"|(?:[ \"',+]{{0,4}}(?:\\{{1,7}}[nr]|[\r\n]){{1,8}}+[ \t]{{0,8}}{_LAST_LINE}){{0,2}}+)"
 )
-_CLOSED = re.compile(rf"{_MARGIN}{{0,24}}+{_END_OF_KEY.pattern}")
-_KEY_WORD = re.compile(r"(?<![\w+/])(?=(?:[a-z0-9+/=]*[A-Z]){3})(?=[A-Za-z+/=]*\d)[A-Za-z0-9+/=]{20,}")
+_CLOSED = rf"{_MARGIN}{{0,24}}+{_END_OF_KEY}"
+_KEY_WORD = r"(?<![\w+/])(?=(?:[a-z0-9+/=]*[A-Z]){3})(?=[A-Za-z+/=]*\d)[A-Za-z0-9+/=]{20,}"
 _LONGEST = 1 << 16
-_PUTTY = re.compile(r"Private-Lines:(?: |\t)?\d{1,4}")
-_PUTTY_LINES = re.compile(
+_PUTTY = r"Private-Lines:(?: |\t)?\d{1,4}"
+_PUTTY_LINES = (
     rf"(?:{_LINE_END}{{1,4}}+[A-Za-z0-9+/]{{64}}(?![^\s\\]))*+"
     rf"(?:{_LINE_END}{{1,4}}+(?![a-z/]+(?![\w+/=]))[A-Za-z0-9+/]{{4,63}}+={{0,2}}(?![^\s\\]))?"
 )
-_PUTTY_MAC = re.compile(rf"{_LINE_END}{{1,4}}+Private-(?:MAC|Hash):(?: |\t)?([0-9a-f]{{32,}})")
-_WALLET_KEY = re.compile(r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])")
-_WALLET = re.compile(r"(?i)(?:wallet|signer|from_?key|private_?key|to_?account)\w{0,20}\(\s{0,3}[\"']?\Z")
-_LISTED = re.compile(r"\(\d{1,3}\) \Z")
-_JWK_PART = re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\"\s{0,3}:\s{0,3}\"([\w-]{20,})\"")
+_PUTTY_MAC = rf"{_LINE_END}{{1,4}}+Private-(?:MAC|Hash):(?: |\t)?([0-9a-f]{{32,}})"
+_WALLET_KEY = r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])"
+_WALLET = r"(?i)(?:wallet|signer|from_?key|private_?key|to_?account)\w{0,20}\(\s{0,3}[\"']?\Z"
+_LISTED = r"\(\d{1,3}\) \Z"
+_JWK_PART = r"\"(?:d|p|q|dp|dq|qi|k)\"\s{0,3}:\s{0,3}\"([\w-]{20,})\""
 _ENCODED = "LS0tLS1CRUdJTi"  # "-----BEGIN ", as in a kubeconfig
-_ENCODED_KEY = re.compile(r"LS0tLS1CRUdJTi[\w+/=-]{20,}")
+_ENCODED_KEY = r"LS0tLS1CRUdJTi[\w+/=-]{20,}"
 
 
 def _keys(text: str) -> Iterator[Span]:
@@ -602,7 +602,7 @@ def _keys(text: str) -> Iterator[Span]:
     if "0x" in text:
         yield from _wallet_keys(text)
     if '"kty"' in text:
-        yield from ((*part.span(1), "private key") for part in _JWK_PART.finditer(text))
+        yield from ((*part.span(1), "private key") for part in _compiled(_JWK_PART).finditer(text))
     if "Private-Lines:" in text:
         yield from _putty_keys(text)
     if _ENCODED in text:
@@ -611,40 +611,42 @@ def _keys(text: str) -> Iterator[Span]:
 
 def _private_keys(text: str) -> Iterator[Span]:
     """Private keys as files hold them: the lines between the first and the last one, and only if they look like one."""
-    begins = [begin.span() for begin in _BEGIN.finditer(text)]
+    begins = [begin.span() for begin in _compiled(_BEGIN).finditer(text)]
     limits = [start for start, _ in begins[1:]] + [len(text)]
     for (start, at), limit in zip(begins, limits, strict=False):
-        body = _BODY.match(text, at)
+        body = _compiled(_BODY).match(text, at)
         end = body.end() if body else at
-        closed = _CLOSED.match(text, end) if end > at else None
+        closed = _compiled(_CLOSED).match(text, end) if end > at else None
         if end > at:
             yield start, closed.end() if closed else end, "private key"
-        if not closed and (closed := _END_OF_KEY.search(text, end, min(limit, end + _LONGEST))):
+        if not closed and (closed := _compiled(_END_OF_KEY).search(text, end, min(limit, end + _LONGEST))):
             # Its lines have something else beside them.
-            for word in _KEY_WORD.finditer(text, end, closed.start()):
+            for word in _compiled(_KEY_WORD).finditer(text, end, closed.start()):
                 yield *word.span(), "private key"
 
 
 def _putty_keys(text: str) -> Iterator[Span]:
     """The private lines of a key of PuTTY, and the code that a passphrase can be tried on."""
-    for begin in _PUTTY.finditer(text):
-        if (lines := _PUTTY_LINES.match(text, begin.end())) and lines[0]:
+    for begin in _compiled(_PUTTY).finditer(text):
+        if (lines := _compiled(_PUTTY_LINES).match(text, begin.end())) and lines[0]:
             start = lines.start() + len(lines[0]) - len(lines[0].lstrip())
             yield start, lines.end(), "private key"
-            if code := _PUTTY_MAC.match(text, lines.end()):
+            if code := _compiled(_PUTTY_MAC).match(text, lines.end()):
                 yield *code.span(1), "private key"
 
 
 def _wallet_keys(text: str) -> Iterator[Span]:
     """The keys of wallets that are given to a function, or listed. Any hash looks like one; names tell the others."""
-    for found in _WALLET_KEY.finditer(text):
+    for found in _compiled(_WALLET_KEY).finditer(text):
         before = text[max(0, found.start() - 2000) : found.start()]
-        if _WALLET.search(before[-48:]) or (_LISTED.search(before[-8:]) and "rivate Keys" in before):
+        if _compiled(_WALLET).search(before[-48:]) or (
+            _compiled(_LISTED).search(before[-8:]) and "rivate Keys" in before
+        ):
             yield *found.span(), "wallet key"
 
 
 def _encoded_private_keys(text: str) -> Iterator[Span]:
-    for match in _ENCODED_KEY.finditer(text):
+    for match in _compiled(_ENCODED_KEY).finditer(text):
         start = match.group()[:64].replace("-", "+").replace("_", "/")
         if b"PRIVATE KEY" in base64.b64decode(start[: len(start) // 4 * 4]):
             yield *match.span(), "private key"
