@@ -18,6 +18,7 @@ from typing import Any
 
 from .commandline import LONGEST, Command, Line, TooMuch, Work, join
 from .hook import Hook
+from .threads import large, threads
 from .verdict import Verdict, deny
 
 # --- what is protected ------------------------------------------------------------------------------
@@ -204,7 +205,10 @@ class Guard:
         programs = "|".join(map(re.escape, sorted(AGENTS | KILLS | TAKES_AWAY)))
         return re.compile(rf"{'|'.join(map(re.escape, sorted(names)))}|[*?\[{{$`~\\]|\b(?:{programs})\b", _FLAGS)
 
-    def __call__(self, step: Any) -> Verdict | None:
+    def __call__(self, step: Any) -> Any:
+        return threads.run(self._verdict, step) if large.get() else self._verdict(step)
+
+    def _verdict(self, step: Any) -> Verdict | None:
         try:
             problem = self._judge(step)
         except Exception as error:  # nothing an agent sends may get it past this hook, or break it

@@ -18,6 +18,8 @@ PATIENCE = 5.0
 """Seconds in which a request's headers must have arrived."""
 BODY_PATIENCE = 10.0
 """Seconds in which its body must have."""
+READ = 16 << 10
+"""Bytes that are read, and understood, in one go. Others have their turn after each."""
 
 
 def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
@@ -31,6 +33,7 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            transport.max_size = READ
             connection: socket.socket = transport.get_extra_info("socket")
             if connection.family == socket.AF_UNIX and not self._identify(connection):
                 transport.abort()

@@ -14,16 +14,22 @@ import msgspec
 from .. import __version__
 from ..decision import Decision
 from ..errors import FairleadError
+from ..frozen import freeze
 from ..hosts.answering import Memory, answer, read_payload
-from ..hosts.host import Hooked, host_tools
+from ..hosts.host import Hooked, Host, host_tools
 from ..journal import Journal
+from ..journal.writer import Waiting, held_back
 from ..lifecycle import Step, event_named
 from ..logs import logger
 from ..record import summary, tell
 from ..registry import Hooks
+from ..session import Session
 from ..switches import Setting, read_setting
+from ..threads import large, threads
 from ..wire import step_of
 from .fallback import Fallback
+from .large import Large
+from .limits import LARGE, Overloaded, check_arguments, check_json, check_step
 from .pending import Asking, Pending, Question, asking
 from .projects import Project, Projects
 from .sessions import Sessions
@@ -37,10 +43,6 @@ DEADLINE = 25.0
 LONGEST = 3600.0
 SMALL = 4096
 """Bytes of a request whose record is made by whoever answers. More would keep the next one waiting."""
-
-
-class Overloaded(FairleadError):
-    """There is more to do than can be done. Whoever asked goes by its failure policy."""
 
 
 class Draining(FairleadError):
@@ -72,6 +74,20 @@ def _limited(deadline: float | None) -> float:
     return DEADLINE if deadline is None else min(max(deadline, 0.0), LONGEST)
 
 
+def _large_step(envelope: dict[str, Any]) -> Step:
+    """The step of a large envelope. Its arguments are looked at first: reading them all takes long."""
+    check_arguments(envelope.get("args"))
+    return step_of(envelope)
+
+
+def _read_large_payload(host: Host, event: str, said: str) -> dict[str, Any]:
+    """What a CLI says at length of a moment. It is frozen already, as steps are, which takes long."""
+    check_json(said.encode(errors="replace"))
+    payload: dict[str, Any] = freeze(read_payload(host, event, said))
+    check_arguments((host.moments[event].read(payload) or {}).get("args"))
+    return payload
+
+
 class Service:
     """The daemon's work. HTTP is somebody else's."""
 
@@ -82,6 +98,7 @@ class Service:
         self.sessions = Sessions(folder / "sessions.json")
         self.projects = Projects(self._hooks)
         self.fallback = Fallback(folder / "fallback.json")
+        self.large = Large()
         self.started = time.time()
         self.used = time.monotonic()
         self.in_flight = 0
@@ -102,7 +119,7 @@ class Service:
         `size` is that of what was asked, in bytes.
         """
         with self:
-            step = step_of(asked.step)
+            step = step_of(asked.step) if size <= LARGE else await self.large.run(whose, _large_step, asked.step)
             for event in asked.capabilities or ():
                 event_named(event)
             place = _Place(asked.root or step.cwd or "/", asked.env, whose, _limited(asked.deadline), size <= SMALL)
@@ -113,13 +130,14 @@ class Service:
         """A moment of an agent CLI in, what the CLI is to be told out."""
         with self:
             host = asked.by()
-            payload = read_payload(host, asked.event, asked.payload)
+            read = read_payload if size <= LARGE else _read_large_payload
+            payload = await self.large.run(whose, read, host, asked.event, asked.payload)
             who = host.identify(payload)
             root, memory = asked.root(host), Memory()
             if who.session_id is not None:
                 root = self.sessions.began(whose, who.session_id) or root
             # Before anything is remembered: the same may be said again, with more variables.
-            await self.projects.find(root, asked.env)
+            await self.projects.find(root, asked.env, whose)
             if who.session_id is not None:
                 root, memory = self.sessions.of_cli(whose, who.session_id, root)
             by_host = asked.attended(host) and "ask" in host.moments[asked.event].can
@@ -131,7 +149,7 @@ class Service:
             halted = memory.halt
             said = await answer(host, asked.event, payload, memory, decide)
             if memory.halt != halted:
-                self._save()  # it holds also if this daemon is killed
+                await threads.run(self._save)  # it holds also if this daemon is killed
             return {"answer": said}
 
     def __enter__(self) -> None:
@@ -151,24 +169,45 @@ class Service:
     async def _decide(
         self, step: Step, place: _Place, capabilities: Any, *, lenient: bool = False
     ) -> tuple[Decision[Any], Project]:
-        project = await self.projects.find(place.root, place.env)
+        check_step(step)
+        project = await self.projects.find(place.root, place.env, place.whose)
         home = project.home
-        self.fallback.tell(home, project.hooks)
-        root = place.whose + home
-        session = self.sessions.of(root, step, project.hooks, capabilities)
+        if not place.whose:  # only the daemon's own user has a launcher that reads it
+            self.fallback.tell(home, project.hooks)
+        session = self.sessions.of(place.whose, home, step, project.hooks, capabilities)
         session.lenient = lenient
-        about = asking.set(Asking(root, project.policy, place.deadline, place.by_host))
+        about = asking.set(Asking(place.whose + home, project.policy, place.deadline, place.by_host))
         try:
             with project:
-                decision = await session.dispatch(step)
+                going = self._dispatch_large(session, step, place.whose) if large.get() else session.dispatch(step)
+                decision = await going
             record = self.journal.newest() if self.journal is not None and place.small else None
             if record is not None and len(self._unmade) < IN_FLIGHT:
                 self._unmade.append(record)
         finally:
             asking.reset(about)
         if step.event == "session_end" and step.session_id is not None:
-            self.sessions.forget(root, step.session_id)
+            self.sessions.forget(place.whose, home, step.session_id)
         return decision, project
+
+    async def _dispatch_large(self, session: Session, step: Step, caller: str) -> Decision[Any]:
+        """Dispatch a large step. Its records are made before it is answered, in another process."""
+        if self.journal is None:
+            return await session.dispatch(step)
+        records: list[Waiting] = []
+        known = held_back.set(records)
+        try:
+            return await session.dispatch(step)
+        finally:
+            held_back.reset(known)
+            try:
+                for record in records:
+                    await self.large.offload(caller, self.journal.make_elsewhere, record)
+            finally:  # one that was not made is made when it is written
+                written = [self.journal.put(record) for record in records]
+            for done in written:
+                if done is not None:
+                    await asyncio.wrap_future(done)
 
     def write_down(self, answer: int) -> None:
         """Make the journal's records of small requests, now that one has its answer, of so many bytes."""
@@ -237,6 +276,7 @@ class Service:
             logger.error("a project could not be closed (%s)", error)
         finally:
             self._save()
+            self.large.close()
             self.pending.close()
             if self.journal is not None:
                 self.journal.close()
