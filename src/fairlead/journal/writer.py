@@ -215,7 +215,7 @@ class Journal:
             with suppress(Exception):  # which happens again, and is told, when it is written
                 self._make(waiting)
 
-    def make_elsewhere(self, call: Call, waiting: Waiting) -> None:
+    def make_elsewhere(self, waiting: Waiting, call: Call) -> None:
         """Make a record that was held back, by calling with `call` what takes long."""
         with suppress(Exception):  # which happens again, and is told, when it is written
             with self._writing:

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from ..threads import large, threads
-from .limits import LARGE, Overloaded
+from .limits import HUGE, LARGE, Overloaded
 from .offload import Offload
 
 T = TypeVar("T")
 
+Call = Callable[..., Any]
 AT_ONCE = 256 << 20
 """Bytes of large requests that may be under way at once. One caller may have half of that."""
 
@@ -54,13 +55,20 @@ class Large:
         async with self._here.turn(caller):
             return await threads.run(fn, *args)
 
-    async def offload(self, caller: str, fn: Callable[..., T], *args: Any) -> T:
-        """`fn(self.call, *args)` on a thread, where `call` calls a function in another process."""
+    async def offload(self, caller: str, fn: Callable[[Call], None], size: int) -> None:
+        """`fn(call)` on a thread, where `call` calls a function: for a huge request in another process."""
+        if size <= HUGE:
+            await self.run(caller, fn, _directly)
+            return
         async with self._elsewhere.turn(caller):
-            return await threads.run(fn, self._offload.call, *args)
+            await threads.run(fn, self._offload.call)
 
     def close(self) -> None:
         self._offload.close()
+
+
+def _directly(fn: Callable[..., Any], *args: Any) -> Any:
+    return fn(*args)
 
 
 class Turns:

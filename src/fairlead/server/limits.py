@@ -16,8 +16,8 @@ from ..lifecycle import HEADER, Step
 
 BODY = 16 << 20
 """Bytes of a request."""
-LARGE = 32 << 10
-"""Bytes from which a request is worked on elsewhere than on the event loop: see `large`."""
+LARGE, HUGE = 16 << 10, 64 << 10
+"""Bytes from which a request is worked on elsewhere than on the event loop, and in another process: see `large`."""
 VALUES = 50_000
 """Values in a request: texts, numbers, objects and lists."""
 ESCAPES = 2_000_000

@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from ..record import summary, tell
 from ..registry import Hooks
 from ..session import Session
 from ..switches import Setting, read_setting
-from ..threads import large, threads
+from ..threads import threads
 from ..wire import step_of
 from .fallback import Fallback
 from .large import Large
@@ -66,7 +67,7 @@ class _Place(msgspec.Struct, frozen=True):
     env: dict[str, str | None]
     whose: str
     deadline: float
-    small: bool
+    size: int
     by_host: bool = False
 
 
@@ -122,7 +123,7 @@ class Service:
             step = step_of(asked.step) if size <= LARGE else await self.large.run(whose, _large_step, asked.step)
             for event in asked.capabilities or ():
                 event_named(event)
-            place = _Place(asked.root or step.cwd or "/", asked.env, whose, _limited(asked.deadline), size <= SMALL)
+            place = _Place(asked.root or step.cwd or "/", asked.env, whose, _limited(asked.deadline), size)
             decision, project = await self._decide(step, place, asked.capabilities)
             return tell(decision) | summary(decision) | {"policy": project.policy}
 
@@ -141,7 +142,7 @@ class Service:
             if who.session_id is not None:
                 root, memory = self.sessions.of_cli(whose, who.session_id, root)
             by_host = asked.attended(host) and "ask" in host.moments[asked.event].can
-            place = _Place(root, asked.env, whose, _limited(asked.deadline), size <= SMALL, by_host)
+            place = _Place(root, asked.env, whose, _limited(asked.deadline), size, by_host)
 
             async def decide(step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
                 return (await self._decide(step, place, capabilities, lenient=True))[0]
@@ -179,9 +180,9 @@ class Service:
         about = asking.set(Asking(place.whose + home, project.policy, place.deadline, place.by_host))
         try:
             with project:
-                going = self._dispatch_large(session, step, place.whose) if large.get() else session.dispatch(step)
-                decision = await going
-            record = self.journal.newest() if self.journal is not None and place.small else None
+                large = place.size > LARGE
+                decision = await (self._dispatch_large(session, step, place) if large else session.dispatch(step))
+            record = self.journal.newest() if self.journal is not None and place.size <= SMALL else None
             if record is not None and len(self._unmade) < IN_FLIGHT:
                 self._unmade.append(record)
         finally:
@@ -190,8 +191,11 @@ class Service:
             self.sessions.forget(place.whose, home, step.session_id)
         return decision, project
 
-    async def _dispatch_large(self, session: Session, step: Step, caller: str) -> Decision[Any]:
-        """Dispatch a large step. Its records are made before it is answered, in another process."""
+    async def _dispatch_large(self, session: Session, step: Step, place: _Place) -> Decision[Any]:
+        """Dispatch a large step. Its records are made before it is answered, and before they are queued.
+
+        Made by the journal, they would keep those of others waiting.
+        """
         if self.journal is None:
             return await session.dispatch(step)
         records: list[Waiting] = []
@@ -202,7 +206,7 @@ class Service:
             held_back.reset(known)
             try:
                 for record in records:
-                    await self.large.offload(caller, self.journal.make_elsewhere, record)
+                    await self.large.offload(place.whose, partial(self.journal.make_elsewhere, record), place.size)
             finally:  # one that was not made is made when it is written
                 written = [self.journal.put(record) for record in records]
             for done in written:
