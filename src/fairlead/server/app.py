@@ -34,6 +34,10 @@ from .service import Asked, Draining, Service
 from .tokens import EVERYTHING, Scope, Tokens
 
 HOSTS = frozenset({"fairlead", "localhost", "127.0.0.1", "[::1]"})
+BRIEF = 1 << 20
+"""Bytes of the answer to a question."""
+ANSWER = 16 << 20
+"""Bytes of decisions that are given at once."""
 LONGEST = 2000
 """Characters of what is said of an error."""
 UNIX = "unix"
@@ -222,8 +226,8 @@ class _Api:
         return {"approvals": self._service.pending.questions(every=every)}
 
     async def answer(self, request: Request) -> Any:
-        if _length(request) > LARGE:
-            raise Refused(413, "too_large", f"at most {LARGE >> 10} KiB")
+        if _length(request) > BRIEF:
+            raise Refused(413, "too_large", f"at most {BRIEF >> 20} MiB")
         answer = _decoded(msgspec.json.Decoder(Answer).decode, await _body(request))
         uid = caller_of(request)
         _refuse_agents(request)
@@ -250,16 +254,24 @@ class _Api:
             raise Refused(400, "bad_request", str(error)) from None
         return await asyncio.to_thread(self._decisions, which, int(limit))
 
-    def _decisions(self, which: Filter, limit: int) -> Any:
+    def _decisions(self, which: Filter, limit: int) -> bytes:
+        """The newest decisions. They are encoded here, on a thread, and are not more than one answer should hold."""
+        found: list[bytes] = []
+        size = 0
         with Reader(self._journal().path) as reader:
-            return {"decisions": [_record(record) for record in reader.records(which, limit=limit)]}
+            for record in reader.records(which, limit=limit):
+                found.append(_encode(_record(record)))
+                size += len(found[-1])
+                if size > ANSWER and len(found) > 1:
+                    raise Refused(413, "too_large", f"{limit} decisions are more than {ANSWER >> 20} MiB; ask for fewer")
+        return b'{"decisions":[%b]}' % b",".join(found)
 
     async def decision(self, request: Request) -> Any:
         return await asyncio.to_thread(self._decision, request.path_params["id"])
 
-    def _decision(self, name: str) -> Any:
+    def _decision(self, name: str) -> bytes:
         with Reader(self._journal().path) as reader:
-            return _record(reader.record(name))
+            return _encode(_record(reader.record(name)))
 
     def _journal(self) -> Any:
         if self._service.journal is None:
