@@ -24,7 +24,7 @@ from .fair import FairTable
 
 LIMIT = 10_000
 """Sessions that are kept. Beyond that, the caller with the most loses one: see `FairTable`."""
-CLI = "cli"
+CLI = "cli: "
 """In the place of a folder: what is remembered of an agent CLI's session, whichever folder that is in."""
 LIFE = 86400.0
 """Seconds after which a session that nobody used is forgotten."""
