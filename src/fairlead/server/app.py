@@ -263,7 +263,7 @@ class _Api:
                 found.append(_encode(_record(record)))
                 size += len(found[-1])
                 if size > ANSWER and len(found) > 1:
-                    raise Refused(413, "too_large", f"these are more than {ANSWER >> 20} MiB of decisions; ask for fewer")
+                    raise Refused(413, "too_large", f"more than {ANSWER >> 20} MiB of decisions; ask for fewer")
         return b'{"decisions":[%b]}' % b",".join(found)
 
     async def decision(self, request: Request) -> Any:
