@@ -93,4 +93,5 @@ def test_owners_who_are_gone_leave_nothing_behind() -> None:
     assert len(table._owners) == len(table._sizes) == 10
     for key, _ in list(table.items()):
         table.pop(key)
-    assert not (table._owners or table._sizes or len(table))
+    assert not table._owners
+    assert not table._sizes

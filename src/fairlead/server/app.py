@@ -62,7 +62,7 @@ class Refused(FairleadError):
     def __init__(self, status: int, error: str, message: str, **more: Any) -> None:
         super().__init__(message)
         self.status = status
-        self.told = {"error": error, "message": message, **more}
+        self.told = {"error": error, "message": message[:LONGEST], **more}
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ TIMEOUT = 20.0
 """Seconds that one call may take. A pattern that a user gave may take for ever."""
 IDLE = 60.0
 """Seconds without a call after which the process ends. The next call starts another."""
-_CHILD = "import sys; sys.path[:] = {!r}; from fairlead.server.offload import work; work()"
+_CHILD = "import sys; sys.path[:] = {!r}; from fairlead.server.offload import work; work({!r}, {!r})"
 
 
 class OffloadFailed(FairleadError):
@@ -80,24 +80,24 @@ class Offload:
 
 def _start() -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 (ourselves)
-        [sys.executable, "-c", _CHILD.format(sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/",
+        [sys.executable, "-c", _CHILD.format(sys.path, TIMEOUT, IDLE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/",
         start_new_session=True,  # Ctrl-C ends the daemon, which still needs it
     )  # fmt: skip
 
 
-def work() -> None:
+def work(timeout: float, idle: float) -> None:
     """Be the process: take calls from stdin, until there are no more."""
     given, results = os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else is a result
     with suppress(OSError):
         os.nice(5)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends it, whatever it is at
-    while select.select([given], [], [], IDLE)[0]:
+    while select.select([given], [], [], idle)[0]:
         try:
             fn, args = pickle.load(given)  # noqa: S301 (from who started this)
         except EOFError:
             return
-        signal.setitimer(signal.ITIMER_REAL, TIMEOUT)
+        signal.setitimer(signal.ITIMER_REAL, timeout)
         _give(results, _call(fn, args))
         signal.setitimer(signal.ITIMER_REAL, 0)
 
