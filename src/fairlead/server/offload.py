@@ -80,9 +80,12 @@ class Offload:
 
 def _start() -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 (ourselves)
-        [sys.executable, "-c", _CHILD.format(sys.path, TIMEOUT, IDLE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/",
+        [sys.executable, "-c", _CHILD.format(sys.path, TIMEOUT, IDLE)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd="/",
         start_new_session=True,  # Ctrl-C ends the daemon, which still needs it
-    )  # fmt: skip
+    )
 
 
 def work(timeout: float, idle: float) -> None:
