@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Hooks
+from fairlead import guard as guard_module
 from fairlead.guard import PROTECTED, Guard, guard_hook
 from fairlead.lifecycle import BeforeTool
+from fairlead.threads import large
 from fairlead.tools import Target
 from fairlead.verdict import Verdict
 
@@ -646,3 +649,56 @@ def test_the_hook_says_what_it_is(world: World):
     )  # fmt: skip
     assert hook.priority < 0
     assert not hook.is_async
+
+
+# --- long texts ---------------------------------------------------------------------------------
+
+NAMES = st.sampled_from([".claude", "settings.json", "hooks", "fairlead.toml", ".codex", "/", " ", "'", '", "', "\n"])
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(NAMES | st.integers(1, 30).map(lambda number: "x" * number), max_size=12).map("".join))
+def test_a_text_names_the_same_whether_it_is_searched_at_once_or_step_by_step(text: str) -> None:
+    whole = Guard(Path("/state"))
+    with pytest.MonkeyPatch.context() as patch:
+        expected = whole._texts(text)
+        patch.setattr(guard_module, "_STEP", 7)
+        assert whole._texts(text) == expected
+
+
+@pytest.mark.parametrize("before", range(guard_module._STEP - 60, guard_module._STEP + 10, 3))
+def test_a_name_is_found_wherever_it_is_in_a_long_text(before: int) -> None:
+    found = Guard(Path("/state"))
+    assert found._texts("x" * before + " .claude/settings.json " + "x" * 100_000) == ".claude/settings.json"
+    assert found._texts("x" * before + " .claude" + " " * 9000 + "settings.json " + "x" * 100_000)
+    assert found._texts("x" * before + " .claude/settings.jsonx " + "x" * 100_000) is None
+
+
+@pytest.mark.parametrize("tail", ["/.claude/settings.json", "/.claude/hooks/x", "/fairlead.toml"])
+@pytest.mark.parametrize("long", ["./" * 4000, "a/../" * 2000, "a/" * 4000])
+def test_a_path_that_is_too_long_for_any_system_is_judged_by_what_it_names(tail: str, long: str) -> None:
+    judged = Guard(Path("/state"))(BeforeTool(tool="write", args={"path": f"/p/{long}{tail}"}, cwd="/p"))
+    assert judged is not None
+    assert judged.control == "deny"
+
+
+async def test_a_large_call_is_judged_on_a_thread_and_as_any_other() -> None:
+    """So that nothing else waits for it."""
+    hooks, threads = Hooks(), set[bool]()
+    guard = Guard(Path("/state"))
+    judge = guard._judge
+
+    def noting(step: Any) -> str | None:
+        threads.add(threading.current_thread() is threading.main_thread())
+        return judge(step)
+
+    guard._judge = noting  # type: ignore[method-assign]
+    hooks.add(guard, on="before_tool", phase="gate", name="guard")
+    known = large.set(True)
+    try:
+        commands = ("rm -rf ~/.claude/hooks", "ls")
+        decisions = [await hooks.dispatch(BeforeTool(tool="bash", args={"command": command})) for command in commands]
+    finally:
+        large.reset(known)
+    assert [decision.control for decision in decisions] == ["deny", "proceed"]
+    assert threads == {False}

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+_LONGEST_NAME = 200
+"""Characters of a name that an error shows. What is longer is like no other name."""
+
 
 class FairleadError(Exception):
     """Everything fairlead raises on purpose."""
@@ -14,7 +17,8 @@ class UnknownName(FairleadError, ValueError, TypeError):
     """A name (of an event, a field, a control, an option) that nothing goes by."""
 
     def __init__(self, what: str, name: object, valid: Iterable[str], where: str = "") -> None:
-        super().__init__(f"unknown {what} {name!r}{where}{nearest(name, valid)}")
+        shown = name if not isinstance(name, str) or len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+        super().__init__(f"unknown {what} {shown!r}{where}{nearest(name, valid)}")
 
 
 class RegistrationError(FairleadError, ValueError):
@@ -67,7 +71,7 @@ class HookAborted(FairleadError):
 def nearest(name: object, valid: Iterable[str]) -> str:
     """What to say after "unknown ...": the closest valid name, or all of them if they are few."""
     names = sorted(set(valid))
-    if meant := closest(str(name), names):
+    if meant := closest(str(name)[:_LONGEST_NAME], names):
         return f"; did you mean {meant!r}?"
     return f"; use one of {', '.join(names)}" if names else ""
 

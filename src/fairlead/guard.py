@@ -18,6 +18,7 @@ from typing import Any
 
 from .commandline import LONGEST, Command, Line, TooMuch, Work, join
 from .hook import Hook
+from .threads import large, threads
 from .verdict import Verdict, deny
 
 # --- what is protected ------------------------------------------------------------------------------
@@ -138,6 +139,8 @@ _CODE = re.compile(
 
 LIMIT = 64 << 10
 """Characters of a command that is taken apart. In a longer one, any mention counts."""
+_STEP = 64 << 10
+"""Characters that are searched in one go."""
 WAY_OUT = "an agent does not change what judges it; {} it yourself, in a terminal of your own"
 
 # --- judging --------------------------------------------------------------------------------------------
@@ -216,7 +219,10 @@ class Guard:
         parts = "|".join(map(re.escape, sorted(names)))
         return re.compile(rf"{parts}|[*?\[{{$`~\\]|\b(?:{programs})\b|(?<![\w.-])(?:{files})(?![\w.-])", _FLAGS)
 
-    def __call__(self, step: Any) -> Verdict | None:
+    def __call__(self, step: Any) -> Any:
+        return threads.run(self._verdict, step) if large.get() else self._verdict(step)
+
+    def _verdict(self, step: Any) -> Verdict | None:
         try:
             problem = self._judge(step)
         except Exception as error:  # nothing an agent sends may get it past this hook, or break it
@@ -257,10 +263,12 @@ class Guard:
         if work and " " in first and first[0] not in "~." and not _exists(f"{folder}/{first}"):
             return None  # a sentence
         path = join(folder, text, self._variables["HOME"])
+        if len(path) > LONGEST:  # which no system takes, so any mention counts
+            return self._mention(path)
         whose = self._whose(path, strictness, work, changes)
         real = self._last[1]  # no part of that is a link
         start = len(real) + 1 if path.startswith(f"{real}/") else 1
-        if whose is None and len(path) < LONGEST and _has_link(path, start):
+        if whose is None and _has_link(path, start):
             path = _real(f"{folder}/{text}" if text[:1] not in ("/", "~") else path)
             whose = self._whose(path, strictness, work, changes)
         return None if whose is None else f"{path[-200:]} belongs to {whose}: {WAY_OUT.format('edit')}"
@@ -525,10 +533,21 @@ def _mentioner(places: Iterable[str], holders: Iterable[str], home: str) -> Call
     alone = re.compile(rf"(?:\A|[/\"'\s(])({folders})/?(?=[\"'\s)]|\Z)", _FLAGS)
 
     def mention(text: str) -> str | None:
-        found = named.search("/" + _BETWEEN.sub("/", text)) or alone.search(text)
+        pieces = (_BETWEEN.sub("/", text[start : start + _STEP]) for start in range(0, len(text), _STEP))
+        found = _search(named, "/" + "".join(pieces).replace("//", "/")) or _search(alone, text)
         return None if found is None else found[1][-200:]
 
     return mention
+
+
+def _search(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """`pattern.search(text)`, step by step: a long search keeps all other threads waiting."""
+    for start in range(0, len(text), _STEP):
+        end = start + _STEP + LONGEST  # what a name can be long, so that it is whole in this step or the next
+        found = pattern.search(text, start, end)
+        if found is not None and (found.end() < end or end >= len(text)):
+            return found
+    return None
 
 
 def _regex(place: str) -> str:

@@ -279,8 +279,16 @@ def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
     )
 
 
-@lru_cache(maxsize=4096)
 def _normal_key(key: str) -> str:
+    return _short_key(key) if len(key) <= _SHORT_KEY else _normal(key)
+
+
+_SHORT_KEY = 64
+"""Characters of a key that is remembered. Longer ones would be remembered at length."""
+
+
+@lru_cache(maxsize=4096)
+def _short_key(key: str) -> str:
     return _normal(key)
 
 

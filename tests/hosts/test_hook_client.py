@@ -49,9 +49,9 @@ def test_it_gives_a_daemon_as_long_to_start_as_others_do() -> None:
 
 
 def test_it_takes_no_more_than_the_daemon_would() -> None:
-    from fairlead.server.app import BODY_LIMIT
+    from fairlead.server.limits import BODY
 
-    assert hook_client.LIMIT <= BODY_LIMIT
+    assert hook_client.LIMIT <= BODY
 
 
 def test_it_looks_for_the_socket_where_the_daemon_puts_it(monkeypatch: pytest.MonkeyPatch) -> None:

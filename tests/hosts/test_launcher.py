@@ -245,7 +245,7 @@ BROKEN: dict[str, Way] = {
     "run folder is everybody's": Way(run_folder_of_everybody, "nobody else may write to"),
     "run folder is a link": Way(run_folder_elsewhere, "must be a folder of this user's"),
     "run folder is no folder": Way(run_folder_no_folder, "must be a folder of this user's"),
-    "step too large": Way(lambda here: None, "larger than 16 MiB", told=lambda: b" " * (20 << 20)),
+    "step too large": Way(lambda here: None, "larger than 8 MiB", told=lambda: b" " * (20 << 20)),
     "step is garbage": Way(lambda here: None, "sent no JSON object", told=lambda: bytes(range(256)) * 20),
     "step is half": Way(lambda here: None, "sent no JSON object", told=lambda: b'{"session_id": "s", "tool'),
     "step is nothing": Way(lambda here: None, "sent no JSON object", told=lambda: b""),

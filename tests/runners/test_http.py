@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
@@ -26,7 +27,7 @@ from aiohttp import web
 from fairlead import Decision, Hooks, UnknownName
 from fairlead.runners.http import BadUrl, Url
 from fairlead.runners.process import OUTPUT_LIMIT
-from fairlead.signing import SIGNATURE, TIMESTAMP, BadSignature, sign, verify
+from fairlead.signing import NONCE, SIGNATURE, TIMESTAMP, BadSignature, sign, verify
 from fairlead.testing import step
 from fairlead.wire import encode_step
 
@@ -507,7 +508,7 @@ def test_a_line_break_in_a_header_is_refused_when_the_hook_is_made(bad: str):
             Url("https://example.com", headers=headers)
 
 
-async def test_a_request_is_signed_over_timestamp_and_body(service: Service):
+async def test_a_request_is_signed_over_timestamp_nonce_and_body(service: Service):
     await decide(Url(service.url, secret=SECRET))
     headers, body = service.requests[0].headers, service.bodies[0]
     verify(SECRET, headers, body)
@@ -515,11 +516,13 @@ async def test_a_request_is_signed_over_timestamp_and_body(service: Service):
         verify(SECRET, headers, body + b" ")
     with pytest.raises(BadSignature):
         verify(SECRET, {**headers, TIMESTAMP: str(int(headers[TIMESTAMP]) - 1)}, body)
+    with pytest.raises(BadSignature):
+        verify(SECRET, {**headers, NONCE: "0" * 32}, body)
 
 
 async def test_without_a_secret_nothing_is_signed(service: Service):
     await decide(service.url)
-    assert not {SIGNATURE, TIMESTAMP} & set(service.requests[0].headers)
+    assert not {SIGNATURE, NONCE, TIMESTAMP} & set(service.requests[0].headers)
 
 
 async def test_a_secret_is_never_shown_or_sent(service: Service):
@@ -563,9 +566,11 @@ async def test_with_a_secret_an_unsigned_answer_is_a_failure(service: Service, s
         pytest.param({"secret": "another"}, "does not match", id="another secret"),
         pytest.param({"body": b"{}"}, "does not match", id="another body"),
         pytest.param({"answers": ""}, "does not match", id="no request"),
-        pytest.param({"answers": "sha256=" + "0" * 64}, "does not match", id="another request"),
+        pytest.param({"answers": "v2=" + "0" * 64}, "does not match", id="another request"),
         pytest.param({"headers": {TIMESTAMP: "1"}}, "does not match", id="another time"),
-        pytest.param({"headers": {SIGNATURE: "sha256="}}, "does not match", id="half a signature"),
+        pytest.param({"headers": {NONCE: "0" * 32}}, "does not match", id="another nonce"),
+        pytest.param({"headers": {SIGNATURE: "v2="}}, "does not match", id="half a signature"),
+        pytest.param({"headers": {SIGNATURE: "sha256=" + "0" * 64}}, "update", id="an older signature"),
         pytest.param({"now": time.time() - 3600}, "clocks", id="long ago"),
         pytest.param({"now": time.time() + 3600}, "clocks", id="ahead of time"),
     ],
@@ -575,20 +580,23 @@ async def test_with_a_secret_a_badly_signed_verdict_is_a_failure(service: Servic
     assert_failed(await decide(Url(service.url, secret=SECRET)), "not to be trusted", problem)
 
 
-async def test_a_verdict_cannot_be_played_again(service: Service):
+@pytest.mark.parametrize("second", ["rm -rf /", "ls"], ids=["for another step", "for the same step"])
+async def test_a_verdict_cannot_be_played_again(service: Service, monkeypatch: pytest.MonkeyPatch, second: str):
+    """Not even within the same second."""
+    monkeypatch.setattr("fairlead.signing.time", SimpleNamespace(time=lambda: 1_700_000_000.5))
     service.answer = signing(b'{"control": "allow"}')
     async with hooked(Url(service.url, secret=SECRET)) as hooks:
         fresh = await hooks.dispatch(bash("ls"))
         old = sign(SECRET, b'{"control": "allow"}', answers=service.requests[0].headers[SIGNATURE])
         service.answer = answering(b'{"control": "allow"}', headers=old)
-        replayed = await hooks.dispatch(bash("rm -rf /"))
+        replayed = await hooks.dispatch(bash(second))
     assert fresh.control == "allow"
     assert_failed(replayed, "does not match")
 
 
 async def test_a_request_sent_back_is_no_verdict(service: Service):
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        signed = {name: request.headers[name] for name in (TIMESTAMP, SIGNATURE)}
+        signed = {name: request.headers[name] for name in (TIMESTAMP, NONCE, SIGNATURE)}
         return web.Response(body=await request.read(), headers=signed)
 
     service.answer = answer

@@ -13,6 +13,7 @@ import pytest
 from machines import Answer, Daemon, Machine, wait_until
 
 from fairlead.runners.surroundings import PASSED
+from fairlead.server.limits import BODY
 from fairlead.server.sessions import Sessions
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "hosts"))
@@ -154,15 +155,15 @@ def test_other_methods_are_not_taken(daemon: Daemon) -> None:
     assert daemon.ask("GET", "/v1/hook").status == 405
 
 
-def test_a_step_of_more_than_sixteen_mebibytes_is_refused(daemon: Daemon) -> None:
-    head = f"POST /v1/hook HTTP/1.1\r\nhost: fairlead\r\ncontent-length: {(16 << 20) + 1}\r\n\r\n"
+def test_a_body_that_is_too_large_is_refused(daemon: Daemon) -> None:
+    head = f"POST /v1/hook HTTP/1.1\r\nhost: fairlead\r\ncontent-length: {BODY + 1}\r\n\r\n"
     with daemon.connect() as connection:
         connection.sendall(head.encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 413")
 
 
 def test_a_large_step_is_answered(daemon: Daemon, strict: Path) -> None:
-    assert why(told(daemon, "claude_code", "PreToolUse", shell("forbidden" + "x" * (4 << 20)), strict))
+    assert why(told(daemon, "claude_code", "PreToolUse", shell("forbidden" + "x" * (1 << 19)), strict))
 
 
 def test_over_tcp_it_takes_a_token_that_may_dispatch(shared: Machine, daemon: Daemon, strict: Path) -> None:

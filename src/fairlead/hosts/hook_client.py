@@ -28,7 +28,7 @@ except ImportError:
 
 PROTOCOL = 1
 MANAGED = "/run/fairlead"
-LIMIT = 16 << 20
+LIMIT = 8 << 20
 SOCKET_LIMIT = 103
 """Bytes of a socket's path, on the system that takes the fewest. Beyond that, there can be no daemon."""
 START = 15.0
@@ -229,6 +229,8 @@ def strings(told: str, after: str) -> list[str]:
 
 
 def request(folder: str, route: str, content: bytes) -> tuple[int, str]:
+    if len(content) > LIMIT:  # in which case the daemon would hang up before it could say so
+        raise Failed(f"the step is larger than {LIMIT >> 20} MiB")
     path = socket_path(folder)
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:

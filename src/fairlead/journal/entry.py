@@ -7,7 +7,7 @@ follow from the object, so that whoever changes a column is found out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +27,7 @@ TEXT: Final = "$text"
 PLAIN: Final = "$plain"
 
 _OWN: Final = ("v", "id", "at", "kind", "took", "control")
+Call = Callable[..., Any]
 COLUMNS: Final = ("id", "at", "kind", "event", "session", "host", "agent", "tool", "control", "hook", "cause")
 
 
@@ -39,14 +40,16 @@ class Entry(msgspec.Struct, frozen=True):
     texts: dict[bytes, bytes]
 
 
-def make_entry(facts: Mapping[str, Any], redactor: Redactor, policy: Policy | None = None) -> Entry:
-    """An entry of some facts. Whatever they hold, there is one: what cannot be written down says so."""
+def make_entry(
+    facts: Mapping[str, Any], redactor: Redactor, policy: Policy | None = None, call: Call | None = None
+) -> Entry:
+    """An entry of some facts. Whatever they hold, there is one: what cannot be written down says so.
+
+    `call(fn, *args)` calls a function elsewhere, for facts that take long to redact.
+    """
     try:
         plain = msgspec.to_builtins(facts, enc_hook=_shown, str_keys=True, builtin_types=(bytes, bytearray))
-        try:
-            return _entry(plain, redactor, policy)
-        except UnicodeError:  # half a character must not hide what stands beside it
-            return _entry(legible(plain), redactor, policy)
+        return (call or _directly)(_legible_entry, plain, redactor, policy)  # type: ignore[no-any-return]
     except Exception as error:  # whatever others have put into a step
         step: Any = facts.get("step")
         step = step if isinstance(step, Mapping) else {}
@@ -54,6 +57,17 @@ def make_entry(facts: Mapping[str, Any], redactor: Redactor, policy: Policy | No
         kept["step"] = {"event": str(step.get("event")), "session_id": _session(step)}
         kept["unwritable"] = describe(error).encode(errors="replace").decode()
         return _entry(kept, redactor, policy)
+
+
+def _directly(fn: Callable[..., Any], *args: Any) -> Any:
+    return fn(*args)
+
+
+def _legible_entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> Entry:
+    try:
+        return _entry(plain, redactor, policy)
+    except UnicodeError:  # half a character must not hide what stands beside it
+        return _entry(legible(plain), redactor, policy)
 
 
 def legible(value: Any) -> Any:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from contextvars import ContextVar
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -27,7 +28,7 @@ from ..record import tell
 from ..redaction import Scope, current_scope, redactor_of
 from .anchor import Anchor, Anchoring
 from .endings import hear_of_the_end, watch
-from .entry import Entry, make_entry
+from .entry import Call, Entry, make_entry
 from .errors import JournalError, NewerJournal
 from .policy import policy_of
 from .spool import Spool, read_spools
@@ -46,6 +47,8 @@ MAX_SIZE = 1 << 30
 MAX_AGE = 30 * 86400.0
 QUEUE = 4096
 """Decisions that wait to be written. Beyond that, whoever dispatches waits."""
+HEAVY = 64 << 20
+"""Bytes of records that wait to be written, beyond which whoever dispatches a large step waits."""
 BATCH = 512
 LULL, GATHER = 0.03, 0.5
 """Seconds without a decision after which those before are written, and for which they are gathered at most."""
@@ -75,6 +78,10 @@ class Waiting(msgspec.Struct):
     done: Future[None] | None = None
     entry: Entry | None = None  # once it was made: it is not made twice, whatever goes wrong
     scope: Scope | None = None  # of the request that it is about: its record is made elsewhere
+
+
+held_back: ContextVar[list[Waiting] | None] = ContextVar("fairlead_held_back", default=None)
+"""Where records go that somebody else makes first: for `make_elsewhere`, and then `put`."""
 
 
 class Journal:
@@ -163,23 +170,35 @@ class Journal:
         self._put(lambda: facts)
 
     def _put(self, facts: Callable[[], dict[str, Any]], table: Table | None = None) -> Future[None] | None:
-        if self.error is not None and self.on_failure == "closed":
-            raise JournalError(str(self.error))
+        waiting = Waiting(facts, table, next(self._numbers), scope=current_scope())
+        later = held_back.get()
+        if later is None:
+            return self.put(waiting)
+        self._refuse_if_closed()
+        later.append(waiting)
+        return None
+
+    def put(self, waiting: Waiting) -> Future[None] | None:
+        """Have something written. What is returned is to be waited for."""
+        self._refuse_if_closed()
         queue = self._queue
-        full = len(queue) >= QUEUE
+        full = len(queue) >= QUEUE or (waiting.entry is not None and sum(map(_size, list(queue))) > HEAVY)
         if full and self.error is not None:  # nothing is being written, and there is a limit to what can wait
             self.lost += 1
             return None
         if full or (self.durability == "full" and self.error is None):
-            done: Future[None] = Future()
-            queue.append(Waiting(facts, table, next(self._numbers), done, scope=current_scope()))
+            waiting.done = Future()
+            queue.append(waiting)
             self._hurry.set()
         else:
-            done = None  # type: ignore[assignment]
-            queue.append(Waiting(facts, table, next(self._numbers), scope=current_scope()))
+            queue.append(waiting)
         if self._asleep:
             self._rouse()
-        return done
+        return waiting.done
+
+    def _refuse_if_closed(self) -> None:
+        if self.error is not None and self.on_failure == "closed":
+            raise JournalError(str(self.error))
 
     def newest(self) -> Waiting | None:
         """What was kept last, if it is still to be written: for `make`."""
@@ -196,6 +215,14 @@ class Journal:
         if self._store is not None and self._key is not None:  # else nobody knows yet where it will be written
             with suppress(Exception):  # which happens again, and is told, when it is written
                 self._make(waiting)
+
+    def make_elsewhere(self, waiting: Waiting, call: Call) -> None:
+        """Make a record that was held back, by calling with `call` what takes long."""
+        with suppress(Exception):  # which happens again, and is told, when it is written
+            with self._writing:
+                if self._store is None:
+                    self._open()
+            self._make(waiting, call)
 
     def flush(self, timeout: float | None = 30.0) -> None:
         """Wait until all that was kept so far is written. Raises `JournalError` if it is not."""
@@ -351,7 +378,7 @@ class Journal:
         try:
             if entries or self.error is not None:
                 self._kept_head = store.append(entries, REST if patient and len(entries) <= RESTFUL else 0.0)
-                self._grown += sum(len(entry.body) + sum(map(len, entry.texts.values())) for entry in entries)
+                self._grown += sum(map(_weight, entries))
         except NewerJournal as error:  # a newer fairlead has taken the file over meanwhile
             self._let_go()
             self._spool(error).append(entries)
@@ -376,20 +403,26 @@ class Journal:
             if waiting.entry is not None:
                 yield waiting.entry
 
-    def _make(self, waiting: Waiting) -> bool:
+    def _make(self, waiting: Waiting, call: Call | None = None) -> bool:
         """Make the record of something. Should two threads do so at once, the two have one id."""
         if waiting.entry is None and waiting.facts is not None:
-            waiting.entry = self._entry(waiting.facts(), waiting.table, waiting.number, waiting.scope)
+            waiting.entry = self._entry(waiting.facts(), waiting.table, waiting.number, waiting.scope, call)
             return True
         return False
 
     def _entry(
-        self, facts: dict[str, Any], table: Table | None = None, number: int | None = None, scope: Scope | None = None
+        self,
+        facts: dict[str, Any],
+        table: Table | None = None,
+        number: int | None = None,
+        scope: Scope | None = None,
+        call: Call | None = None,
     ) -> Entry:
         identity = {"v": 1, "id": f"{self.writer}-{number or next(self._numbers)}"}
         policy = None if table is None else policy_of(table)
         redactor = self._redactor or redactor_of(scope)
-        return make_entry(identity | facts, redactor if self._key is None else redactor.keyed(self._key), policy)
+        redactor = redactor if self._key is None else redactor.keyed(self._key)
+        return make_entry(identity | facts, redactor, policy, call)
 
     def _note(self, note: str, **about: Any) -> dict[str, Any]:
         return {"kind": "note", "at": time.time_ns(), "note": note, **about}
@@ -479,6 +512,14 @@ class Journal:
         if self.error is not None:
             logger.warning("the journal %s can be written again", self.path)
             self.error = None
+
+
+def _weight(entry: Entry) -> int:
+    return len(entry.body) + sum(map(len, entry.texts.values()))
+
+
+def _size(waiting: Waiting) -> int:
+    return 0 if waiting.entry is None else _weight(waiting.entry)
 
 
 def _facts(decision: Decision[Any], at: int, took: float | None) -> dict[str, Any]:

@@ -26,16 +26,22 @@ from ..journal.reading import Filter, Reader
 from ..logs import logger
 from ..redaction import redact, redact_text
 from ..runners.surroundings import PASSED, steers
+from .limits import BODY, LARGE, Overloaded, TooLarge, check_json, check_variables
 from .openapi import document
 from .pending import GRANT, AcknowledgedTooLate, AnsweredAlready, NoSuchQuestion, NoSuchReceipt
 from .projects import NeedsVariables
-from .service import Asked, Draining, Overloaded, Service
+from .service import Asked, Draining, Service
 from .tokens import EVERYTHING, Scope, Tokens
 
-BODY_LIMIT = 16 << 20
 HOSTS = frozenset({"fairlead", "localhost", "127.0.0.1", "[::1]"})
 ACKNOWLEDGES = b"fairlead-acknowledges"
 """The header of a caller that will say when it has its answer, if it is given a receipt."""
+BRIEF = 1 << 20
+"""Bytes of the answer to a question."""
+ANSWER = 16 << 20
+"""Bytes of decisions that are given at once."""
+LONGEST = 2000
+"""Characters of what is said of an error."""
 UNIX = "unix"
 """What stands for the caller's address on the unix socket, with its process for a port."""
 
@@ -44,8 +50,12 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 _read_asked = msgspec.json.Decoder(Asked).decode
 _read_hooked = msgspec.json.Decoder(Hooked).decode
 _HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
-_MORE = {413: ((b"connection", b"close"),), 503: ((b"retry-after", b"1"),)}  # at 413 the rest of the body is not read
+_CLOSE = (b"connection", b"close")  # the rest of the body is not read
+_MORE = {411: (_CLOSE,), 413: (_CLOSE,), 503: ((b"retry-after", b"1"),)}
+CALLER = "fairlead.caller"
+"""What stands for who asks, in a request's scope: nothing for the daemon's own user, else the user or the token."""
 T = TypeVar("T")
+B = TypeVar("B", Asked, Hooked)
 
 
 class Refused(FairleadError):
@@ -54,7 +64,7 @@ class Refused(FairleadError):
     def __init__(self, status: int, error: str, message: str, **more: Any) -> None:
         super().__init__(message)
         self.status = status
-        self.told = {"error": error, "message": message, **more}
+        self.told = {"error": error, "message": message[:LONGEST], **more}
 
 
 class Acknowledgement(msgspec.Struct, forbid_unknown_fields=True):
@@ -74,7 +84,7 @@ class Answer(msgspec.Struct, forbid_unknown_fields=True):
 
 def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: frozenset[int]) -> ASGIApp:
     """The application. `users` are those who may do everything on the unix socket; others may only dispatch."""
-    api = _Api(service, stop, users)
+    api = _Api(service, stop)
     guard = _Guard(tokens, users)
     dispatch = guard("dispatch", api.dispatch)
     hook = guard("dispatch", api.hook)
@@ -146,8 +156,12 @@ class _Guard:
             raise Refused(421, "wrong_host", f"no such host here: {redact_text(host[:100])!r}")
         if b"origin" in headers or b"sec-fetch-site" in headers:
             raise Refused(403, "from_a_browser", "pages in a browser have no business here")
+        if scope is None:
+            return
         uid = caller_of(request)
-        if scope is None or scope in self._scopes(uid, headers.get(b"authorization", b"").decode("latin-1")):
+        scopes, caller = self._identify(uid, headers.get(b"authorization", b"").decode("latin-1"))
+        if scope in scopes:
+            request.scope[CALLER] = caller
             return
         if uid is not None:
             raise Refused(403, "wrong_user", f"this user may not {scope} here")
@@ -155,11 +169,16 @@ class _Guard:
             raise Refused(401, "no_token", "send Authorization: Bearer TOKEN; see `fairlead tokens`")
         raise Refused(403, "wrong_scope", f"this token is unknown, or may not {scope}")
 
-    def _scopes(self, uid: int | None, authorization: str) -> frozenset[Scope]:
+    def _identify(self, uid: int | None, authorization: str) -> tuple[frozenset[Scope], str]:
+        """What a caller may do, and who it is. Each user and each token is a caller of its own.
+
+        No two callers' names, put before a path, give the same text.
+        """
         if uid is not None:
-            return EVERYTHING if uid in self._users else frozenset[Scope]({"dispatch"})
-        kind, _, token = authorization.partition(" ")
-        return self._tokens.scopes_of(token.strip()) if kind.lower() == "bearer" else frozenset()
+            return (EVERYTHING, "") if uid in self._users else (frozenset[Scope]({"dispatch"}), f"user {uid}: ")
+        kind, _, text = authorization.partition(" ")
+        token = self._tokens.find(text.strip()) if kind.lower() == "bearer" else None
+        return (frozenset(), "") if token is None else (token.scopes, f"token {token.name!r}: ")
 
 
 def caller_of(request: Request) -> int | None:
@@ -171,21 +190,20 @@ def caller_of(request: Request) -> int | None:
 class _Api:
     """What each route does. It returns what is sent as JSON."""
 
-    def __init__(self, service: Service, stop: Callable[[], None], users: frozenset[int]) -> None:
+    def __init__(self, service: Service, stop: Callable[[], None]) -> None:
         self._service = service
         self._stop = stop
-        self._users = users
 
     async def dispatch(self, request: Request) -> Any:
-        asked, size = await _read(request, _read_asked)
-        return await self._service.dispatch(asked, self._whose(request, asked), size, **_caller(request))
+        return await self._serve(request, _read_asked, self._service.dispatch)
 
     async def hook(self, request: Request) -> Any:
-        asked, size = await _read(request, _read_hooked)
-        return await self._service.hook(asked, self._whose(request, asked), size, **_caller(request))
+        return await self._serve(request, _read_hooked, self._service.hook)
 
     async def acknowledge(self, request: Request) -> Any:
-        told, _ = await _read(request, msgspec.json.Decoder(Acknowledgement).decode)
+        if _length(request) > BRIEF:
+            raise Refused(413, "too_large", f"at most {BRIEF >> 20} MiB")
+        told = _decoded(msgspec.json.Decoder(Acknowledgement).decode, await _body(request))
         try:
             self._service.acknowledge(told.id)
         except NoSuchReceipt as error:
@@ -194,28 +212,33 @@ class _Api:
             raise Refused(409, "too_late", str(error)) from None
         return {"acknowledged": told.id}
 
-    def _whose(self, request: Request, asked: Asked | Hooked) -> str:
-        """Whose sessions these are, if not the daemon's user's. Such callers do not say which programs are run."""
-        uid = caller_of(request)
-        if uid in self._users:
-            return ""
-        asked.env = _not_steering(asked.env)
-        return "" if uid is None else f"user {uid}: "
+    async def _serve(self, request: Request, decode: Callable[[bytes], B], serve: Callable[..., Any]) -> Any:
+        """Decode, serve and encode. For a large request, what takes long is done away from the event loop."""
+        caller, size, large = request.scope[CALLER], _length(request), self._service.large
+        if size <= LARGE:
+            asked = _of(caller, _decoded(decode, await _body(request)))
+            return await serve(asked, caller, size, **_acknowledging(request))
+        with large.hold(caller, size):
+            body = await _body(request)
+            asked = _of(caller, await large.run(caller, _decoded_large, decode, body))
+            del body
+            answer = await serve(asked, caller, size, **_acknowledging(request))
+            return await large.run(caller, _encode, answer)
 
     async def sessions(self, request: Request) -> Any:
         return {"sessions": self._service.sessions.known(request.query_params.get("root"))}
 
     async def session(self, request: Request) -> Any:
-        root, session_id = request.query_params.get("root", "/"), request.path_params["session_id"]
-        session = self._service.sessions.get(root, session_id)
+        caller, root, session_id = _session_of(request)
+        session = self._service.sessions.get(caller, root, session_id)
         if session is None:
             raise Refused(404, "no_such_session", f"{root} has no session {session_id!r}")
         return {"root": root, "session_id": session_id, "state": session.state, "store": session.store.dump()["values"]}
 
     async def forget(self, request: Request) -> Any:
-        root, session_id = request.query_params.get("root", "/"), request.path_params["session_id"]
+        caller, root, session_id = _session_of(request)
         _refuse_agents(request)  # its counters are not its own to reset
-        if not self._service.sessions.forget(root, session_id):
+        if not self._service.sessions.forget(caller, root, session_id):
             raise Refused(404, "no_such_session", f"{root} has no session {session_id!r}")
         return {"forgotten": session_id}
 
@@ -224,7 +247,9 @@ class _Api:
         return {"approvals": self._service.pending.questions(every=every)}
 
     async def answer(self, request: Request) -> Any:
-        answer, _ = await _read(request, msgspec.json.Decoder(Answer).decode)
+        if _length(request) > BRIEF:
+            raise Refused(413, "too_large", f"at most {BRIEF >> 20} MiB")
+        answer = _decoded(msgspec.json.Decoder(Answer).decode, await _body(request))
         uid = caller_of(request)
         _refuse_agents(request)
         user = None if uid is None else _name_of(uid)  # whom the kernel names, whoever it claims to be
@@ -250,16 +275,24 @@ class _Api:
             raise Refused(400, "bad_request", str(error)) from None
         return await asyncio.to_thread(self._decisions, which, int(limit))
 
-    def _decisions(self, which: Filter, limit: int) -> Any:
+    def _decisions(self, which: Filter, limit: int) -> bytes:
+        """The newest decisions. They are encoded here, on a thread, and are not more than one answer should hold."""
+        found: list[bytes] = []
+        size = 0
         with Reader(self._journal().path) as reader:
-            return {"decisions": [_record(record) for record in reader.records(which, limit=limit)]}
+            for record in reader.records(which, limit=limit):
+                found.append(_encode(_record(record)))
+                size += len(found[-1])
+                if size > ANSWER and len(found) > 1:
+                    raise Refused(413, "too_large", f"more than {ANSWER >> 20} MiB of decisions; ask for fewer")
+        return b'{"decisions":[%b]}' % b",".join(found)
 
     async def decision(self, request: Request) -> Any:
         return await asyncio.to_thread(self._decision, request.path_params["id"])
 
-    def _decision(self, name: str) -> Any:
+    def _decision(self, name: str) -> bytes:
         with Reader(self._journal().path) as reader:
-            return _record(reader.record(name))
+            return _encode(_record(reader.record(name)))
 
     def _journal(self) -> Any:
         if self._service.journal is None:
@@ -281,7 +314,7 @@ class _Api:
         return document()
 
 
-def _caller(request: Request) -> dict[str, Any]:
+def _acknowledging(request: Request) -> dict[str, Any]:
     """What matters to approvals: whether the caller says when it has its answer, and how to notice that it is gone."""
 
     async def gone() -> None:
@@ -292,10 +325,23 @@ def _caller(request: Request) -> dict[str, Any]:
     return {"acknowledges": acknowledges, "gone": gone}
 
 
+def _of(caller: str, asked: B) -> B:
+    """What was asked, by this caller. Only the daemon's own user says which programs are run."""
+    if caller:
+        asked.env = _not_steering(asked.env)
+    return asked
+
+
 def _not_steering(env: dict[str, str | None]) -> dict[str, str | None]:
     """What a caller who is not the daemon's user brings. It does not say which programs are run as that user."""
     own = {name: os.environ.get(name) for name in {*PASSED, *env} if name in PASSED or steers(name)}
     return env | own
+
+
+def _session_of(request: Request) -> tuple[str, str, str]:
+    """Which session is meant: whose, of which project, and its id."""
+    named = request.query_params
+    return named.get("caller", ""), named.get("root", "/"), request.path_params["session_id"]
 
 
 def _record(record: Any) -> dict[str, Any]:
@@ -318,37 +364,50 @@ def _name_of(uid: int) -> str:
         return f"user {uid}"
 
 
-async def _read(request: Request, decode: Callable[[bytes], T]) -> tuple[T, int]:
-    """What was asked, and how many bytes that is."""
-    body = await _body(request)
+def _decoded(decode: Callable[[bytes], T], body: bytes) -> T:
     try:
-        return decode(body), len(body)
+        return decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise Refused(400, "bad_request", str(error)) from None
 
 
+def _decoded_large(decode: Callable[[bytes], B], body: bytes) -> B:
+    check_json(body)
+    asked = _decoded(decode, body)
+    check_variables(asked.env)
+    return asked
+
+
+def _length(request: Request) -> int:
+    """How many bytes the body has, if that is not too many. Chunks, of which each may be tiny, are not taken."""
+    headers = dict(request.scope["headers"])
+    if b"transfer-encoding" in headers:
+        raise Refused(411, "length_required", "say with Content-Length how long the body is")
+    length = headers.get(b"content-length", b"0")
+    if not length.isdigit() or int(length[:12]) > BODY:
+        raise Refused(413, "too_large", f"at most {BODY >> 20} MiB")
+    return int(length)
+
+
 async def _body(request: Request) -> bytes:
-    """The body, if it is not too large. That it is not too slow is the protocol's business."""
-    length = dict(request.scope["headers"]).get(b"content-length", b"0")
-    if not length.isdigit() or int(length[:12]) > BODY_LIMIT:
-        raise Refused(413, "too_large", f"at most {BODY_LIMIT >> 20} MiB")
-    parts, size, more = [], 0, True
+    """The body. That it is not too slow is the protocol's business."""
+    parts, more = [], True
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
             raise Refused(400, "gone", "nobody is there any more")
         parts.append(message.get("body", b""))
-        size, more = size + len(parts[-1]), message.get("more_body", False)
-        if size > BODY_LIMIT:
-            raise Refused(413, "too_large", f"at most {BODY_LIMIT >> 20} MiB")
+        more = message.get("more_body", False)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
     """What an error means for whoever asked."""
-    message = redact_text(str(error))
+    message = redact_text(str(error)[:LONGEST])
     if isinstance(error, NeedsVariables):
         return 428, {"error": "needs_variables", "message": message, "variables": error.names}
+    if isinstance(error, TooLarge):
+        return 413, {"error": "too_large", "message": message}
     if isinstance(error, ConfigError):
         return 422, {"error": "bad_configuration", "message": message, "mistakes": [str(m) for m in error.mistakes]}
     if isinstance(error, (Overloaded, Draining)):
@@ -369,7 +428,7 @@ class _Json(Response):
         self.status_code = status
         self.background = None
         # Whoever is refused is told what was wrong, and not what is secret in it.
-        self.body = _encode(data if status == 200 else redact(data))
+        self.body = data if data.__class__ is bytes else _encode(data if status == 200 else redact(data))
         self.raw_headers = [*_HEADERS, (b"content-length", b"%d" % len(self.body)), *_MORE.get(status, ())]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, NamedTuple
@@ -24,9 +24,10 @@ from ..redaction import Scope, redact_text, within
 from ..registry import Hooks
 from ..runners.surroundings import PASSED
 from ..threads import threads
+from .large import Turns
 
 LIMIT = 64
-"""Tables that are kept. The one that was not used for longest goes."""
+"""Tables that are kept. Beyond that, the caller with the most loses the one that was not used for longest."""
 LOOK = 0.5
 """Seconds between looks at a folder's files."""
 VARIABLES = 1000
@@ -56,6 +57,7 @@ class Project:
             self.reloader = Reloader(self.hooks, root, trust=trust, environ=environ)
         self.looked = monotonic()
         self.busy = 0
+        self.caller = ""  # who used it last
         self._names: tuple[Any, frozenset[str]] = (None, frozenset())
 
     def __enter__(self) -> None:
@@ -121,24 +123,26 @@ class Projects:
         self._names: OrderedDict[str, Named] = OrderedDict()
         self._asked: dict[tuple[Any, ...], Project] = {}  # just as it was asked for, a moment ago
         self._loading: dict[tuple[str, Key], asyncio.Lock] = {}
+        self._turns = Turns()
 
     def __len__(self) -> int:
         return len(self._tables)
 
-    async def find(self, root: str, env: Environment) -> Project:
+    async def find(self, root: str, env: Environment, caller: str = "") -> Project:
         """The table for a folder and an environment. Raises `ConfigError` if its files cannot be used as they are."""
         now = monotonic()
         asked = (root, *env.items())
         known = self._asked.get(asked)
         if known is not None and now - known.looked < LOOK and known.names <= env.keys():
+            known.caller = caller
             return known
-        project = await self._find(root, env, now)
+        project = await self._find(root, env, now, caller)
         if len(self._asked) > LIMIT * 4:
             self._asked.clear()
         self._asked[asked] = project
         return project
 
-    async def _find(self, root: str, env: Environment, now: float) -> Project:
+    async def _find(self, root: str, env: Environment, now: float, caller: str) -> Project:
         known = self._names.get(root)
         if known is None or now - known.looked >= LOOK:
             known = await self._find_names(root, known, now)
@@ -152,10 +156,11 @@ class Projects:
             key = await self._unchanged(key, now) or key
         project = self._tables.get(key)
         if project is None:
-            project = await self._load(key)
+            project = await self._load(key, caller)
         else:
             await self._look(project, now)
         self._tables.move_to_end(key)
+        project.caller = caller
         _refuse_without(project.names, env)  # it may have read its files just now
         return project
 
@@ -200,14 +205,16 @@ class Projects:
                     return known
         return None
 
-    async def _load(self, key: tuple[str, Key]) -> Project:
+    async def _load(self, key: tuple[str, Key], caller: str) -> Project:
         async with self._loading.setdefault(key, asyncio.Lock()):  # two requests at once need one table
             try:
                 if key not in self._tables:
                     root, given = key
                     environ = {name: value for name, value in given if value is not None}
                     # On a thread, because compiling rules and looking for programs takes a while.
-                    project = await threads.run(Project, root, environ, self._make_hooks, self._trust)
+                    async with self._turns.turn(caller):
+                        project = await threads.run(Project, root, environ, self._make_hooks, self._trust)
+                    project.caller = caller
                     self._tables[key] = project
             finally:
                 self._loading.pop(key, None)
@@ -217,12 +224,18 @@ class Projects:
         return project
 
     async def _make_room(self) -> None:
-        idle = [key for key, project in self._tables.items() if not project.busy]
-        for key in idle[: max(len(self._tables) - LIMIT, 0)]:
+        while len(self._tables) > LIMIT and (key := self._spare()) is not None:
             self._asked.clear()
             project = self._tables.pop(key)
             with within(project.scope):
                 await project.hooks.aclose()
+
+    def _spare(self) -> tuple[str, Key] | None:
+        """An idle table: of the caller with the most tables, and of its folder with the most, the oldest."""
+        whose = {key: (project.caller, project.root) for key, project in self._tables.items()}
+        folders, callers = Counter(whose.values()), Counter(caller for caller, _ in whose.values())
+        idle = (key for key, project in self._tables.items() if not project.busy)
+        return max(idle, key=lambda key: (callers[whose[key][0]], folders[whose[key]]), default=None)
 
     async def reload(self) -> list[str]:
         """Read all files again, now. The mistakes that were found are returned."""

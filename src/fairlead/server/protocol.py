@@ -18,6 +18,10 @@ PATIENCE = 5.0
 """Seconds in which a request's headers must have arrived."""
 BODY_PATIENCE = 10.0
 """Seconds in which its body must have."""
+ANSWER_PATIENCE = 30.0
+"""Seconds in which its answer must have been taken."""
+READ = 16 << 10
+"""Bytes that are read, and understood, in one go. Others have their turn after each."""
 
 
 def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
@@ -31,6 +35,7 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            transport.max_size = READ
             connection: socket.socket = transport.get_extra_info("socket")
             if connection.family == socket.AF_UNIX and not self._identify(connection):
                 transport.abort()
@@ -56,6 +61,13 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
         def on_response_complete(self) -> None:
             super().on_response_complete()  # which may begin another request that came with this one
             self._look()
+            if self.transport.get_write_buffer_size():
+                self.loop.call_later(ANSWER_PATIENCE, self._give_up)
+
+        def _give_up(self) -> None:
+            """Hang up on a caller that does not take its answer, which would be kept for ever."""
+            if self.transport.get_write_buffer_size():
+                self.transport.abort()
 
         def _look(self) -> None:
             """What the other side still has to say of what it has begun. As a rule that is nothing."""

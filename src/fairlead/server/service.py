@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,23 @@ from .. import __version__
 from ..config.trust import Trust
 from ..decision import Decision
 from ..errors import FairleadError
+from ..frozen import freeze
 from ..hosts.answering import Memory, answer, read_payload
-from ..hosts.host import Hooked, host_tools
+from ..hosts.host import Hooked, Host, host_tools
 from ..journal import Journal, JournalError
+from ..journal.writer import Waiting, held_back
 from ..lifecycle import Step, event_named
 from ..logs import logger
 from ..record import summary, tell
 from ..redaction import within
 from ..registry import Hooks
+from ..session import Session
 from ..switches import Setting, read_setting
+from ..threads import threads
 from ..wire import step_of
 from .fallback import Fallback
+from .large import Large
+from .limits import LARGE, Overloaded, check_arguments, check_json, check_step
 from .pending import Asking, Gone, Pending, Question, Receipt, asking
 from .projects import Project, Projects
 from .sessions import Sessions
@@ -42,10 +49,6 @@ SMALL = 4096
 """Bytes of a request whose record is made by whoever answers. More would keep the next one waiting."""
 ACKNOWLEDGE = 1.0
 """Seconds in which a caller must have said that it has its answer. Otherwise, the approvals in it return."""
-
-
-class Overloaded(FairleadError):
-    """There is more to do than can be done. Whoever asked goes by its failure policy."""
 
 
 class Draining(FairleadError):
@@ -69,7 +72,7 @@ class _Place(msgspec.Struct, frozen=True):
     env: dict[str, str | None]
     whose: str
     deadline: float
-    small: bool
+    size: int
     by_host: bool
     receipt: Receipt
     gone: Gone | None
@@ -84,6 +87,20 @@ def _with(receipt: Receipt, acknowledges: bool, answer: dict[str, Any]) -> dict[
     return answer | {"acknowledge": receipt.id} if acknowledges and receipt.id is not None else answer
 
 
+def _large_step(envelope: dict[str, Any]) -> Step:
+    """The step of a large envelope. Its arguments are looked at first: reading them all takes long."""
+    check_arguments(envelope.get("args"))
+    return step_of(envelope)
+
+
+def _read_large_payload(host: Host, event: str, said: str) -> dict[str, Any]:
+    """What a CLI says at length of a moment. It is frozen already, as steps are, which takes long."""
+    check_json(said.encode(errors="replace"))
+    payload: dict[str, Any] = freeze(read_payload(host, event, said))
+    check_arguments((host.moments[event].read(payload) or {}).get("args"))
+    return payload
+
+
 class Service:
     """The daemon's work. HTTP is somebody else's."""
 
@@ -94,6 +111,7 @@ class Service:
         self.sessions = Sessions(folder / "sessions.json")
         self.projects = Projects(self._hooks, Trust(accepts_signed=True))
         self.fallback = Fallback(folder / "fallback.json")
+        self.large = Large()
         self.started = time.time()
         self.used = time.monotonic()
         self.in_flight = 0
@@ -118,11 +136,11 @@ class Service:
         has used of approvals. `gone` waits until the caller has hung up.
         """
         with self, self._receipt(acknowledges) as receipt:
-            step = step_of(asked.step)
+            step = step_of(asked.step) if size <= LARGE else await self.large.run(whose, _large_step, asked.step)
             for event in asked.capabilities or ():
                 event_named(event)
             root, deadline = asked.root or step.cwd or "/", _limited(asked.deadline)
-            place = _Place(root, asked.env, whose, deadline, size <= SMALL, False, receipt, gone)
+            place = _Place(root, asked.env, whose, deadline, size, False, receipt, gone)
             decision, project = await self._decide(step, place, asked.capabilities)
             return _with(receipt, acknowledges, tell(decision) | summary(decision) | {"policy": project.policy})
 
@@ -132,17 +150,18 @@ class Service:
         """A moment of an agent CLI in, what the CLI is to be told out."""
         with self, self._receipt(acknowledges) as receipt:
             host = asked.by()
-            payload = read_payload(host, asked.event, asked.payload)
+            read = read_payload if size <= LARGE else _read_large_payload
+            payload = await self.large.run(whose, read, host, asked.event, asked.payload)
             who = host.identify(payload)
             root, memory = asked.root(host), Memory()
             if who.session_id is not None:
                 root = self.sessions.began(whose, who.session_id) or root
             # Before anything is remembered: the same may be said again, with more variables.
-            project = await self.projects.find(root, asked.env)
+            project = await self.projects.find(root, asked.env, whose)
             if who.session_id is not None:
                 root, memory = self.sessions.of_cli(whose, who.session_id, root)
             by_host = asked.attended(host) and "ask" in host.moments[asked.event].can
-            place = _Place(root, asked.env, whose, _limited(asked.deadline), size <= SMALL, by_host, receipt, gone)
+            place = _Place(root, asked.env, whose, _limited(asked.deadline), size, by_host, receipt, gone)
 
             async def decide(step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
                 return (await self._decide(step, place, capabilities, lenient=True))[0]
@@ -151,7 +170,7 @@ class Service:
             with within(project.scope):
                 said = await answer(host, asked.event, payload, memory, decide)
             if memory.halt != halted:
-                self._save()  # it holds also if this daemon is killed
+                await threads.run(self._save)  # it holds also if this daemon is killed
             return _with(receipt, acknowledges, {"answer": said})
 
     def __enter__(self) -> None:
@@ -174,25 +193,49 @@ class Service:
     async def _decide(
         self, step: Step, place: _Place, capabilities: Any, *, lenient: bool = False
     ) -> tuple[Decision[Any], Project]:
-        project = await self.projects.find(place.root, place.env)
+        check_step(step)
+        project = await self.projects.find(place.root, place.env, place.whose)
         home = project.home
-        self.fallback.tell(home, project.hooks)
-        root = place.whose + home
-        session = self.sessions.of(root, step, project.hooks, capabilities)
+        if not place.whose:  # only the daemon's own user has a launcher that reads it
+            self.fallback.tell(home, project.hooks)
+        session = self.sessions.of(place.whose, home, step, project.hooks, capabilities)
         session.lenient = lenient
-        about = Asking(root, project.policy, place.deadline, place.by_host, place.receipt, place.gone)
+        about = Asking(place.whose + home, project.policy, place.deadline, place.by_host, place.receipt, place.gone)
         before = asking.set(about)
         try:
             with project, within(project.scope):
-                decision = await session.dispatch(step)
-            record = self.journal.newest() if self.journal is not None and place.small else None
+                large = place.size > LARGE
+                decision = await (self._dispatch_large(session, step, place) if large else session.dispatch(step))
+            record = self.journal.newest() if self.journal is not None and place.size <= SMALL else None
             if record is not None and len(self._unmade) < IN_FLIGHT:
                 self._unmade.append(record)
         finally:
             asking.reset(before)
         if step.event == "session_end" and step.session_id is not None:
-            self.sessions.forget(root, step.session_id)
+            self.sessions.forget(place.whose, home, step.session_id)
         return decision, project
+
+    async def _dispatch_large(self, session: Session, step: Step, place: _Place) -> Decision[Any]:
+        """Dispatch a large step. Its records are made before it is answered, and before they are queued.
+
+        Made by the journal, they would keep those of others waiting.
+        """
+        if self.journal is None:
+            return await session.dispatch(step)
+        records: list[Waiting] = []
+        known = held_back.set(records)
+        try:
+            return await session.dispatch(step)
+        finally:
+            held_back.reset(known)
+            try:
+                for record in records:
+                    await self.large.offload(place.whose, partial(self.journal.make_elsewhere, record), place.size)
+            finally:  # one that was not made is made when it is written
+                written = [self.journal.put(record) for record in records]
+            for done in written:
+                if done is not None:
+                    await asyncio.wrap_future(done)
 
     def write_down(self, answer: int) -> None:
         """Make the journal's records of small requests, now that one has its answer, of so many bytes."""
@@ -311,6 +354,7 @@ class Service:
             self._save()
             for waiting in self._unacknowledged.values():
                 waiting.cancel()  # what they wait for is the next daemon's
+            self.large.close()
             self.pending.close()
             if self.journal is not None:
                 self.journal.close()

@@ -7,11 +7,11 @@ having been idle.
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from time import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,9 +20,10 @@ from ..lifecycle import Step
 from ..logs import logger
 from ..registry import Hooks
 from ..session import Session, StoreDump
+from .fair import FairTable
 
 LIMIT = 10_000
-"""Sessions that are kept. The one that was not used for longest goes."""
+"""Sessions that are kept. Beyond that, the caller with the most loses one: see `FairTable`."""
 CLI = "cli: "
 """In the place of a folder: what is remembered of an agent CLI's session, whichever folder that is in."""
 LIFE = 86400.0
@@ -48,86 +49,95 @@ class Saved(msgspec.Struct):
     used: float
     memory: Memory = msgspec.field(default_factory=Memory)
     began: str | None = None
+    caller: str = ""
+
+
+class Key(NamedTuple):
+    """Which session it is."""
+
+    caller: str
+    root: str
+    session_id: str
 
 
 class Sessions:
-    """All sessions of the daemon. Two projects never share one, whatever its id."""
+    """All sessions of the daemon. Two callers never share one, nor do two projects, whatever its id.
+
+    A caller is the empty text for the daemon's own user, and says in all other cases which user or token it is.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
+        self._kept: FairTable[Key, Kept] = FairTable()
         self._home = Hooks()
+        self._saving = threading.Lock()
         self._load()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def of(self, root: str, step: Step, hooks: Hooks, capabilities: Mapping[str, Any] | None) -> Session:
+    def of(self, caller: str, root: str, step: Step, hooks: Hooks, capabilities: Mapping[str, Any] | None) -> Session:
         """The session of a step, for dispatching to these hooks: its state and its store are the same every time."""
-        known = Session(self._home) if step.session_id is None else self._find(root, step.session_id).session
+        if step.session_id is None:
+            known = Session(self._home)
+        else:
+            known = self._find(Key(caller, root, step.session_id), root).session
         twin = known.twin()
         twin.hooks, twin.capabilities = hooks, capabilities
         twin.agent, twin.host, twin.cwd = step.agent, step.host, step.cwd
         return twin
 
-    def of_cli(self, whose: str, session_id: str, root: str) -> tuple[str, Memory]:
+    def of_cli(self, caller: str, session_id: str, root: str) -> tuple[str, Memory]:
         """Where an agent CLI's session began, and what is remembered of it between two of its moments.
 
         It stays there: an agent that goes elsewhere does not leave its policy behind.
         """
-        kept = self._find(CLI + whose, session_id)
+        kept = self._find(Key(caller, CLI, session_id), root)
         kept.began = kept.began or root
         return kept.began, kept.memory
 
-    def began(self, whose: str, session_id: str) -> str | None:
+    def began(self, caller: str, session_id: str) -> str | None:
         """Where an agent CLI's session began, if it has."""
-        kept = self._kept.get((CLI + whose, session_id))
+        kept = self._kept.get(Key(caller, CLI, session_id))
         return None if kept is None or time() - kept.used > LIFE else kept.began
 
-    def _find(self, root: str, session_id: str) -> Kept:
-        key, now = (root, session_id), time()
+    def _find(self, key: Key, folder: str) -> Kept:
+        now = time()
         kept = self._kept.get(key)
         if kept is None or now - kept.used > LIFE:
-            kept = self._kept[key] = Kept(Session(self._home, session_id), now)
-            while len(self._kept) > LIMIT:
-                self._kept.popitem(last=False)
+            kept = Kept(Session(self._home, key.session_id), now)
+            self._kept.put(key, kept, key.caller, folder)
+            self._kept.shrink(LIMIT, key.caller)
+        else:
+            self._kept.use(key)
         kept.used = now
-        self._kept.move_to_end(key)
         return kept
 
     def known(self, root: str | None = None) -> list[dict[str, Any]]:
         return [
-            {"root": key[0], "session_id": key[1], "used": kept.used}
+            {"caller": key.caller or None, "root": key.root, "session_id": key.session_id, "used": kept.used}
             for key, kept in self._kept.items()
-            if not key[0].startswith(CLI) and (root is None or key[0] == root)
+            if key.root != CLI and root in (None, key.root)
         ]
 
-    def get(self, root: str, session_id: str) -> Session | None:
-        kept = self._kept.get((root, session_id))
+    def get(self, caller: str, root: str, session_id: str) -> Session | None:
+        kept = self._kept.get(Key(caller, root, session_id))
         return None if kept is None else kept.session
 
-    def forget(self, root: str, session_id: str) -> bool:
-        return self._kept.pop((root, session_id), None) is not None
+    def forget(self, caller: str, root: str, session_id: str) -> bool:
+        return self._kept.pop(Key(caller, root, session_id)) is not None
 
     # --- the file ---------------------------------------------------------------------------
 
     def save(self) -> None:
         """Write all sessions down. One whose state is no JSON keeps its counters."""
-        encoder, lines = msgspec.json.Encoder(), []
-        for (root, session_id), kept in self._kept.items():
-            saved = Saved(
-                root, session_id, kept.session.state, kept.session.store.dump(), kept.used, kept.memory, kept.began
-            )
-            try:
-                lines.append(encoder.encode(saved))
-            except (TypeError, ValueError, RecursionError, UnicodeError):
-                saved.state = {}
-                lines.append(encoder.encode(saved))
-        new = self._file.with_suffix(".new")
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(b"\n".join(lines))
-        os.replace(new, self._file)
+        with self._saving:
+            lines = [_line(key, kept) for key, kept in list(self._kept.items())]
+            new = self._file.with_suffix(".new")
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(b"\n".join(lines))
+            os.replace(new, self._file)
 
     def _load(self) -> None:
         try:
@@ -146,4 +156,18 @@ class Sessions:
             if time() - saved.used < LIFE:
                 session = Session(self._home, saved.session_id, state=saved.state)
                 session.store.load(saved.store)
-                self._kept[saved.root, saved.session_id] = Kept(session, saved.used, saved.memory, saved.began)
+                key = Key(saved.caller, saved.root, saved.session_id)
+                kept = Kept(session, saved.used, saved.memory, saved.began)
+                self._kept.put(key, kept, key.caller, saved.began or key.root)
+
+
+def _line(key: Key, kept: Kept) -> bytes:
+    saved = Saved(
+        key.root, key.session_id, kept.session.state, kept.session.store.dump(), kept.used, kept.memory, kept.began,
+        key.caller,
+    )  # fmt: skip
+    try:
+        return msgspec.json.encode(saved)
+    except (TypeError, ValueError, RecursionError, UnicodeError):
+        saved.state = {}
+        return msgspec.json.encode(saved)

@@ -62,13 +62,18 @@ class Tokens:
                 raise UnknownName("token", name, [token.name for token in tokens])
             tokens[:] = kept
 
-    def scopes_of(self, token: str) -> frozenset[Scope]:
-        """What a token allows: nothing, if nobody made it. All are compared, each in constant time."""
-        digest, found = _digest(token), frozenset[Scope]()
+    def find(self, token: str) -> Token | None:
+        """The token of this text, if somebody made it. All are compared, each in constant time."""
+        digest, found = _digest(token), None
         for known in self.all():
             if hmac.compare_digest(known.digest, digest):
-                found = known.scopes
+                found = known
         return found
+
+    def scopes_of(self, token: str) -> frozenset[Scope]:
+        """What a token allows: nothing, if nobody made it."""
+        found = self.find(token)
+        return frozenset() if found is None else found.scopes
 
     def all(self) -> list[Token]:
         try:

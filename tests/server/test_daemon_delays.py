@@ -1,0 +1,149 @@
+"""No request keeps another waiting for more than a tenth of a second, however large it is and whatever its shape."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from machines import Daemon, Machine, connect
+from shapes import REFUSED, SERVED, WRONG
+
+MOST = 0.1
+"""Seconds that a small request may take longer while a large one is worked on."""
+ATTEMPTS = 3
+"""The machine may be busy with something else, which looks just the same."""
+SECONDS = 1.0
+RULE = """
+[[hook]]
+name = "no-force"
+on = "before_tool"
+match = { kind = "shell" }
+phase = "gate"
+rule = 'target.command.contains("--force")'
+deny = "no"
+"""
+SHAPES = {
+    f"{kind}: {name}": shape
+    for kind, shapes in (("served", SERVED), ("refused", REFUSED), ("wrong", WRONG))
+    for name, shape in shapes.items()
+}
+LOAD = """
+import socket, sys
+body = open(sys.argv[2], "rb").read()
+lines = [f"POST {sys.argv[3]} HTTP/1.1", "Host: localhost", "Connection: close", f"Content-Length: {len(body)}", "", ""]
+while True:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(sys.argv[1])
+        try:
+            connection.sendall("\\r\\n".join(lines).encode() + body)
+            status = connection.recv(12)
+            while connection.recv(1 << 20):
+                pass
+        except ConnectionError:
+            status = b"HTTP/1.1 413"
+    print(status[-3:].decode(), flush=True)
+"""
+"""Sends a request again and again, in a process of its own."""
+
+
+@pytest.fixture(scope="module")
+def root(shared: Machine) -> Path:
+    return shared.project("p", RULE)
+
+
+class Small:
+    """A caller whose requests are small, on one connection."""
+
+    def __init__(self, daemon: Daemon, root: Path) -> None:
+        step = {"event": "before_tool", "tool": "bash", "args": {"command": "git status"}, "session_id": "s"}
+        body = json.dumps({"step": step, "root": str(root)}).encode()
+        self._said = b"POST /v1/dispatch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (
+            len(body),
+            body,
+        )
+        self._connection = connect(str(daemon.socket))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def ask(self) -> float:
+        """How long one request took."""
+        began = time.perf_counter()
+        self._connection.sendall(self._said)
+        head, _, body = self._connection.recv(65536).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+        length = int(head.lower().partition(b"content-length: ")[2].split()[0])
+        while len(body) < length:
+            body += self._connection.recv(65536)
+        return time.perf_counter() - began
+
+    def slowest(self, seconds: float = SECONDS) -> float:
+        """How long the slowest of the requests of so many seconds took."""
+        until, slowest = time.perf_counter() + seconds, 0.0
+        while time.perf_counter() < until:
+            slowest = max(slowest, self.ask())
+            time.sleep(0.002)  # as one who has something else to do, too
+        return slowest
+
+
+@pytest.fixture(scope="module")
+def small(daemon: Daemon, root: Path) -> Iterator[Small]:
+    made = Small(daemon, root)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def alone(small: Small) -> float:
+    """How long the slowest request takes while there are no others."""
+    small.slowest()  # until everything is loaded
+    return small.slowest()
+
+
+@contextmanager
+def load(machine: Machine, daemon: Daemon, path: str, body: bytes) -> Iterator[str]:
+    """Another caller sends this meanwhile. Gives how it was answered the first time."""
+    file = machine.folder / "body"
+    file.write_bytes(body)
+    process = machine.spawn(LOAD, str(daemon.socket), str(file), path)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_large_request_delays_a_small_one_by_no_more_than_a_tenth_of_a_second(
+    shared: Machine, daemon: Daemon, root: Path, small: Small, alone: float, name: str
+) -> None:
+    path, body = SHAPES[name](str(root))
+    expected = {"served": "200", "refused": "413", "wrong": "400"}[name.partition(":")[0]]
+    seen = []
+    for _ in range(ATTEMPTS):
+        with load(shared, daemon, path, body) as status:
+            assert status == expected
+            seen.append(small.slowest())
+        if seen[-1] < alone + MOST:
+            return
+    pytest.fail(f"alone: {alone * 1e3:.0f} ms; meanwhile: {', '.join(f'{one * 1e3:.0f} ms' for one in seen)}")
+
+
+def test_ten_large_requests_at_once_delay_a_small_one_by_no_more_than_one_does(
+    shared: Machine, daemon: Daemon, root: Path, small: Small, alone: float
+) -> None:
+    names = ("messages", "numbers", "a command of slashes", "what a CLI's tool gave", "one wide character")
+    seen = []
+    for _ in range(ATTEMPTS):
+        with ExitStack() as stack:
+            for name in names * 2:
+                stack.enter_context(load(shared, daemon, *SERVED[name](str(root))))
+            seen.append(small.slowest())
+        if seen[-1] < alone + MOST:
+            return
+    pytest.fail(f"alone: {alone * 1e3:.0f} ms; meanwhile: {', '.join(f'{one * 1e3:.0f} ms' for one in seen)}")
