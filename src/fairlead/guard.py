@@ -28,6 +28,7 @@ from .guarded_files import (
     looped_words,
     search_of_find,
     takes,
+    uses_loop,
     with_input,
 )
 from .hook import Hook
@@ -158,7 +159,7 @@ _SYNTAX = re.compile(r"[\s;&|<>()`$]")
 _BETWEEN = re.compile(r"[\s\"'`,+()\[\]{}/\\;:=<>|&]+")
 _QUICK_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s;&|<>()=:,@"'])+""")
 _FOLDER_ARGS = frozenset({"workdir", "cwd", "dir_path", "directory", "working_directory", "workingDirectory"})
-_IS_COMMAND = re.compile(r"(?i)(?:cmd|command|shell|exec|line)[^ ]*$")
+_IS_COMMAND = re.compile(r"(?i)(?:cmd|command|shell|exec|line|argv)[^ ]*$")
 _IS_PATH = re.compile(r"(?i)(?:path|file|uri|url|dest|target|source|src)[^ ]*$")
 _PATH_LIKE = re.compile(r"[./]")
 _SAYS_WHAT_TO_DO = re.compile(r"(?i)cmd|command|script|code|shell|exec|arg|line|input|patch|diff")
@@ -281,10 +282,12 @@ class Guard:
     def _whose(self, path: str, strictness: int, work: Work | None, changed: int) -> str | None:
         if found := self._rules[min(strictness, 1)](path):
             return found
+        pattern = work is not None and bool(GLOB.search(path))
+        if work and pattern:
+            work.spend(20, len(path))
         if changed and (self._files.has(path) or (changed == FOLDER and self._files.any_below(path))):
             return "a hook in force"
-        if work and GLOB.search(path):
-            work.spend(20, len(path))
+        if pattern:
             return self._could_be(path, strictness)
         if strictness < 2:
             return None
@@ -419,16 +422,16 @@ class Guard:
 
     def _line(self, text: str, folder: str, work: Work, depth: int) -> str | None:
         line = Line(text, folder, work, depth)
-        looped = looped_words(line) if self._files else ()
+        looped = looped_words(line) if self._files else frozenset[str]()
         for pipeline in line.pipelines:
             if problem := self._pipeline(pipeline, work, depth, looped):
                 return problem
         return None if line.sound else self._code(text, folder)
 
-    def _pipeline(self, pipeline: list[Command], work: Work, depth: int, looped: Iterable[str]) -> str | None:
+    def _pipeline(self, pipeline: list[Command], work: Work, depth: int, looped: frozenset[str]) -> str | None:
         takes_input = None
         for command in pipeline:
-            for word in (*command.outputs, *(looped if any("$" in word for word in command.outputs) else ())):
+            for word in (*command.outputs, *(looped if uses_loop(command.outputs, looped) else ())):
                 if problem := self._word(word, [command.folder], 1, work):
                     return problem
             name, rest = command.program()
@@ -444,14 +447,15 @@ class Guard:
             return None
         name, rest = takes_input.program()
         words = [word for command in pipeline for word in (*command.words, *command.given)]
-        before = [word for command in pipeline if command is not takes_input for word in command.words]
-        changed = self._changed(name, with_input(rest, before), looped)
+        others = (command for command in pipeline if command is not takes_input)
+        piped = [word for command in others for word in (*command.words, *command.given)]
+        changed = self._changed(name, with_input(rest, piped), looped)
         return self._command(takes_input, name, words, changed, work, depth)
 
-    def _changed(self, name: str, rest: list[str], looped: Iterable[str]) -> dict[str, int]:
+    def _changed(self, name: str, rest: list[str], looped: frozenset[str]) -> dict[str, int]:
         """The words of a command that name what it changes, if there are files that must not be."""
         changed = changed_words(name, rest) if self._files else {}
-        return changed | dict.fromkeys(looped, FILE) if any("$" in word for word in changed) else changed
+        return changed | dict.fromkeys(looped, FILE) if uses_loop(changed, looped) else changed
 
     def _command(
         self, command: Command, name: str, words: list[str], changed: dict[str, int], work: Work, depth: int

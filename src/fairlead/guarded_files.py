@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from fnmatch import fnmatchcase
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from pathlib import Path
 
 from .commandline import Line, join
@@ -26,8 +26,9 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _options(table: dict[str, str]) -> dict[str, re.Pattern[str]]:
-    return {name: re.compile(options) for names, options in table.items() for name in names.split()}
+def _options(table: dict[str, str]) -> dict[str, str]:
+    """A table of patterns by program. `re` compiles and keeps each when it is first used, not at every start."""
+    return {name: options for names, options in table.items() for name in names.split()}
 
 
 # --- what programs do with their operands ---------------------------------------------------------
@@ -95,6 +96,7 @@ _NO_OUTPUT = _words("ssh find ps mount sudo set") | frozenset(_INLINE_CODE)
 _OUTPUT = re.compile(r"-o.*|--out.*|of=.*", re.DOTALL)
 _KNOWN = CHANGES | _COPIES | frozenset(_ONLY_WITH) | frozenset(_INLINE_CODE) | _words("git tar zip 7z 7za dd wget curl")
 
+_VARIABLE = re.compile(r"\$\{?(\w+)")
 FILE, FOLDER = 1, 2
 """What a word changes: a file of that name, or also all that is in a folder of that name."""
 
@@ -126,9 +128,9 @@ def changed_words(name: str, rest: Sequence[str]) -> dict[str, int]:
     return changed
 
 
-def _has(table: dict[str, re.Pattern[str]], name: str, rest: Iterable[str]) -> bool:
+def _has(table: dict[str, str], name: str, rest: Iterable[str]) -> bool:
     options = table.get(name)
-    return options is not None and any(map(options.fullmatch, rest))
+    return options is not None and any(map(re.compile(options).fullmatch, rest))
 
 
 def _looked_through(name: str, rest: list[str]) -> tuple[str, list[str]]:
@@ -182,7 +184,7 @@ def _copied(name: str, rest: list[str]) -> dict[str, int]:
     changed[target] = FOLDER if any(word.startswith("--delete") for word in rest) else FILE
     options = [word for word in rest if word[:1] == "-"]
     taken = _TAKES_SOURCES.get(name)
-    if taken is not None and (all if name == "ln" else any)(map(taken.fullmatch, options)):
+    if taken is not None and (all if name == "ln" else any)(map(re.compile(taken).fullmatch, options)):
         changed |= dict.fromkeys(sources, FILE)
     return changed
 
@@ -190,8 +192,7 @@ def _copied(name: str, rest: list[str]) -> dict[str, int]:
 def _git(rest: list[str]) -> Iterable[str]:
     """The paths that git changes in the work tree. Branches and messages are none."""
     words = [w for before, w in pairwise(("", *rest)) if before not in ("-C", "-c", "--work-tree")]
-    words = [word for i, word in enumerate(words) if word[:1] != "-" or any(w[:1] != "-" for w in words[:i])]
-    command, args = (words[0], words[1:]) if words else ("", [])
+    command, *args = [*dropwhile(lambda word: word[:1] == "-", words)] or [""]
     paths = [
         word
         for before, word in pairwise(("", *args))
@@ -233,7 +234,7 @@ def _is_inline_code(name: str, rest: list[str]) -> bool:
     if options is None:
         return False
     for before, word in pairwise(("", *rest)):
-        if options.fullmatch(word):
+        if re.fullmatch(options, word):
             return True
         if word[:1] != "-" and before not in _OPTION_VALUES:
             return False
@@ -243,7 +244,7 @@ def _is_inline_code(name: str, rest: list[str]) -> bool:
 def search_of_find(rest: Sequence[str]) -> tuple[list[str], list[str]] | None:
     """Where `find` looks and for which names, if it deletes what it finds or has a program change it."""
     changes = "-delete" in rest
-    for i, word in enumerate(rest):
+    for i, word in enumerate(rest[:100]):
         if word in ("-exec", "-execdir", "-ok", "-okdir") and i + 1 < len(rest):
             end = next((j for j in range(i, len(rest)) if rest[j] in (";", "+")), len(rest))
             name, args = os.path.basename(rest[i + 1]), rest[i + 2 : end]
@@ -262,14 +263,19 @@ def search_of_find(rest: Sequence[str]) -> tuple[list[str], list[str]] | None:
     return list(rest[:start]) or ["."], names
 
 
-def looped_words(line: Line) -> list[str]:
-    """What a variable of a loop may stand for: `for f in a b`, `echo a | while read f`."""
+def looped_words(line: Line) -> frozenset[str]:
+    """What the variable of a loop may stand for, and its name: `for f in a b`, `echo a | while read f`."""
     words: list[str] = []
     for pipeline in line.pipelines:
         programs = {command.program()[0] for command in pipeline}
         if programs & {"for", "select", "read", "mapfile", "readarray"}:
             words += [word for command in pipeline for word in (*command.words, *command.given)]
-    return words
+    return frozenset(words)
+
+
+def uses_loop(words: Iterable[str], looped: Container[str]) -> bool:
+    """Whether words use the variable of a loop, whose name is among what `looped_words` gave."""
+    return any(name in looped for word in words if "$" in word for name in _VARIABLE.findall(word))
 
 
 def with_input(rest: list[str], words: list[str]) -> list[str]:
@@ -283,7 +289,10 @@ def with_input(rest: list[str], words: list[str]) -> list[str]:
 
 _TOKEN = re.compile(r"[^\s\"'`,+()\[\]{}\\;:=<>|&#]+")
 _BETWEEN = re.compile(r"[\s\"'`,+()\[\]{}/\\;:=<>|&]+")
-_OPENS = re.compile(r"(?i)(?:open|path|unlink|remove|rename|truncate|chmod|delete|write\w*)[(\s]*[\"']([^\"'/]+)[\"']")
+_OPENS = re.compile(
+    r"(?i)(?:open|path|unlink|remove|rename|truncate|chmod|delete|write\w{0,20})"
+    r"[(\s]{0,3}[\"']([^\"'/]{1,255})[\"']"
+)
 _PATCHES = re.compile(
     r"^(?:\*\*\* (?:Add|Update|Delete) File:|\*\*\* Move to:|\+\+\+|---)[ \t]+(?:[ab]/)?(\S+)", re.MULTILINE
 )
@@ -301,7 +310,7 @@ class GuardedFiles:
         self._mentions = re.compile(rf"(?:{_any_of(own)})(?![\w.-])")
         folders = {os.path.dirname(path) for path in self._paths.difference(own)}
         self.near = rf"(?<![\w.])(?:{_any_of(folders)})(?![\w.-])"
-        self.clue = rf"(?<![\w.-])(?:{_any_of(self._by_name)})(?![\w.-])|{self.near}"
+        self.clue = rf"(?:(?<![\w.-])|(?<=\s-\w))(?:{_any_of(self._by_name)})(?![\w.-])|{self.near}"
         """What a command says that needs a closer look."""
 
     def __bool__(self) -> bool:
