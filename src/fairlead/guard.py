@@ -9,14 +9,28 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from stat import S_ISLNK
 from typing import Any
 
 from .commandline import LONGEST, Command, Line, TooMuch, Work, join
+from .guarded_files import (
+    FILE,
+    FOLDER,
+    GLOB,
+    GuardedFiles,
+    changed_words,
+    fold,
+    looped_words,
+    search_of_find,
+    takes,
+    uses_loop,
+    with_input,
+)
 from .hook import Hook
 from .threads import large, threads
 from .verdict import Verdict, deny
@@ -118,12 +132,9 @@ GIT_READS = _words("""
 OWN_READS = _words(
     "check completion demo doctor events export help hooks init log run schema show stats tail test verify"
 )
-CHANGES = _words("""
-    cp mv rm ln tee dd install rsync truncate touch chmod chown chgrp chattr setfacl patch unlink shred rmdir trash
-    sed awk gawk mawk yq xxd git hg svn jj ed ex vi vim nvim nano emacs tar unzip 7z cpio sponge curl wget scp sftp
-    find fd sort apply_patch applypatch""")
-"""What changes the files that it names. Other programs, a test runner say, are taken to run or read them."""
 TAKES_AWAY = frozenset({"rm", "mv", "find", "fd", "shred", "unlink", "rmdir", "trash"})
+COPIES = frozenset({"cp", "rsync", "chmod", "chown", "chgrp", "chattr", "setfacl"})
+"""What changes files that it need not name."""
 _CHOOSES = _words("-name -iname -path -ipath -wholename -regex -iregex")
 KILLS = frozenset({"kill", "pkill", "killall", "skill", "systemctl", "launchctl", "service", "fuser"})
 _ONLY_ASKS = frozenset({"status", "is-active", "is-enabled", "show", "list-units", "list", "print", "-l", "-L"})
@@ -145,13 +156,15 @@ WAY_OUT = "an agent does not change what judges it; {} it yourself, in a termina
 
 # --- judging --------------------------------------------------------------------------------------------
 
-_GLOB = re.compile(r"[*?\[]")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _PART = re.compile(r"[=:,@]")
 _SYNTAX = re.compile(r"[\s;&|<>()`$]")
 _BETWEEN = re.compile(r"[\s\"'`,+()\[\]{}/\\;:=<>|&]+")
 _QUICK_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s;&|<>()=:,@"'])+""")
 _FOLDER_ARGS = frozenset({"workdir", "cwd", "dir_path", "directory", "working_directory", "workingDirectory"})
+_IS_COMMAND = re.compile(r"(?i)(?:cmd|command|shell|exec|line|argv)[^ ]*$")
+_IS_PATH = re.compile(r"(?i)(?:path|file|uri|url|dest|target|source|src)[^ ]*$")
+_PATH_LIKE = re.compile(r"[./]")
 _SAYS_WHAT_TO_DO = re.compile(r"(?i)cmd|command|script|code|shell|exec|arg|line|input|patch|diff")
 _FLAGS = re.DOTALL | (re.IGNORECASE if sys.platform == "darwin" else 0)
 
@@ -175,13 +188,12 @@ class Guard:
         for path in (*(f"{folder}/**" for folder in own), *map(str, configs)):
             for form in {os.path.abspath(path), os.path.realpath(path)}:
                 self._kept[form] = "fairlead"
-        named = {_fold(form) for path in files for form in (os.path.abspath(path), os.path.realpath(path))}
-        self._named = frozenset(named)  # by hooks: an agent may run and read these, but not change them
+        self._files = GuardedFiles(files)
         self._rooted = {place.removesuffix("/**"): who for place, who in self._kept.items() if place[0] == "/"}
-        self._around = [(_fold(place), whose) for place, whose in self._rooted.items()]
+        self._around = [(fold(place), whose) for place, whose in self._rooted.items()]
         self._rules = (_matcher(self._kept), _matcher(self._kept | self._holders))
         self._texts = _mentioner(self._kept, self._holders, home)
-        self._clue = self._make_clue()
+        self._clue, self._near = self._make_clues()
         self._shared = [
             (f"/{holder}", rest, whose)
             for place, whose in self._kept.items()
@@ -210,14 +222,16 @@ class Guard:
             if holder and holder[0] == "." and holder not in SHARED:
                 self._holders[folder] = whose
 
-    def _make_clue(self) -> re.Pattern[str]:
-        """What a command must say to need a closer look, apart from links."""
+    def _make_clues(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """What a command must say to need a closer look, links apart; and what a folder must."""
         names = {place.partition("*")[0].rstrip("/").rpartition("/")[2] for place in self._rooted}
         names |= {place.partition("/")[0].partition("*")[0] for place in self._kept if place[0] != "/"}
-        programs = "|".join(map(re.escape, sorted(AGENTS | KILLS | TAKES_AWAY)))
-        files = "|".join(map(re.escape, sorted({os.path.basename(path) for path in self._named}))) or r"(?!)"
         parts = "|".join(map(re.escape, sorted(names)))
-        return re.compile(rf"{parts}|[*?\[{{$`~\\]|\b(?:{programs})\b|(?<![\w.-])(?:{files})(?![\w.-])", _FLAGS)
+        programs = "|".join(map(re.escape, sorted(AGENTS | KILLS | TAKES_AWAY | (COPIES if self._files else set()))))
+        return (
+            re.compile(rf"{parts}|[*?\[{{$`~\\]|\b(?:{programs})\b|{self._files.clue}", _FLAGS),
+            re.compile(rf"{parts}|{self._files.near}", _FLAGS),
+        )
 
     def __call__(self, step: Any) -> Any:
         return threads.run(self._verdict, step) if large.get() else self._verdict(step)
@@ -252,11 +266,11 @@ class Guard:
     # --- paths --------------------------------------------------------------------------------
 
     def _path(
-        self, text: str, folder: str, strictness: int, work: Work | None = None, *, changes: bool = True
+        self, text: str, folder: str, strictness: int, work: Work | None = None, changed: int = FILE
     ) -> str | None:
         """Why a path must be left alone: it is protected (0), a folder for just that (1), or around it (2).
 
-        A file that a hook names counts only for what `changes` it: an agent may run it.
+        A file that a hook names counts only where the path is `changed`: an agent may run it.
         """
         text = text.replace("\0", "")
         first = text.partition("/")[0]
@@ -265,30 +279,30 @@ class Guard:
         path = join(folder, text, self._variables["HOME"])
         if len(path) > LONGEST:  # which no system takes, so any mention counts
             return self._mention(path)
-        whose = self._whose(path, strictness, work, changes)
+        whose = self._whose(path, strictness, work, changed)
         real = self._last[1]  # no part of that is a link
         start = len(real) + 1 if path.startswith(f"{real}/") else 1
         if whose is None and _has_link(path, start):
             path = _real(f"{folder}/{text}" if text[:1] not in ("/", "~") else path)
-            whose = self._whose(path, strictness, work, changes)
+            whose = self._whose(path, strictness, work, changed)
         return None if whose is None else f"{path[-200:]} belongs to {whose}: {WAY_OUT.format('edit')}"
 
-    def _whose(self, path: str, strictness: int, work: Work | None, changes: bool) -> str | None:
+    def _whose(self, path: str, strictness: int, work: Work | None, changed: int) -> str | None:
         if found := self._rules[min(strictness, 1)](path):
             return found
-        if changes and _fold(path) in self._named:
-            return "a hook in force"
-        if work and _GLOB.search(path):
+        pattern = work is not None and bool(GLOB.search(path))
+        if work and pattern:
             work.spend(20, len(path))
+        if changed and (self._files.has(path) or (changed == FOLDER and self._files.any_below(path))):
+            return "a hook in force"
+        if pattern:
             return self._could_be(path, strictness)
         if strictness < 2:
             return None
-        below = _fold(path.rstrip("/") + "/")
+        below = fold(path.rstrip("/") + "/")
         for place, whose in self._around:
             if place.startswith(below):
                 return whose
-        if any(place.startswith(below) for place in self._named):
-            return "a hook in force"
         for holder, rest, whose in self._shared:
             if path.endswith(holder) and _exists(f"{path}/{rest}"):
                 return whose
@@ -305,23 +319,23 @@ class Guard:
             else:
                 starts = range(0 if below else len(parts) - len(names), len(parts) - len(names) + 1)
             for start in starts:
-                fits = all(map(_takes, parts[start : start + len(names)], names))
+                fits = all(map(takes, parts[start : start + len(names)], names))
                 if fits and self._is_there(parts, names):
                     return whose
         if strictness == 2:
             for place, whose in self._rooted.items():
-                if len(parts) < place.count("/") and all(map(_takes, parts, place.split("/")[1:])):
+                if len(parts) < place.count("/") and all(map(takes, parts, place.split("/")[1:])):
                     return whose
         return None
 
     def _is_there(self, parts: list[str], names: list[str]) -> bool:
         """`*.toml` means fairlead.toml only where there is one: a pattern takes only what exists."""
-        if len(names) > 1 or not _GLOB.search(parts[-1]):
+        if len(names) > 1 or not GLOB.search(parts[-1]):
             return True
         folder = "/".join(("", *parts[:-1]))
-        return parts[-1].strip("*?") != "" if _GLOB.search(folder) else _exists(f"{folder}/{names[0]}")
+        return parts[-1].strip("*?") != "" if GLOB.search(folder) else _exists(f"{folder}/{names[0]}")
 
-    def _word(self, word: str, folders: list[str], strictness: int, work: Work, *, changes: bool = True) -> str | None:
+    def _word(self, word: str, folders: list[str], strictness: int, work: Work, changed: int = FILE) -> str | None:
         """A word of a command, and its parts: `--output=path`, `of=path`, `path:path`, `-opath`, `{path,path}`."""
         for text in _alternatives(word, work) if "{" in word else (word,):
             parts = [text, *_PART.split(text)] if _PART.search(text) else [text]
@@ -330,7 +344,7 @@ class Guard:
             for part in parts:
                 for folder in folders if part else ():
                     work.spend(1)
-                    if problem := self._path(part, folder, strictness, work, changes=changes):
+                    if problem := self._path(part, folder, strictness, work, changed):
                         return problem
         return None
 
@@ -339,15 +353,13 @@ class Guard:
             return f"this names {found}, which is protected: {WAY_OUT.format('edit')}"
         return None
 
-    def _mention_named(self, text: str) -> str | None:
-        """Code that names a file of a hook may change it."""
-        parts = set(_BETWEEN.sub(" ", text).split())
-        found = next((path for path in self._named if os.path.basename(path) in parts), None)
-        return (
-            None
-            if found is None
-            else f"this names {found[-200:]}, which a hook in force uses: {WAY_OUT.format('edit')}"
-        )
+    def _code(self, text: str, folder: str) -> str | None:
+        """Why code, a patch, or a command that cannot be taken apart must not run: it mentions what is protected."""
+        if problem := self._mention(text):
+            return problem
+        if found := self._files.mentioned(text, folder, self._variables["HOME"]):
+            return f"this names {found[-200:]}, which a hook in force uses: {WAY_OUT.format('edit')}"
+        return None
 
     def _arguments(self, args: Mapping[str, Any], folder: str) -> str | None:
         """Of a tool that nobody knows: paths anywhere, and mentions in what looks like a command or a patch."""
@@ -359,13 +371,20 @@ class Guard:
                 left += [(f"{key} {name}"[-100:], item) for name, item in value.items()]
             elif isinstance(value, (list, tuple, set, frozenset)):
                 left += [(key, item) for item in value]
+                if self._files and _IS_COMMAND.search(key) and all(isinstance(item, str) for item in value):
+                    left.append((key, shlex.join(value)))
             elif isinstance(value, str):
-                says = bool(_SAYS_WHAT_TO_DO.search(key))
+                says, is_command = bool(_SAYS_WHAT_TO_DO.search(key)), bool(_IS_COMMAND.search(key))
+                is_path = not is_command and bool(_PATH_LIKE.search(value) or _IS_PATH.search(key))
                 try:
-                    problem = self._word(value, [folder], 1, work) if "\n" not in value else None
+                    problem = self._word(value, [folder], 1, work, int(is_path)) if "\n" not in value else None
                 except TooMuch:
                     problem, says = None, True
-                if problem or (says and (problem := self._mention(value))):
+                if not problem and says:
+                    problem = self._mention(value)
+                if not problem and says and self._files:
+                    problem = (self._shell if is_command else self._code)(value, folder)
+                if problem:
                     return problem
         return None
 
@@ -373,7 +392,7 @@ class Guard:
 
     def _shell(self, command: str, folder: str) -> str | None:
         if len(command) > LIMIT:
-            return self._mention(command)
+            return self._code(command, folder)
         real, near = self._look_at(folder)
         plain = not near and not self._clue.search(command.replace('"', "").replace("'", ""))
         if plain and not self._leads_elsewhere(command, real):
@@ -384,14 +403,14 @@ class Guard:
                 if problem := self._line(command, where, work, 0):
                     return problem
         except TooMuch:
-            return self._mention(command)
+            return self._code(command, folder)
         return None
 
     def _look_at(self, folder: str) -> tuple[str, bool]:
         """Where a folder really is, and whether that is close to what is protected. Most steps have the last one's."""
         if self._last[0] != folder:
             real = _real(folder)
-            self._last = (folder, real, bool(self._clue.search(folder) or self._clue.search(real)))
+            self._last = (folder, real, bool(self._near.search(folder) or self._near.search(real)))
         return self._last[1:]
 
     def _leads_elsewhere(self, command: str, folder: str) -> bool:
@@ -411,30 +430,45 @@ class Guard:
 
     def _line(self, text: str, folder: str, work: Work, depth: int) -> str | None:
         line = Line(text, folder, work, depth)
+        looped = looped_words(line) if self._files else frozenset[str]()
         for pipeline in line.pipelines:
-            if problem := self._pipeline(pipeline, work, depth):
+            if problem := self._pipeline(pipeline, work, depth, looped):
                 return problem
-        return None if line.sound else self._mention(text)
+        return None if line.sound else self._code(text, folder)
 
-    def _pipeline(self, pipeline: list[Command], work: Work, depth: int) -> str | None:
-        takes = None
+    def _pipeline(self, pipeline: list[Command], work: Work, depth: int, looped: frozenset[str]) -> str | None:
+        takes_input = None
         for command in pipeline:
-            for word in command.outputs:
+            for word in (*command.outputs, *(looped if uses_loop(command.outputs, looped) else ())):
                 if problem := self._word(word, [command.folder], 1, work):
                     return problem
             name, rest = command.program()
-            if name and not _only_reads(name, rest, self._texts):
+            if name and not _only_reads(name, rest, partial(self._code, folder=command.folder)):
                 bare = _CODE.fullmatch(name) and all(word[:1] == "-" for word in rest)
-                takes = command if bare or TAKES_INPUT & set(map(os.path.basename, command.words)) else takes
-                if problem := self._command(command, name, command.words + command.given, work, depth):
+                if bare or TAKES_INPUT & set(map(os.path.basename, command.words)):
+                    takes_input = command
+                words = command.words + command.given
+                changed = self._changed(name, rest + command.given, looped)
+                if problem := self._command(command, name, words, changed, work, depth):
                     return problem
-        if takes is None or len(pipeline) < 2:
+        if takes_input is None or len(pipeline) < 2:
             return None
+        name, rest = takes_input.program()
         words = [word for command in pipeline for word in (*command.words, *command.given)]
-        return self._command(takes, takes.program()[0], words, work, depth)
+        others = (command for command in pipeline if command is not takes_input)
+        piped = [word for command in others for word in (*command.words, *command.given)]
+        changed = self._changed(name, with_input(rest, piped), looped)
+        return self._command(takes_input, name, words, changed, work, depth)
 
-    def _command(self, command: Command, name: str, words: list[str], work: Work, depth: int) -> str | None:
-        """A command that may write. All that it names counts."""
+    def _changed(self, name: str, rest: list[str], looped: frozenset[str]) -> dict[str, int]:
+        """The words of a command that name what it changes, if there are files that must not be."""
+        changed = changed_words(name, rest) if self._files else {}
+        return changed | dict.fromkeys(looped, FILE) if uses_loop(changed, looped) else changed
+
+    def _command(
+        self, command: Command, name: str, words: list[str], changed: dict[str, int], work: Work, depth: int
+    ) -> str | None:
+        """A command that may write. All that it names counts, or of the files that hooks name, what is `changed`."""
         names = set(map(os.path.basename, words))
         moved = any(work.variables.get(key) != self._variables.get(key) for key in (*MOVED, "HOME"))
         if problem := _controls(name, words, names, moved):
@@ -442,19 +476,32 @@ class Guard:
         folders = self._folders(command)
         strictness = 2 if names & TAKES_AWAY and not names & _CHOOSES else 0 if name == "mkdir" else 1
         into = len(words) - 1 if name == "mv" else -1  # from there it takes nothing away
-        changes = bool(names & CHANGES)
         for i, word in enumerate(words):
             level = 1 if i == into else strictness
-            if word != name and (problem := self._word(word, folders, level, work, changes=changes)):
+            if word != name and (problem := self._word(word, folders, level, work, changed.pop(word, 0))):
                 return problem
+        for word, what in changed.items():
+            if problem := self._word(word, folders, 1, work, what):
+                return problem
+        if name == "find" and (problem := self._find(command)):
+            return problem
         texts = [text for text in (*words, command.input) if name not in SCRIPTED or _SYNTAX.search(text)]
         code = texts if any(map(_CODE.fullmatch, names)) or (name == "git" and names & {"apply", "am"}) else ()
         for text in code:
-            if problem := self._mention(text) or (self._mention_named(text) if _SYNTAX.search(text) else None):
+            if problem := (self._code(text, folders[-1]) if _SYNTAX.search(text) else self._mention(text)):
                 return problem
         if names & SHELLS:
             inner = (text for text in texts if _SYNTAX.search(text))
             return next((p for text in inner if (p := self._line(text, folders[-1], work, depth + 1))), None)
+        return None
+
+    def _find(self, command: Command) -> str | None:
+        """Whether `find` comes upon a file that a hook names, and changes what it finds."""
+        search = search_of_find(command.program()[1]) if self._files else None
+        for start in search[0] if search else ():
+            folder = join(command.folder, start, self._variables["HOME"])
+            if search and (found := self._files.find(folder, search[1])):
+                return f"{found[-200:]} belongs to a hook in force: {WAY_OUT.format('edit')}"
         return None
 
     def _folders(self, command: Command) -> list[str]:
@@ -555,17 +602,6 @@ def _regex(place: str) -> str:
     return re.escape(folder).replace(r"\*", "[^/]*") + ("(?:/.*)?" if folder != place else "")
 
 
-def _takes(pattern: str, name: str) -> bool:
-    """Whether a part of a pattern can be a name. `*` takes none that begins with a dot, as in a shell."""
-    if not _GLOB.search(pattern):
-        return fnmatchcase(pattern, name) if "*" in name else pattern == name
-    if name[0] == "." and pattern[0] != ".":
-        return False
-    return fnmatchcase(name.replace("*", ""), pattern) or (
-        "*" in name and fnmatchcase(name.replace("*", ".x"), pattern)
-    )
-
-
 def _alternatives(word: str, work: Work) -> list[str]:
     """What braces stand for, up to a bound."""
     words = [word]
@@ -613,10 +649,6 @@ def _here() -> str:
         return os.getcwd()
     except OSError:
         return "/"
-
-
-def _fold(path: str) -> str:
-    return path.lower() if _FLAGS & re.IGNORECASE else path
 
 
 def guard_hook(

@@ -21,7 +21,7 @@ from ..verdict import Verdict, ask, deny, warn
 from .document import ConfigError, Document, Keys, Mistake
 from .journaling import Redactions, read_journal, read_redact
 from .project import FILE_NAME, InForce, ProjectSource, in_force, projects_around
-from .reading import Configured, Copies, Place, files_of, read_hooks
+from .reading import Configured, Copies, Place, read_hooks
 from .trust import Trust
 
 if TYPE_CHECKING:
@@ -398,6 +398,7 @@ class Config:
     def _guard(self) -> Hook:
         """The hook that keeps agents from changing what judges them. Nobody can disable it."""
         from ..guard import guard_hook
+        from .named_files import files_of
 
         configs = [path for _, path in self.sources]
         return guard_hook(state_folder(), runtime_folder(), configs, files_of(self.hooks))

@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -567,33 +566,9 @@ class _Reader:
         return Surroundings(around.cwd, around.env | values)
 
 
-def files_of(hooks: Iterable[Configured]) -> Iterator[Path]:
-    """Every file that these hooks name, as it is where they name it: programs, scripts, arguments."""
-    for configured in hooks:
-        entry, folder = configured.entry, Path(configured.file).parent
-        runs = entry[configured.form]
-        if configured.form == "python":
-            words = [runs.rpartition(":")[0], str(entry.get("interpreter", ""))]
-        elif configured.form == "shell":
-            words = runs.split()
-        else:
-            words = runs if isinstance(runs, list) else []
-        runner: Any = configured.hook.fn
-        while not hasattr(runner, "argv") and hasattr(runner, "fn"):
-            runner = runner.fn
-        program = getattr(runner, "argv", [])[:1] if configured.form != "python" else []
-        for word in (word.strip("\"'") for word in (*words, *program)):
-            for start, end in path_spans(word, partial(_is_file, folder)):
-                yield Path(os.path.normpath(folder / word[start:end]))
-
-
 def _may_be_a_file(part: str) -> bool:
     """Whether a part of a word looks like the name of a file, and not like a number, a word or an option."""
     return "\0" not in part and part[:1] != "-" and bool(re.search(r"[./]", part)) and not re.fullmatch(r"[\d.]+", part)
-
-
-def _is_file(folder: Path, path: str) -> bool:
-    return "\0" not in path and os.path.isfile(folder / path)
 
 
 def _probe(step: Any) -> None:
