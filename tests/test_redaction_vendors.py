@@ -570,6 +570,7 @@ FILLINGS = ("", "a1B2-", "='a [")
 SIZE = 1 << 13
 
 
+@pytest.mark.e2e
 def test_no_anchor_makes_a_long_text_slow():
     """Quadratic work on the worst text of an anchor would take hundreds of times as long as that of most others."""
     anchors = {anchor for shape in [*SHAPES, *(place.shape for place in PLACES)] for anchor in shape.anchors} | {*WORDS}

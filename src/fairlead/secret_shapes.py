@@ -577,7 +577,8 @@ _HEADER = r"(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|Subject): [^\n\\;
 _BODY = (
     rf"(?:{_BREAK}{{1,24}}+{_HEADER})*+"
     rf"(?:(?:{_MARGIN}{{1,24}}+{_KEY_LINE})++(?:{_BREAK}{{1,24}}+{_LAST_LINE}){{0,2}}+"
-    rf"|(?:[ \"',+]{{0,4}}(?:\\{{1,7}}[nr]|[\r\n]){{1,8}}+[ \t]{{0,8}}{_LAST_LINE}){{0,2}}+)"
+    rf"|(?:[ \"',+]{{0,4}}(?:\\{{1,7}}[nr]|[\r\n]){{1,8}}+[ \t]{{0,8}}{_LAST_LINE}){{1,2}}+"
+    rf"(?={_MARGIN}{{0,24}}+(?:{_END_OF_KEY}|\Z)))"
 )
 _CLOSED = rf"{_MARGIN}{{0,24}}+{_END_OF_KEY}"
 _KEY_WORD = r"(?<![\w+/])(?=(?:[a-z0-9+/=]*[A-Z]){3})(?=[A-Za-z+/=]*\d)[A-Za-z0-9+/=]{20,}"
@@ -665,7 +666,7 @@ at once: that would be a command, and the quotes those of two other texts.
 """
 _IN_QUOTES = rf"(?P<quote>[\"'])({_CLOSED_UP}{{2,200}}(?=[\"'])|{_SPACED}{{2,200}}(?=[\"']))"
 _OPEN = r"(?:\\{0,7}[\"'])?"
-_NOT_ENDED = r"\s[^\n|;&]*\Z"
+_NOT_ENDED = r"\s(?:[^\n|;&\\]|\\(?!n))*\Z"
 _MYSQL = rf"(?:mysql|mariadb)[\w-]{{0,10}}{_NOT_ENDED}"
 _LOGIN = (
     r"(?:(?:docker|podman|az|registry|oras|skopeo|buildah|nerdctl|helm|cf|auth) login|sshpass|mongo\w{0,8}|plink|pscp"
