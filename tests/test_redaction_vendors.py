@@ -409,6 +409,36 @@ liveblocks key               | sk_~prod_{w40}
 acme, a vendor nobody knows  | acme_~sk_{a32}
 acme, another                | acme_~live_{h40}
 acme, a personal token       | acme_~pat_{a40}
+# and more
+aws session token            | IQoJ~b3JpZ2luX2Vj{b300}
+aws older session token      | FwoG~ZXIvYXdzE{b300}
+google authorization code    | 4/0~AX4{w70}
+confluent secret             | cf~lt{b60}
+swarm join token             | SWM~TKN-1-{l50}-{l25}
+swarm unlock key             | SWM~KEY-1-{b43}
+k3s token                    | K1~0{h64}::server:{h32}
+zoho token                   | 10~00.{h32}.{h32}
+spectral key                 | sp~u-{h32}
+endor key                    | en~dr+{a16}
+jumpcloud key                | jc~a_{a36}
+pangea token                 | pt~s_{l32}
+secret-token address         | secret-~token:{w43}
+openai session               | se~ss-{a40}
+voiceflow key                | VF~.DM.{h24}.{a16}
+scrapfly key                 | scp-~live-{h32}
+alchemy token                | al~cht_{a30}
+robinhood key                | rh-~api-{uuid}
+linear webhook secret        | lin_~wh_{a40}
+salesloft key                | v2_~ak_101_{h64}
+ubidots token                | BB~FF-{a30}
+locationiq key               | pk~.{h32}
+ngrok token                  | 2{a26}_{a21}
+branch.io key                | key_~live_{a32}
+bcrypt hash                  | $2~b$12${a53}
+sha512-crypt hash            | $6~${a16}${a86}
+apache hash                  | $ap~r1${a8}${a22}
+argon2 hash                  | $arg~on2id$v=19$m=65536,t=3,p=4${a22}${b43}
+django hash                  | pbk~df2_sha256$600000${a22}${b43}=
 # keys
 age key                      | AGE-SECRET-~KEY-1{258}
 bitcoin private key          | L{n51}
@@ -570,6 +600,7 @@ FILLINGS = ("", "a1B2-", "='a [")
 SIZE = 1 << 13
 
 
+@pytest.mark.e2e
 def test_no_anchor_makes_a_long_text_slow():
     """Quadratic work on the worst text of an anchor would take hundreds of times as long as that of most others."""
     anchors = {anchor for shape in [*SHAPES, *(place.shape for place in PLACES)] for anchor in shape.anchors} | {*WORDS}

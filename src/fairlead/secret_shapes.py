@@ -68,6 +68,7 @@ SHAPES: tuple[Shape, ...] = (
            r"[0-9A-Z]{16,}+[\"',:\s]{1,4}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])", random=True),
     _shape("aws key", "<ABSK", r"[A-Za-z0-9+/]{40,}={0,2}"),
     _shape("aws key", "bedrock-api-key-", r"[\w+/=%-]{20,}"),
+    _shape("aws token", "<IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz", r"[A-Za-z0-9+/%]{60,}={0,2}"),
     _shape("aws key", "<da2-", rf"[a-z0-9]{{26}}{_END}"),
     _shape("amazon token", "amzn.mws. amzn1.oa2-cs.v1.", r"[\w.-]{20,}"),
     _shape("google key", "AIza", r"[\w-]{30,}"),
@@ -75,6 +76,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("google secret", "GOCSPX-", r"[\w-]{20,}"),
     _shape("google secret", "<GOOG1E", r"[A-Za-z0-9]{40,}"),
     _shape("google token", "<ya29.", r"[\w-]{20,}"),
+    _shape("google token", "<4/0A", r"[\w-]{40,}"),
     _shape("google token", "<1//0", r"[\w-]{30,}"),
     _shape("firebase key", ":APA91b", r"(?<=[\w-]{11}:APA91b)[\w-]{80,}", back=r"\w-"),
     _shape("azure key", "AccountKey= SharedAccessKey= accountkey= sharedaccesskey=", r"([\w+/%]{20,}={0,2})"),
@@ -126,6 +128,10 @@ SHAPES: tuple[Shape, ...] = (
     _shape("rancher token", "<token-", r"[a-z0-9]{5}:[a-z0-9]{50,}", plain=True),
     _shape("scalingo token", "tk-us-", r"[\w-]{40,}"),
     _shape("workato token", "wrkaus- wrkeu- wrkprod-", r"[\w-]{30,}"),
+    _shape("confluent secret", "<cflt", r"[A-Za-z0-9+/]{50,}"),
+    _shape("swarm token", "SWMTKN-1- SWMKEY-1-", r"[\w+/-]{40,}"),
+    _shape("k3s token", "<K10", r"[0-9a-f]{64}::[\w-]{1,40}:[0-9a-f]{16,}"),
+    _shape("zoho token", "<1000.", r"[0-9a-f]{32}\.[0-9a-f]{32}"),
     _shape("jdcloud key", "<JDC_", r"[A-Z0-9]{24,}"),
     # --- code, builds and packages
     _shape("github token", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"\w{20,}"),
@@ -163,6 +169,8 @@ SHAPES: tuple[Shape, ...] = (
     _shape("val town token", "vtwn_", r"[A-Za-z0-9]{20,}"),
     _shape("daytona key", "<dtn_", r"[A-Za-z0-9]{36,}", random=True),
     _shape("cursor key", "<crsr_", r"[A-Za-z0-9]{36,}"),
+    _shape("spectral key", "<spu-", r"[0-9a-f]{32}"),
+    _shape("endor key", "<endr+", r"[A-Za-z0-9-]{16,}"),
     _shape("mergify key", "<mka_", r"[\w-]{30,}"),
     _shape("thunderstore token", "<tss_", r"[A-Za-z0-9]{30,}"),
     # --- vaults, networks and tools of operation
@@ -191,6 +199,9 @@ SHAPES: tuple[Shape, ...] = (
     _shape("zuplo key", "<zpka_ zpk_", r"\w{32,}"),
     _shape("readme key", "rdme_", r"[A-Za-z0-9]{40,}"),
     _shape("socket key", "sktsec_", r"[\w-]{20,}"),
+    _shape("jumpcloud key", "<jca_", r"[A-Za-z0-9]{30,}"),
+    _shape("pangea token", "<pts_", r"[A-Za-z0-9]{30,}", random=True),
+    _shape("secret", "secret-token:", r"[\w%.~-]{8,}"),
     _shape("permit key", "permit_key_", r"[A-Za-z0-9]{40,}"),
     _shape("ory token", "ory_pat_ ory_at_ ory_rt_ ory_st_ ory_ac_ ory_apikey_ ory_wk_", r"[\w.-]{24,}"),
     _shape("authress key", ".acc_ .acc-", r"[a-z0-9-]{10,32}\.[\w+/=-]{30,}", back=r"\w."),
@@ -243,6 +254,9 @@ SHAPES: tuple[Shape, ...] = (
     _shape("steel key", "<ste-", r"[A-Za-z0-9]{40,}", random=True),
     _shape("toolhouse key", "<th-", rf"[\w-]{{40,46}}{_END}", random=True),
     _shape("kaggle token", "<KGAT_", r"[A-Za-z0-9]{28,}"),
+    _shape("openai session", "<sess-", r"[A-Za-z0-9]{38,}"),
+    _shape("voiceflow key", "<VF.DM. VF.WS.", r"[0-9a-f]{20,}+\.[A-Za-z0-9]{12,}"),
+    _shape("scrapfly key", "scp-live- scp-test-", r"[0-9a-f]{30,}"),
     _shape("coze token", "<pat_", r"[A-Za-z0-9]{50,}"),
     # --- money and shops
     _shape("webhook secret", "whsec_", r"[\w+/=-]{20,}"),
@@ -266,8 +280,10 @@ SHAPES: tuple[Shape, ...] = (
     _shape("easypost key", "<EZAK EZTK", r"[A-Za-z0-9]{50,}"),
     _shape("duffel token", "duffel_test_ duffel_live_", r"[\w=-]{40,}"),
     _shape("woocommerce key", "<ck_ cs_", rf"[A-Za-z0-9]{{40}}{_END}", random=True),
-    _shape("shopify token", "shpat_ shpca_ shppa_ shpss_ shptka_", r"[A-Za-z0-9]{28,}"),
+    _shape("shopify token", "shpat_ shpca_ shppa_ shpss_ shpua_ shptka_", r"[A-Za-z0-9]{28,}"),
     _shape("klarna key", "klarna_live_ klarna_test_", r"[\w+/=-]{30,}"),
+    _shape("alchemy token", "<alcht_", r"[A-Za-z0-9]{28,}"),
+    _shape("robinhood key", "<rh-api-", UUID),
     _shape("ebay key", "<PRD- SBX-", r"[0-9a-f]{12}(?:-[0-9a-f]{4}){3}(?:-[0-9a-f]{4})?"),
     _shape("dynamic token", "<dyn_", r"[A-Za-z0-9]{50,}"),
     # --- talk, mail and people
@@ -303,7 +319,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("twitch token", "<oauth:", rf"[a-z0-9]{{30}}{_END}"),
     _shape("dropbox token", "<sl. sl.u.", r"[\w-]{80,}"),
     _shape("notion token", "<ntn_ secret_", r"(?=\w{0,42}\d)[A-Za-z0-9]{40,}"),
-    _shape("linear key", "lin_api_ lin_oauth_", r"\w{30,}"),
+    _shape("linear key", "lin_api_ lin_oauth_ lin_wh_", r"\w{30,}"),
     _shape("figma token", "figd_ figo_ figu_ figoh_ figor_", r"[\w-]{24,}"),
     _shape("miro token", "<eyJtaXJvLm9yaWdpbiI6", r"[\w=-]{20,}"),
     _shape("contentful token", "CFPAT-", r"[\w-]{40,}"),
@@ -327,6 +343,9 @@ SHAPES: tuple[Shape, ...] = (
     _shape("persona key", "persona_production_ persona_sandbox_", r"[\w-]{30,}"),
     _shape("settlemint token", "sm_aat_ sm_pat_ sm_sat_", r"[A-Za-z0-9]{16}"),
     _shape("ionic token", "<ion_", r"[A-Za-z0-9]{40,}"),
+    _shape("salesloft key", "v2_ak_", r"\d{1,8}_[0-9a-f]{40,}"),
+    _shape("ubidots token", "<BBFF- BBUS-", r"[A-Za-z0-9]{28,}"),
+    _shape("locationiq key", "<pk. sk.", rf"[0-9a-f]{{32}}{_END}"),
     _shape("canva secret", "cnvca", r"[\w-]{40,}"),
     _shape("deepl key", ":fx", rf"(?<=-[0-9a-f]{{12}}:fx){_END}", back=r"\w-"),
     # --- watching
@@ -356,6 +375,10 @@ SHAPES: tuple[Shape, ...] = (
     _shape("wallet key", "<xprv yprv zprv tprv", rf"{_BASE58}{{90,}}"),
     _shape("nostr key", "<nsec1", r"[02-9ac-hj-np-z]{50,}"),
     _shape("minisign key", "<RWRTY0Iy", r"[A-Za-z0-9+/]{40,}={0,2}"),
+    _shape("password hash", "$2a$ $2b$ $2y$", r"\d\d\$[\w./]{53}", plain=True),
+    _shape("password hash", "$1$ $5$ $6$ $apr1$ $y$", r"(?:[\w=]{1,20}\$)?[\w./]{1,24}\$[\w./]{22,}", plain=True),
+    _shape("password hash", "$argon2id$ $argon2i$", r"[\w=,$]{10,60}\$[\w+/]{8,}\$[\w+/]{20,}", plain=True),
+    _shape("password hash", "pbkdf2_sha256$ pbkdf2_sha1$", r"\d{1,8}\$\w{1,40}\$[\w+/]{20,}={0,2}", plain=True),
     _shape("app key", "<base64:", r"[A-Za-z0-9+/]{43}=(?![\w=])"),
     # --- any vendor whose prefix says that this is a secret, and for which of two worlds
     _shape("api key", "<secret-live- secret-test-", r"[\w=-]{30,}"),
@@ -414,6 +437,7 @@ _JOINED = (
     ("fal key", r":(?<=-[0-9a-f]{12}:)[0-9a-f]{32}(?!\w)", r"\w-"),
     ("ghost key", r":(?<=[0-9a-f]{24}:)[0-9a-f]{64}(?!\w)", r"\w"),
     ("truenas key", r"-(?<=\d-)(?=[a-z0-9]{0,60}[A-Z])[A-Za-z0-9]{64}(?!\w)", r"\d"),
+    ("ngrok token", r"_(?<=2[A-Za-z0-9]{26}_)(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{20,22}(?!\w)", r"\w"),
     ("asana token", r"/\d{13,20}:[0-9a-f]{32}(?!\w)", r"\d/"),
 )
 _LONG_WORDS = (
@@ -577,7 +601,8 @@ _HEADER = r"(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|Subject): [^\n\\;
 _BODY = (
     rf"(?:{_BREAK}{{1,24}}+{_HEADER})*+"
     rf"(?:(?:{_MARGIN}{{1,24}}+{_KEY_LINE})++(?:{_BREAK}{{1,24}}+{_LAST_LINE}){{0,2}}+"
-    rf"|(?:[ \"',+]{{0,4}}(?:\\{{1,7}}[nr]|[\r\n]){{1,8}}+[ \t]{{0,8}}{_LAST_LINE}){{0,2}}+)"
+    rf"|(?:[ \"',+]{{0,4}}(?:\\{{1,7}}[nr]|[\r\n]){{1,8}}+[ \t]{{0,8}}{_LAST_LINE}){{1,2}}+"
+    rf"(?={_MARGIN}{{0,24}}+(?:{_END_OF_KEY}|\Z)))"
 )
 _CLOSED = rf"{_MARGIN}{{0,24}}+{_END_OF_KEY}"
 _KEY_WORD = r"(?<![\w+/])(?=(?:[a-z0-9+/=]*[A-Z]){3})(?=[A-Za-z+/=]*\d)[A-Za-z0-9+/=]{20,}"
@@ -665,7 +690,7 @@ at once: that would be a command, and the quotes those of two other texts.
 """
 _IN_QUOTES = rf"(?P<quote>[\"'])({_CLOSED_UP}{{2,200}}(?=[\"'])|{_SPACED}{{2,200}}(?=[\"']))"
 _OPEN = r"(?:\\{0,7}[\"'])?"
-_NOT_ENDED = r"\s[^\n|;&]*\Z"
+_NOT_ENDED = r"\s(?:[^\n|;&\\]|\\(?!n))*\Z"
 _MYSQL = rf"(?:mysql|mariadb)[\w-]{{0,10}}{_NOT_ENDED}"
 _LOGIN = (
     r"(?:(?:docker|podman|az|registry|oras|skopeo|buildah|nerdctl|helm|cf|auth) login|sshpass|mongo\w{0,8}|plink|pscp"
