@@ -23,7 +23,7 @@ from fairlead import (
     extend,
 )
 from fairlead.glob import compile_glob
-from fairlead.lifecycle import AfterTool, BeforeTool, BeforeTurnEnd, TurnStart
+from fairlead.lifecycle import AfterTool, BeforeTool, BeforeTurnEnd, TurnStart, event_named
 
 STEP = BeforeTool(tool="bash", args={"command": "ls"})
 
@@ -487,6 +487,12 @@ def test_a_bare_on_says_what_is_missing():
 def test_a_tool_name_in_place_of_a_function_says_what_was_meant():
     with pytest.raises(RegistrationError, match=r"before_tool\(tool='bash'\)"):
         Hooks().on.before_tool("bash")
+
+
+def test_a_very_long_name_is_shown_in_part():
+    with pytest.raises(UnknownName) as caught:
+        event_named("before_tool" * 1_000_000)
+    assert len(str(caught.value)) < 2000
 
 
 @pytest.mark.parametrize(

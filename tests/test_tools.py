@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from fairlead import Decision, Hooks, RegistrationError, Target, Tools, UnknownName, change, deny, skip_rest, stop
+from fairlead import tools as tools_module
 from fairlead.lifecycle import AfterTool, BeforePermission, BeforeTool, ToolRequested
 from fairlead.tools import DEFAULT_TOOLS
 
@@ -798,3 +799,10 @@ def test_a_refused_entry_changes_nothing() -> None:
     with pytest.raises(UnknownName):
         hooks.tools.add("mine", "shel")
     assert not hooks.tools
+
+
+def test_long_keys_are_read_as_short_ones_are_and_not_remembered() -> None:
+    long = "_" * 1000 + "Com-Mand"
+    before = tools_module._short_key.cache_info().currsize
+    assert Tools().classify("bash", {long: "ls"}).target.command == "ls"
+    assert tools_module._short_key.cache_info().currsize == before

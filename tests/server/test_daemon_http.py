@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import socket
 import threading
 import time
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from machines import Daemon, Machine, connect, exchange
+from machines import Daemon, Machine, connect, exchange, wait_until
 
 from fairlead.client import AsyncClient
 from fairlead.lifecycle import BeforeTool
@@ -349,7 +350,7 @@ def test_a_head_that_is_wrong_is_refused(daemon: Daemon, head: bytes) -> None:
 
 IMPATIENT = """
 from fairlead.server import daemon, protocol
-protocol.PATIENCE, protocol.BODY_PATIENCE, daemon.KEEP_ALIVE = 0.3, 1, 3
+protocol.PATIENCE, protocol.BODY_PATIENCE, protocol.ANSWER_PATIENCE, daemon.KEEP_ALIVE = 0.3, 1, 0.5, 3
 """
 
 
@@ -448,6 +449,18 @@ def test_the_second_head_on_a_connection_is_not_waited_for_either(impatient: Dae
 def test_a_body_that_does_not_come_is_not_waited_for(impatient: Daemon, length: int) -> None:
     head = f"POST /v1/dispatch HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
     assert exchange(impatient.connect(), head + b'{"step') == b""
+
+
+@pytest.mark.parametrize("last", [True, False], ids=["its last", "one of many"])
+def test_an_answer_that_is_not_taken_is_not_kept(impatient: Daemon, last: bool) -> None:
+    step = {"event": "before_input", "source": "user", "input": "x" * (4 << 20)}
+    connection = impatient.connect()
+    headers = {"Connection": "close"} if last else {}
+    connection.sendall(raw("POST", "/v1/dispatch", json.dumps({"step": step}).encode(), **headers))
+    hung_up = select.poll()
+    hung_up.register(connection, select.POLLHUP)
+    wait_until(lambda: hung_up.poll(0))
+    assert 0 < len(exchange(connection, b"")) < 4 << 20
 
 
 def test_a_body_that_nobody_reads_keeps_no_connection(impatient: Daemon) -> None:
@@ -587,3 +600,15 @@ def test_a_session_whose_id_has_a_slash_can_be_forgotten(daemon: Daemon, root: P
     with daemon.client() as client:
         client.dispatch(BeforeTool(tool="bash", args={}, session_id="a/b"), root=str(root))
     assert daemon.ask("DELETE", f"/v1/sessions/a%2Fb?root={root}").status == 200
+
+
+def test_more_decisions_than_one_answer_holds_are_refused(machine: Machine) -> None:
+    daemon = machine.start()
+    for _ in range(3):
+        step = {"event": "before_input", "source": "user", "input": "x" * (7 << 20)}
+        assert daemon.ask("POST", "/v1/dispatch", {"step": step}).status == 200
+    answer = wait_until(lambda: (found := daemon.ask("GET", "/v1/decisions?limit=50")).status == 413 and found)
+    assert answer.body["error"] == "too_large"
+    (newest,) = daemon.ask("GET", "/v1/decisions?limit=1").body["decisions"]
+    assert len(newest["step"]["input"]) == 7 << 20
+    assert daemon.ask("GET", f"/v1/decisions/{newest['id']}").body == newest

@@ -15,6 +15,7 @@ from pathlib import Path
 from ..errors import FairleadError
 from ..logs import logger
 from ..registry import Hooks
+from ..threads import threads
 from .document import Mistake
 from .layers import SYSTEM_FILE, Config, LayerFile, find, load, read, user_file
 from .project import FILE_NAME
@@ -45,6 +46,7 @@ class Reloader:
         self._trust = trust or Trust()
         self._on_reload = on_reload
         self._environ = environ
+        self._reloading = asyncio.Lock()
         self._paths = [str(path) for path in self._files(())]
         before = self._look()  # what is saved while it is read is read again
         self._take(load(self._cwd, trust=self._trust, environ=environ))
@@ -57,8 +59,12 @@ class Reloader:
 
     async def reload(self) -> list[Mistake]:
         """Read all layers again; those without mistakes take effect. The mistakes of the others are returned."""
+        async with self._reloading:
+            return await self._reload()
+
+    async def _reload(self) -> list[Mistake]:
         self.seen = self._look()
-        found = read(find(self._cwd, self._trust), self._trust, self.config, self._environ)
+        found = await threads.run(self._read)
         mistakes = found.mistakes
         found = self._without(found, [layer for layer in found.layers if layer.document.mistakes])
         mistakes += [mistake for _, mistake in found.conflicts if mistake not in mistakes]
@@ -78,6 +84,10 @@ class Reloader:
         if self._on_reload is not None:
             self._on_reload(mistakes)
         return mistakes
+
+    def _read(self) -> Config:
+        """All layers as they are now. Compiling their rules takes a while, so this runs on a thread."""
+        return read(find(self._cwd, self._trust), self._trust, self.config, self._environ)
 
     def _without(self, config: Config, bad: Sequence[LayerFile]) -> Config:
         """A configuration in which bad layers are what they were. A project's file that is not trusted was nothing."""

@@ -36,7 +36,8 @@ _STATUSES = {
     404: "There is no such thing",
     405: "Not with this method",
     409: "It was answered already, or another call has it",
-    413: "The body is too large",
+    411: "The body has no Content-Length",
+    413: "The request holds too much, or the answer would",
     421: "The host is not this one",
     422: "The configuration of the folder has mistakes",
     428: "The hooks need variables that the request does not name; `variables` does",
@@ -102,7 +103,7 @@ def document() -> Schema:
                     "A session's state and counters",
                     _object(state={}, store=_object()),
                     path=("session_id",),
-                    query=("root",),
+                    query=("root", "caller"),
                 ),
                 "delete": _operation(
                     "forget",
@@ -110,7 +111,7 @@ def document() -> Schema:
                     "Forget a session",
                     _object(forgotten=_TEXT),
                     path=("session_id",),
-                    query=("root",),
+                    query=("root", "caller"),
                 ),
             },
             "/v1/approvals": {
@@ -261,7 +262,8 @@ def _operation(
     statuses = [400, 403, 405, 421, 500, *also]
     statuses += [401] if scope is not None else []
     statuses += [404] if path or name == "decisions" else []
-    statuses += [413] if body is not None else []
+    statuses += [411] if body is not None else []
+    statuses += [413] if body is not None or name == "decisions" else []
     operation: Schema = {
         "operationId": name,
         "summary": text if scope is None else f"{text} (scope {scope})",

@@ -145,7 +145,7 @@ class Projects:
     async def _find(self, root: str, env: Environment, now: float, caller: str) -> Project:
         known = self._names.get(root)
         if known is None or now - known.looked >= LOOK:
-            known = await self._find_names(root, known, now)
+            known = await self._find_names(root, known, now, caller)
         named = known.names
         _refuse_without(named, env)
         passed = (name for name in env if name in named or name in PASSED or name.startswith("LC_"))
@@ -164,7 +164,7 @@ class Projects:
         _refuse_without(project.names, env)  # it may have read its files just now
         return project
 
-    async def _find_names(self, root: str, known: Named | None, now: float) -> Named:
+    async def _find_names(self, root: str, known: Named | None, now: float, caller: str) -> Named:
         """The variables that hooks name there. As long as nothing has changed, that needs no reading."""
         _check(root)
         tables = {key: table for key, table in self._tables.items() if key[0] == root}
@@ -173,8 +173,14 @@ class Projects:
         seen = {key: table.reloader.seen for key, table in tables.items()}
         if known is not None and seen and seen == known.seen:
             names = known.names
-        else:  # also those of hooks in force, whatever has become of their file since
-            names = self._named(root).union(*(table.names for table in tables.values()))
+        else:
+            async with self._turns.turn(caller):
+                newer = self._names.get(root)
+                if newer is not None and newer is not known and now - newer.looked < LOOK:
+                    return newer  # another request has looked meanwhile
+                found = await threads.run(self._named, root)  # of a large file, that takes long
+            # Also those of hooks in force, whatever has become of their file since.
+            names = found.union(*(table.names for table in tables.values()))
         self._names[root] = known = Named(now, names, seen)
         self._names.move_to_end(root)
         while len(self._names) > LIMIT * 16:
