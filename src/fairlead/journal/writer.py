@@ -78,8 +78,14 @@ class Waiting(msgspec.Struct):
     entry: Entry | None = None  # once it was made: it is not made twice, whatever goes wrong
 
 
-held_back: ContextVar[list[Waiting] | None] = ContextVar("fairlead_held_back", default=None)
-"""Where records go that somebody else makes first: for `make_elsewhere`, and then `put`."""
+class HeldBack(msgspec.Struct):
+    """Records that are made before they are queued: by `make_elsewhere`, and then `put`."""
+
+    records: list[Waiting] = []
+    over: bool = False  # they were put, and tasks that are still at work in this context put their own
+
+
+held_back: ContextVar[HeldBack | None] = ContextVar("fairlead_held_back", default=None)
 
 
 class Journal:
@@ -171,10 +177,10 @@ class Journal:
     def _put(self, facts: Callable[[], dict[str, Any]], table: Table | None = None) -> Future[None] | None:
         waiting = Waiting(facts, table, next(self._numbers))
         later = held_back.get()
-        if later is None:
+        if later is None or later.over:
             return self.put(waiting)
         self._refuse_if_closed()
-        later.append(waiting)
+        later.records.append(waiting)
         return None
 
     def put(self, waiting: Waiting) -> Future[None] | None:
