@@ -1,8 +1,9 @@
 """The daemon: a dispatch over its unix socket, beside a bare ASGI application that echoes the same bytes.
 
 Part of `make bench`. Both run under uvicorn in a process of their own, and are asked by the same client in turn: in
-bursts of some hundreds, after each of which the journal is written; and, at the end, without a pause, so that it is
-written meanwhile. Prints a table and how the figures stand to the target; asserts nothing.
+bursts of some hundreds, after each of which the journal is written; and then without a pause, so that it is written
+meanwhile. At the end, another process sends large requests of every shape, again and again, and the table says how long
+small ones take meanwhile. Prints tables and how the figures stand to the targets; asserts nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,22 @@ from fairlead.wire import envelope
 
 ROUNDS, EACH, QUIET, STEADY = 20, 500, 0.3, 5000
 LIMIT = 1.5
+DELAY, SECONDS = 100.0, 2.0
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "server"))
 
+LOAD = """
+import socket, sys
+body = sys.stdin.buffer.read()
+lines = [f"POST {sys.argv[2]} HTTP/1.1", "Host: localhost", "Connection: close", f"Content-Length: {len(body)}", "", ""]
+while True:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(sys.argv[1])
+        connection.sendall("\\r\\n".join(lines).encode() + body)
+        status = connection.recv(12)
+        while connection.recv(1 << 20):
+            pass
+    print(status[-3:].decode(), flush=True)
+"""
 ECHO = """
 import sys, uvicorn
 
@@ -104,6 +120,7 @@ def main() -> None:
             wait_for(echo)
             wait_for(ours)
             compare(Asker(echo), Asker(ours), project)
+            delays(ours, project)
         finally:
             for process in started:
                 process.terminate()
@@ -140,6 +157,47 @@ def compare(echo: Asker, ours: Asker, project: Path) -> None:
         print(f"{what:<50}{p50[kind]:>7.0f} us{p99[kind]:>7.0f} us{ratios}")
     over = [part for part, figures in (("p50", p50), ("p99", p99)) if figures["dispatch"] > LIMIT * figures["echo"]]
     print(f"  the daemon's own part: at most {LIMIT}x{'   OVER: ' + ', '.join(over) if over else ''}")
+
+
+def delays(ours: Path, project: Path) -> None:
+    """How long small requests take while large ones of each shape are sent."""
+    from shapes import REFUSED, SERVED
+
+    step = BeforeTool(tool="bash", args={"command": "git status"}, session_id="s-1", cwd=str(project))
+    small = msgspec.json.encode({"step": envelope(step), "root": str(project)})
+    asker = Asker(ours)
+
+    def row(what: str, size: float, status: str) -> float:
+        taken, until = [], perf_counter() + SECONDS
+        while perf_counter() < until:
+            taken.append(asker.ask(small) / 1e3)
+            time.sleep(0.002)
+        p50, p99 = (sorted(taken)[int(len(taken) * part)] for part in (0.5, 0.99))
+        over = "   OVER" if max(taken) > DELAY else ""
+        print(f"{what:<42}{size:>6.2f}{status:>8}{p50:>8.1f}{p99:>8.1f}{max(taken):>8.1f}{over}")
+        return max(taken)
+
+    print(
+        f"\n{'small requests, while large ones are sent (ms)':<42}{'MiB':>6}{'status':>8}{'p50':>8}{'p99':>8}{'max':>8}"
+    )
+    row("none", 0, "")
+    worst = 0.0
+    for name, shape in [*SERVED.items(), *((f"too large: {name}", shape) for name, shape in REFUSED.items())]:
+        path, body = shape(str(project))
+        command = [sys.executable, "-c", LOAD, str(ours), path]
+        load = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert load.stdin is not None
+        assert load.stdout is not None
+        try:
+            load.stdin.write(body)
+            load.stdin.close()
+            status = load.stdout.readline().decode().strip()
+            worst = max(worst, row(name, len(body) / (1 << 20), status))
+        finally:
+            load.kill()
+            load.wait()
+            load.stdout.close()
+    print(f"  no request delays another by more than {DELAY:.0f} ms{'   OVER' if worst > DELAY else ''}")
 
 
 if __name__ == "__main__":

@@ -206,10 +206,10 @@ class Redactor:
             return key
         taken_out: list[Redacted] = []
         clean = free = self._clean(key, taken_out, ())
+        number = 2
+        while free in taken:
+            free, number = f"{clean} {number}", number + 1
         if taken_out:
-            number = 2
-            while free in taken:
-                free, number = f"{clean} {number}", number + 1
             if found is not None:
                 found += [one._replace(path=_dotted((path, free))) for one in taken_out]
         return free

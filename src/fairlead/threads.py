@@ -103,7 +103,7 @@ class Threads:
 
 large: contextvars.ContextVar[bool] = contextvars.ContextVar("fairlead_large", default=False)
 """True while a daemon works on a large step. What reads all of a step then does so on a thread."""
-waited_for: contextvars.ContextVar[bool] = contextvars.ContextVar("fairleadwaited_for", default=False)
+waited_for: contextvars.ContextVar[bool] = contextvars.ContextVar("fairlead_waited_for", default=False)
 """True in whatever runs while a synchronous caller waits for it, however deep."""
 
 

@@ -424,6 +424,29 @@ async def test_a_large_step_is_answered_when_its_record_is_queued(machine: Machi
         assert [record.body["step"]["call_id"] for record in reader.records()] == list("012345")
 
 
+async def test_what_a_task_dispatches_after_a_large_step_was_answered_is_recorded(
+    machine: Machine, service: Service
+) -> None:
+    root, go, tasks = machine.project("p", ""), asyncio.Event(), list[asyncio.Task[Any]]()
+
+    async def later() -> None:
+        await go.wait()
+        await dispatch(service, padded(1, tool="later"), 1, root)
+
+    async def spawn(step: Any) -> None:
+        if step.tool == "write":
+            tasks.append(asyncio.create_task(later()))
+
+    (await service.projects.find(str(root), {})).hooks.add(spawn, on="before_tool")
+    await dispatch(service, padded(1), LARGE + 1, root)
+    go.set()
+    await asyncio.gather(*tasks)
+    assert service.journal is not None
+    service.journal.flush()
+    with Reader(service.journal.path) as reader:
+        assert [record.body["step"]["tool"] for record in reader.records()] == ["write", "later"]
+
+
 async def test_large_records_that_cannot_be_written_do_not_pile_up(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

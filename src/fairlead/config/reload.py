@@ -63,8 +63,9 @@ class Reloader:
             return await self._reload()
 
     async def _reload(self) -> list[Mistake]:
-        self.seen = self._look()
+        seen = self._look()  # before it is read: what is saved meanwhile is read again
         found = await threads.run(self._read)
+        self.seen = seen
         mistakes = found.mistakes
         found = self._without(found, [layer for layer in found.layers if layer.document.mistakes])
         mistakes += [mistake for _, mistake in found.conflicts if mistake not in mistakes]

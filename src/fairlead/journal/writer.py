@@ -80,8 +80,14 @@ class Waiting(msgspec.Struct):
     scope: Scope | None = None  # of the request that it is about: its record is made elsewhere
 
 
-held_back: ContextVar[list[Waiting] | None] = ContextVar("fairlead_held_back", default=None)
-"""Where records go that somebody else makes first: for `make_elsewhere`, and then `put`."""
+class HeldBack(msgspec.Struct):
+    """Records that are made before they are queued: by `make_elsewhere`, and then `put`."""
+
+    records: list[Waiting] = []
+    over: bool = False  # they were put, and tasks that are still at work in this context put their own
+
+
+held_back: ContextVar[HeldBack | None] = ContextVar("fairlead_held_back", default=None)
 
 
 class Journal:
@@ -172,10 +178,10 @@ class Journal:
     def _put(self, facts: Callable[[], dict[str, Any]], table: Table | None = None) -> Future[None] | None:
         waiting = Waiting(facts, table, next(self._numbers), scope=current_scope())
         later = held_back.get()
-        if later is None:
+        if later is None or later.over:
             return self.put(waiting)
         self._refuse_if_closed()
-        later.append(waiting)
+        later.records.append(waiting)
         return None
 
     def put(self, waiting: Waiting) -> Future[None] | None:

@@ -37,7 +37,7 @@ HOSTS = frozenset({"fairlead", "localhost", "127.0.0.1", "[::1]"})
 ACKNOWLEDGES = b"fairlead-acknowledges"
 """The header of a caller that will say when it has its answer, if it is given a receipt."""
 BRIEF = 1 << 20
-"""Bytes of the answer to a question."""
+"""Bytes of the answer to a question, and of an acknowledgement."""
 ANSWER = 16 << 20
 """Bytes of decisions that are given at once."""
 LONGEST = 2000
@@ -384,7 +384,7 @@ def _length(request: Request) -> int:
     if b"transfer-encoding" in headers:
         raise Refused(411, "length_required", "say with Content-Length how long the body is")
     length = headers.get(b"content-length", b"0")
-    if not length.isdigit() or int(length[:12]) > BODY:
+    if not length.isdigit() or len(length) > 12 or int(length) > BODY:
         raise Refused(413, "too_large", f"at most {BODY >> 20} MiB")
     return int(length)
 

@@ -35,7 +35,8 @@ class FairTable(Generic[K, V]):
         return len(self._entries)
 
     def items(self) -> Iterator[tuple[K, V]]:
-        return ((key, entry.value) for key, entry in self._entries.items())
+        # All at once, for a thread that writes them down while others are added.
+        return ((key, entry.value) for key, entry in list(self._entries.items()))
 
     def get(self, key: K) -> V | None:
         entry = self._entries.get(key)

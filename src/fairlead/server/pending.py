@@ -41,7 +41,7 @@ GRANT = 600.0
 """Seconds for which a late approval can be used."""
 LONGEST = 86400.0
 LIMIT = 1000
-"""Questions that may be open at once."""
+"""Questions that the daemon's own user may have open at once; each other caller may have a quarter of that."""
 _VOLATILE = ("turn_id", "request_id", "checkpoint_id", "call_id", "sequence", "metadata", "origin")
 
 State = Literal["pending", "approved", "handed_out", "denied", "used", "expired"]
@@ -199,9 +199,7 @@ class Pending:
         row = self._db.execute("SELECT id FROM approvals WHERE bound = ? AND state = 'pending'", (bound,)).fetchone()
         if row is not None and row[0] not in self._waiters:
             return str(row[0])
-        (number,) = self._db.execute("SELECT count(*) FROM approvals WHERE state = 'pending'").fetchone()
-        if number >= LIMIT:
-            raise FairleadError(f"{LIMIT} questions are open already; answer some: `fairlead approvals`")
+        self._make_room(about)
         name = secrets.token_hex(16)  # no dash to begin with: it is typed at a command line
         question, shown = show(request)
         step = msgspec.json.encode(shown)
@@ -210,6 +208,16 @@ class Pending:
             (name, bound, request.hook, question, step, request.step.session_id, about.root, time.time(), *_end(LIFE)),
         )
         return name
+
+    def _make_room(self, about: Asking) -> None:
+        """Raise if there are too many open questions, of all callers or of this one: none keeps others from asking."""
+        caller = about.root.partition("/")[0]  # empty for the daemon's own user
+        count = "SELECT count(*) FROM approvals WHERE state = 'pending'"
+        (number,) = self._db.execute(count).fetchone()
+        own_roots = f"{count} AND substr(root, 1, instr(root, '/') - 1) = ?"
+        (own,) = self._db.execute(own_roots, (caller,)).fetchone()
+        if own >= (LIMIT // 4 if caller else LIMIT) or number >= 4 * LIMIT:
+            raise FairleadError(f"{own} questions are open already; answer some: `fairlead approvals`")
 
     def _use(self, bounds: list[str], own: dict[str, str], about: Asking) -> list[_Row]:
         """Use the grants of a call, if there is one for every question; otherwise, say what there is for each.
@@ -273,7 +281,7 @@ class Pending:
             raise NoSuchReceipt("nothing was handed out with this receipt, or it was long ago")
         if taken:
             raise AcknowledgedTooLate("the approval had returned by then, and another call has it")
-        return [question for question in self.questions(every=True) if question.id in late]
+        return self._questions_of(late)
 
     def time_out(self, receipt: str) -> list[Question]:
         """Return what was handed out with a receipt that no caller has acknowledged in time.
@@ -303,7 +311,7 @@ class Pending:
 
     def left_open(self) -> list[str]:
         """The receipts that no caller has acknowledged yet. When a daemon starts, they are of one that was killed."""
-        self._db.execute("DELETE FROM uses WHERE approval NOT IN (SELECT id FROM approvals)")
+        self._expire()
         return [row[0] for row in self._db.execute("SELECT DISTINCT receipt FROM uses WHERE state = 'open'")]
 
     def _open(self, receipt: str) -> list[str]:
@@ -314,18 +322,23 @@ class Pending:
         """The questions of these names. Calls that wait look again: their grants may be back."""
         for waiting in self._waiters.values():
             waiting.set()
-        return [question for question in self.questions(every=True) if question.id in names]
+        return self._questions_of(names)
 
     # --- answering --------------------------------------------------------------------------
 
     def questions(self, *, every: bool = False) -> list[Question]:
         """The open questions, the oldest first; or all that are still known."""
         self._expire()
+        return self._read("? OR state = 'pending'", every)
+
+    def _questions_of(self, names: list[str]) -> list[Question]:
+        return [question for name in names for question in self._read("id = ?", name)]
+
+    def _read(self, where: str, value: Any) -> list[Question]:
         columns = "id, state, hook, question, step, session, root, asked, wall, who, why"
-        query = f"SELECT {columns} FROM approvals WHERE ? OR state = 'pending' ORDER BY asked"  # noqa: S608
-        rows = self._db.execute(query, (every,))
+        query = f"SELECT {columns} FROM approvals WHERE {where} ORDER BY asked"  # noqa: S608 (our own words)
         names = Question.__struct_fields__
-        found = [dict(zip(names, row, strict=True)) for row in rows]
+        found = [dict(zip(names, row, strict=True)) for row in self._db.execute(query, (value,))]
         return [Question(**question | {"step": msgspec.json.decode(question["step"])}) for question in found]
 
     def answer(self, name: str, approved: bool, who: str | None, why: str | None, *, last: float = GRANT) -> Question:
@@ -346,7 +359,7 @@ class Pending:
             )
         if (waiting := self._waiters.get(name)) is not None:
             waiting.set()
-        return next(question for question in self.questions(every=True) if question.id == name)
+        return self._questions_of([name])[0]
 
     def release(self) -> None:
         """Let nobody wait any longer: the questions stay open, and their hosts are told so."""
@@ -362,6 +375,7 @@ class Pending:
             (time.time(), _uptime(), _boot()),
         )
         self._db.execute("DELETE FROM approvals WHERE state <> 'pending' AND wall < ?", (time.time() - 86400,))
+        self._db.execute("DELETE FROM uses WHERE approval NOT IN (SELECT id FROM approvals)")
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ from ..frozen import freeze
 from ..hosts.answering import Memory, answer, read_payload
 from ..hosts.host import Hooked, Host, host_tools
 from ..journal import Journal, JournalError
-from ..journal.writer import Waiting, held_back
+from ..journal.writer import HeldBack, held_back
 from ..lifecycle import Step, event_named
 from ..logs import logger
 from ..record import summary, tell
@@ -222,17 +222,18 @@ class Service:
         """
         if self.journal is None:
             return await session.dispatch(step)
-        records: list[Waiting] = []
-        known = held_back.set(records)
+        held = HeldBack()
+        known = held_back.set(held)
         try:
             return await session.dispatch(step)
         finally:
             held_back.reset(known)
+            held.over = True
             try:
-                for record in records:
+                for record in held.records:
                     await self.large.offload(place.whose, partial(self.journal.make_elsewhere, record), place.size)
             finally:  # one that was not made is made when it is written
-                written = [self.journal.put(record) for record in records]
+                written = [self.journal.put(record) for record in held.records]
             for done in written:
                 if done is not None:
                     await asyncio.wrap_future(done)
