@@ -529,7 +529,8 @@ def _secrets_at(text: str, starts: Iterable[_Start]) -> Iterator[Span]:
         shape = SHAPES[number]
         if match := _compiled(shape.pattern).match(text, at):
             start, read, last = *match.span(match.re.groups), number
-            if not shape.random or looks_random(text[start + (len(anchor) if start == at else 0) : read]):
+            body = text[start + (len(anchor) if start == at else 0) : read]
+            if (shape.back or body.strip("xX")) and (not shape.random or looks_random(body)):
                 yield start - _length_before(text, start, shape.back), read, shape.kind
 
 
@@ -715,7 +716,7 @@ _MORE_COOKIES = (
 )
 _USER = (
     r"\s(?:-u|--(?:proxy-)?user)(?:\s{1,3}|=)[\"']?"
-    rf"([^\s:\"'$={{;&|<>`]{{1,100}}):(?!{FILLED_IN}|\d{{1,6}}\b|\1\b|/)({BARE}{{1,200}})"
+    rf"([^\s:\"'$={{;&|<>`]{{1,100}}):(?!{FILLED_IN}|\d{{1,6}}\b|\1\b|/|pass(?:word|wd)?\b)({BARE}{{1,200}})"
 )
 _CALL = (
     r"(?:basicauth|auth=|passwordauthentication|networkcredential|credentials|pscredential|getconnection|directoryentry)"
