@@ -172,7 +172,8 @@ class _Given(NamedTuple):
     @property
     def is_connection_string(self) -> bool:
         """As in `Server=db;Uid=sa;Pwd=x;`, where even a short word is a password."""
-        return self.how == "=" and self.before == ";" and self.after in (";", '"', "'", "")
+        named = self.name.lower() in ("pwd", "password")
+        return named and self.how == "=" and self.before == ";" and self.after in (";", '"', "'", "")
 
 
 def _is_secret(given: _Given, is_value: Callable[[_Given], bool]) -> bool:

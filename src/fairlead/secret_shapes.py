@@ -32,9 +32,9 @@ FILLED_IN = (
 class Shape(NamedTuple):
     """One kind of secret. Its pattern is tried at its anchors, so it starts with one of them.
 
-    If the pattern has groups, the last one is the secret. `back` is the class of characters before the anchor that
-    belong to the secret. `random`: other words start like it, so the rest has to look random. `plain`: no long word
-    follows the anchor, so that the anchor itself is looked for.
+    If the pattern has groups, the last one is the secret. `back` matches what belongs to it before the anchor, read
+    backwards. `random`: ordinary words start like it, too, so the rest has to look random. `plain`: no long word follows
+    the anchor, so that the anchor itself is looked for.
     """
 
     kind: str
@@ -78,15 +78,15 @@ SHAPES: tuple[Shape, ...] = (
     _shape("google token", "<ya29.", r"[\w-]{20,}"),
     _shape("google token", "<4/0A", r"[\w-]{40,}"),
     _shape("google token", "<1//0", r"[\w-]{30,}"),
-    _shape("firebase key", ":APA91b", r"(?<=[\w-]{11}:APA91b)[\w-]{80,}", back=r"\w-"),
+    _shape("firebase key", ":APA91b", r"(?<=[\w-]{11}:APA91b)[\w-]{80,}", back=r"[\w-]*"),
     _shape("azure key", "AccountKey= SharedAccessKey= accountkey= sharedaccesskey=", r"([\w+/%]{20,}={0,2})"),
     _shape("azure key", "+ASt ACDb +ABa +AEh +ASb AIoT +ACR +AMC",
-           r"(?<=[\w+/-]{36}.{4})[\w+/-]{5,6}={1,2}", back=r"\w+/-"),
-    _shape("azure key", "AzFu AzSe AzCa", r"(?<=[\w-]{40}.{4})[\w-]{4,12}={0,2}", back=r"\w-"),
-    _shape("azure key", "JQQJ99", r"(?<=[A-Za-z0-9]{50}JQQJ99)[A-Za-z0-9]{20,}", back=r"\w"),
+           r"(?<=[\w+/-]{36}.{4})[\w+/-]{5,6}={1,2}", back=r"[\w+/-]*"),
+    _shape("azure key", "AzFu AzSe AzCa", r"(?<=[\w-]{40}.{4})[\w-]{4,12}={0,2}", back=r"[\w-]*"),
+    _shape("azure key", "JQQJ99", r"(?<=[A-Za-z0-9]{50}JQQJ99)[A-Za-z0-9]{20,}", back=r"\w*"),
     _shape("azure signature", "<sig=", r"([\w%+/-]{24,}={0,2})"),
-    _shape("azure secret", "Q~", r"(?<=[\w.~-]{3}\dQ~)[\w.~-]{31,}", back=r"\w.~-"),
-    _shape("azure devops token", "AZDO", rf"(?<=[A-Za-z0-9]{{76}}AZDO)[A-Za-z0-9]{{4}}{_END}", back=r"\w"),
+    _shape("azure secret", "Q~", r"(?<=[\w.~-]{3}\dQ~)[\w.~-]{31,}", back=r"[\w.~-]{0,4}"),
+    _shape("azure devops token", "AZDO", rf"(?<=[A-Za-z0-9]{{76}}AZDO)[A-Za-z0-9]{{4}}{_END}", back=r"\w*"),
     _shape("digitalocean token", "dop_v1_ doo_v1_ dor_v1_", r"[A-Za-z0-9]{40,}"),
     _shape("digitalocean token", "<DO00 DO801", rf"[A-Z0-9]{{15,16}}{_END}"),
     _shape("alibaba key", "<LTAI", rf"[A-Za-z0-9]{{12,24}}{_END}"),
@@ -174,7 +174,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("mergify key", "<mka_", r"[\w-]{30,}"),
     _shape("thunderstore token", "<tss_", r"[A-Za-z0-9]{30,}"),
     # --- vaults, networks and tools of operation
-    _shape("terraform token", ".atlasv1.", r"(?<=[A-Za-z0-9]{14}\.atlasv1\.)[\w=-]{40,}", back=r"\w"),
+    _shape("terraform token", ".atlasv1.", r"(?<=[A-Za-z0-9]{14}\.atlasv1\.)[\w=-]{40,}", back=r"\w{0,14}"),
     _shape("pulumi token", "<pul-", r"[A-Za-z0-9]{40}", random=True),
     _shape("vault token", "<hvs. hvb. hvr.", r"[\w-]{20,}"),
     _shape("vault token", "<s. b. r.", r"(?=\w{0,23}\d)(?=\w{0,23}[A-Z])(?=\w{0,23}[a-z])[A-Za-z0-9]{24}(?![\w.(\[])"),
@@ -204,11 +204,11 @@ SHAPES: tuple[Shape, ...] = (
     _shape("secret", "secret-token:", r"[\w%.~-]{8,}"),
     _shape("permit key", "permit_key_", r"[A-Za-z0-9]{40,}"),
     _shape("ory token", "ory_pat_ ory_at_ ory_rt_ ory_st_ ory_ac_ ory_apikey_ ory_wk_", r"[\w.-]{24,}"),
-    _shape("authress key", ".acc_ .acc-", r"[a-z0-9-]{10,32}\.[\w+/=-]{30,}", back=r"\w."),
+    _shape("authress key", ".acc_ .acc-", r"[a-z0-9-]{10,32}\.[\w+/=-]{30,}", back=r"[\w.]*"),
     _shape("postman key", "PMAK-", r"[\w-]{24,}"),
     _shape("wakatime key", "<waka_", UUID),
     _shape("rapidapi key", "jsn",
-           rf"(?<=[0-9a-f]{{10}}msh[0-9a-f]{{15}}p1[0-9a-f]{{6}}jsn)[0-9a-f]{{12}}{_END}", back=r"\w"),
+           rf"(?<=[0-9a-f]{{10}}msh[0-9a-f]{{15}}p1[0-9a-f]{{6}}jsn)[0-9a-f]{{12}}{_END}", back=r"\w*"),
     _shape("n8n key", "n8n_api_", r"[A-Za-z0-9]{36,}"),
     _shape("iterative token", "<isat_", r"[A-Za-z0-9]{24,}"),
     # --- models and what agents use
@@ -289,7 +289,7 @@ SHAPES: tuple[Shape, ...] = (
     # --- talk, mail and people
     _shape("slack token", "<xoxa- xoxb- xoxc- xoxd- xoxe- xoxe. xoxo- xoxp- xoxr- xoxs- xapp- xwfp-", r"[\w%.-]{10,}"),
     _shape("slack webhook", "hooks.slack.", r"com/(?:services|workflows|triggers)/([\w/-]{20,})"),
-    _shape("telegram token", ":AA", r"(?<=\d{8}:AA)[\w-]{32,}", back=r"\w-"),
+    _shape("telegram token", ":AA", r"(?<=\d{8}:AA)[\w-]{32,}", back=r"[\w-]*"),
     _shape("discord webhook", "discord. discordapp.", r"com/api/(?:v\d{1,2}/)?webhooks/\d{6,24}/([\w-]{20,})"),
     _shape("teams webhook", ".webhook.office. outlook.office.",
            r"com/(?:webhookb?2?)/([\w@-]{30,}/IncomingWebhook/[\w/-]{20,})"),
@@ -300,13 +300,13 @@ SHAPES: tuple[Shape, ...] = (
     _shape("twilio key", "<SK", rf"[0-9a-f]{{32}}{_END}"),
     _shape("sendgrid key", "<SG.", r"[\w-]{16,}+\.[\w-]{16,}"),
     _shape("mailgun key", "<key-", r"[A-Za-z0-9]{32,}", random=True),
-    _shape("mailchimp key", "-us", rf"(?<=[0-9a-f]{{32}}-us)\d{{1,2}}{_END}", back=r"\w"),
+    _shape("mailchimp key", "-us", rf"(?<=[0-9a-f]{{32}}-us)\d{{1,2}}{_END}", back=r"\w*"),
     _shape("mandrill key", "<md-", rf"[\w-]{{22}}{_END}", random=True),
     _shape("resend key", "<re_", rf"[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{20,24}}{_END}"),
     _shape("brevo key", "xkeysib- xsmtpsib-", r"[\w-]{30,}"),
     _shape("intercom token", "<dG9rO", r"[A-Za-z0-9+/]{40,}={0,2}"),
     _shape("hubspot token", "<pat-", r"[a-z]{2}\d-[0-9a-f-]{36}"),
-    _shape("salesforce token", "!AQ", r"(?<=00D[A-Za-z0-9]{12}!AQ)[\w.]{60,}", back=r"\w"),
+    _shape("salesforce token", "!AQ", r"(?<=00D[A-Za-z0-9]{12}!AQ)[\w.]{60,}", back=r"\w{0,15}"),
     _shape("salesforce token", "<5Aep861", r"[\w.]{60,}"),
     _shape("onesignal key", "os_v2_app_ os_v2_org_", r"[a-z0-9]{60,}"),
     _shape("pubnub key", "<sec-c-", r"[\w+/=-]{30,}"),
@@ -331,7 +331,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("onfido token", "api_live. api_live_us. api_live_ca. api_sandbox. api_sandbox_us. api_sandbox_ca.",
            r"[\w-]{11}\.[\w-]{32}"),
     _shape("nightfall key", "<NF-", rf"[A-Za-z0-9]{{32}}{_END}"),
-    _shape("maxmind key", "_mmk", rf"(?<=[A-Za-z0-9]{{6}}_[A-Za-z0-9]{{29}}_mmk){_END}", back=r"\w"),
+    _shape("maxmind key", "_mmk", rf"(?<=[A-Za-z0-9]{{6}}_[A-Za-z0-9]{{29}}_mmk){_END}", back=r"\w*"),
     _shape("beamer key", "<b_", rf"[\w=-]{{44}}{_END}", random=True),
     _shape("adafruit key", "<aio_", r"[A-Za-z0-9]{24,}", random=True),
     _shape("adobe secret", "<p8e-", r"[\w-]{32}"),
@@ -347,14 +347,14 @@ SHAPES: tuple[Shape, ...] = (
     _shape("ubidots token", "<BBFF- BBUS-", r"[A-Za-z0-9]{28,}"),
     _shape("locationiq key", "<pk. sk.", rf"[0-9a-f]{{32}}{_END}"),
     _shape("canva secret", "cnvca", r"[\w-]{40,}"),
-    _shape("deepl key", ":fx", rf"(?<=-[0-9a-f]{{12}}:fx){_END}", back=r"\w-"),
+    _shape("deepl key", ":fx", rf"(?<=-[0-9a-f]{{12}}:fx){_END}", back=r"[\w-]*"),
     # --- watching
     _shape("datadog key", "<ddapp_ ddapi_ ddpat_", r"[A-Za-z0-9]{30,}"),
     _shape("grafana token", "<glsa_ glc_", r"[\w+/=]{30,}"),
     _shape("grafana token", "<eyJrIjoi", r"[\w+/-]{30,}={0,3}"),
     _shape("sentry token", "sntrys_ sntryu_ sntrya_", r"[\w+/=]{30,}"),
     _shape("new relic key", "NRAK- NRII- NRJS- NRSP- NRIQ- NRAA- NRRA- NRBR-", r"[\w-]{16,}"),
-    _shape("new relic key", "NRAL", rf"(?<=[0-9A-Za-z]{{36}}NRAL){_END}", back=r"\w"),
+    _shape("new relic key", "NRAL", rf"(?<=[0-9A-Za-z]{{36}}NRAL){_END}", back=r"\w*"),
     _shape("dynatrace token", "dt0c01. dt0s01. dt0s02. dt0s16.", r"[A-Z0-9]{20,}+\.[A-Z0-9]{40,}"),
     _shape("honeycomb key", "<hcaik_ hcaic_ hcxik_ hcalk_ hcamk_ hcbik_ hcbmk_", r"[A-Za-z0-9]{30,}"),
     _shape("axiom token", "<xaat- xapt-", UUID),
@@ -385,7 +385,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("api key", "<live_", r"\d{6,12}_[A-Za-z0-9]{24,}"),
     _shape("api key", "<live_ test_ sandbox_ prod_ production_", r"[\w-]{24,}", random=True),
     _shape("api key", "_live_ _test_ _sandbox_ _prod_ _sk_ _pat_ _key_ _secret_ _token_ _apikey_ _api_",
-           r"[A-Za-z0-9]{20,}", back=r"a-z0-9_", random=True),
+           r"[A-Za-z0-9]{20,}", back=r"[a-z0-9_]*", random=True),
     _shape("api key", "<key_ token_ secret_ secret- token- apikey- apikey_ pat_ tok_",
            r"[A-Za-z0-9]{24,}", random=True),
 )  # fmt: skip
@@ -429,16 +429,16 @@ for _number, _one in enumerate(SHAPES):
 
 # Tokens without any fixed text: what joins their parts is looked for. `back` is as in a shape.
 _JOINED = (
-    ("discord token", r"\.(?<=[\w-]{23}\.)[\w-]{6}\.[\w-]{27,}", r"\w-"),
-    ("mailgun key", r"-(?<=[0-9a-f]{32}-)[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])", r"\w"),
-    ("airtable token", r"\.(?<=pat[A-Za-z0-9]{14}\.)[0-9a-f]{64}(?!\w)", r"\w"),
-    ("close key", r"\.(?<=api_[A-Za-z0-9]{22}\.)[A-Za-z0-9]{22}(?!\w)", r"\w"),
-    ("ably key", r"\.(?<=[\w-]{6}\.)[\w-]{6}:[\w-]{43}(?![\w-])", r"\w-"),
-    ("fal key", r":(?<=-[0-9a-f]{12}:)[0-9a-f]{32}(?!\w)", r"\w-"),
-    ("ghost key", r":(?<=[0-9a-f]{24}:)[0-9a-f]{64}(?!\w)", r"\w"),
-    ("truenas key", r"-(?<=\d-)(?=[a-z0-9]{0,60}[A-Z])[A-Za-z0-9]{64}(?!\w)", r"\d"),
-    ("ngrok token", r"_(?<=2[A-Za-z0-9]{26}_)(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{20,22}(?!\w)", r"\w"),
-    ("asana token", r"/\d{13,20}:[0-9a-f]{32}(?!\w)", r"\d/"),
+    ("discord token", r"\.(?<=[\w-]{23}\.)[\w-]{6}\.[\w-]{27,}", r"[\w-]*"),
+    ("mailgun key", r"-(?<=[0-9a-f]{32}-)[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])", r"\w*"),
+    ("airtable token", r"\.(?<=pat[A-Za-z0-9]{14}\.)[0-9a-f]{64}(?!\w)", r"\w*"),
+    ("close key", r"\.(?<=api_[A-Za-z0-9]{22}\.)[A-Za-z0-9]{22}(?!\w)", r"\w*"),
+    ("ably key", r"\.(?<=[\w-]{6}\.)[\w-]{6}:[\w-]{43}(?![\w-])", r"[\w-]*"),
+    ("fal key", r":(?<=-[0-9a-f]{12}:)[0-9a-f]{32}(?!\w)", r"[\w-]*"),
+    ("ghost key", r":(?<=[0-9a-f]{24}:)[0-9a-f]{64}(?!\w)", r"\w*"),
+    ("truenas key", r"-(?<=\d-)(?=[a-z0-9]{0,60}[A-Z])[A-Za-z0-9]{64}(?!\w)", r"\d*"),
+    ("ngrok token", r"_(?<=2[A-Za-z0-9]{26}_)(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{20,22}(?!\w)", r"\w*"),
+    ("asana token", r"/\d{13,20}:[0-9a-f]{32}(?!\w)", r"[\d/]*"),
 )
 _LONG_WORDS = (
     ("wallet key", r"S(?<![\w+/]S)(?=[A-Z]{0,54}[2-7][A-Z]{0,54}[2-7])[A-Z2-7]{55}(?![\w+/=])"),
@@ -564,9 +564,7 @@ _LONGEST_BACK = 128
 
 def _length_before(text: str, at: int, letters: str) -> int:
     """How many of these letters stand directly before a place."""
-    if not letters:
-        return 0
-    match = _compiled(f"[{letters}]*").match(text[max(0, at - _LONGEST_BACK) : at][::-1])
+    match = _compiled(letters).match(text[max(0, at - _LONGEST_BACK) : at][::-1]) if letters else None
     return match.end() if match else 0
 
 
