@@ -312,6 +312,7 @@ _BARE = re.compile(rf"(?:{BARE}|\({BARE}{{0,80}}+\)){{1,{_LOOKED_AT}}}+")
 _BARE_REST = re.compile(rf"{BARE}*+")
 _CUT = re.compile(r"[,)}\]](?=$|[,)}\];:.]|/[/*]|[\w.-]{1,40}[=:])")
 _NAME_BEFORE = re.compile(r"[\w-]*")
+_NO_NAME = ("", " ", '"', "'", "\n", ".", "(")  # what stands before most names
 _WORD_BEFORE = re.compile(r"[A-Za-z]{2,20} \Z")
 _ATTRIBUTE = re.compile(r"(?:name|key|id)=[\"']\Z")
 _SETTER = re.compile(r"(?:with|use|set|add)_?(?=[A-Z])")
@@ -346,7 +347,7 @@ def given_secrets(
 
 def _given(text: str, at: int, match: re.Match[str], is_secret: Callable[[str], bool]) -> Span | None:
     """The secret that is given to the name around `at`, if it is a name and a secret."""
-    left = _NAME_BEFORE.match(text[max(0, at - 64) : at][::-1])
+    left = _NAME_BEFORE.match(text[max(0, at - 64) : at][::-1]) if text[at - 1 : at] not in _NO_NAME else None
     start = at - (left.end() if left else 0)
     name = text[start : match.end("rest")]
     if match["call"]:

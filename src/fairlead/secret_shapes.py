@@ -33,8 +33,8 @@ class Shape(NamedTuple):
     """One kind of secret. Its pattern is tried at its anchors, so it starts with one of them.
 
     If the pattern has groups, the last one is the secret. `back` matches what belongs to it before the anchor, read
-    backwards. `random`: ordinary words start like it, too, so the rest has to look random. `plain`: no long word follows
-    the anchor, so that the anchor itself is looked for.
+    backwards. `random`: ordinary words start like it, too, so the rest has to look random. `plain`: no long word
+    follows the anchor, so that the anchor itself is looked for.
     """
 
     kind: str
@@ -111,7 +111,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("deno token", "<ddp_ ddw_ ddo_", r"[A-Za-z0-9]{30,}"),
     _shape("supabase token", "<sbp_ sb_secret_", r"[\w-]{20,}"),
     _shape("neon key", "<napi_", r"[A-Za-z0-9]{40,}", random=True),
-    _shape("neon key", "<npg_", rf"[A-Za-z0-9]{{12,24}}{_END}", random=True),
+    _shape("neon key", "<npg_", rf"[A-Za-z0-9]{{12,24}}{_END}", random=True, plain=True),
     _shape("planetscale token", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w.=-]{24,}"),
     _shape("cockroach key", "CCDB1_", r"\w{30,}"),
     _shape("mongodb key", "mdb_sa_sk_", r"[\w-]{24,}"),
@@ -201,7 +201,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("socket key", "sktsec_", r"[\w-]{20,}"),
     _shape("jumpcloud key", "<jca_", r"[A-Za-z0-9]{30,}"),
     _shape("pangea token", "<pts_", r"[A-Za-z0-9]{30,}", random=True),
-    _shape("secret", "secret-token:", r"[\w%.~-]{8,}"),
+    _shape("secret", "secret-token:", r"[\w%.~-]{8,}", plain=True),
     _shape("permit key", "permit_key_", r"[A-Za-z0-9]{40,}"),
     _shape("ory token", "ory_pat_ ory_at_ ory_rt_ ory_st_ ory_ac_ ory_apikey_ ory_wk_", r"[\w.-]{24,}"),
     _shape("authress key", ".acc_ .acc-", r"[a-z0-9-]{10,32}\.[\w+/=-]{30,}", back=r"[\w.]*"),
@@ -263,12 +263,12 @@ SHAPES: tuple[Shape, ...] = (
     _shape("square token", "sq0atp- sq0csp- sq0idp-", r"[\w-]{22,}"),
     _shape("square token", "<EAAA", rf"[\w-]{{56,60}}{_END}", random=True),
     _shape("braintree token", "access_token$", r"[a-z]{4,12}\$[0-9a-z]{16}\$[0-9a-f]{32}"),
-    _shape("razorpay key", "rzp_live_ rzp_test_", r"[A-Za-z0-9]{14,}"),
+    _shape("razorpay key", "rzp_live_ rzp_test_", r"[A-Za-z0-9]{14,}", plain=True),
     _shape("plaid token", "access-production- access-sandbox- access-development-", UUID),
     _shape("paddle key", "pdl_live_apikey_ pdl_sdbx_apikey_", r"\w{30,}"),
     _shape("polar token", "polar_oat_ polar_pat_ polar_whs_ polar_cst_ polar_at_u_ polar_at_o_ polar_rt_", r"\w{24,}"),
     _shape("adyen key", "<AQE", r"[A-Za-z]hm[A-Za-z0-9+/=_.-]{40,}"),
-    _shape("flutterwave key", "FLWSECK_TEST- FLWSECK-", r"[\w-]{12,}"),
+    _shape("flutterwave key", "FLWSECK_TEST- FLWSECK-", r"[\w-]{12,}", plain=True),
     _shape("cashfree key", "cfsk_ma_", r"\w{30,}"),
     _shape("xendit key", "xnd_production_ xnd_development_", r"\w{30,}"),
     _shape("midtrans key", "Mid-server-", r"[\w-]{20,}"),
@@ -392,7 +392,7 @@ SHAPES: tuple[Shape, ...] = (
 """The kinds are what is said of a secret once it is gone. Of several that fit, the first one names it."""
 
 # Most anchors end in a joint that a long word follows, or begin such a word. The others are looked for one by one.
-_JOINT = re.compile(r"[_.:=-](?!--|__)(?=[A-Za-z0-9_+/%.-]{12})")
+_JOINT = re.compile(r"[_.:=-](?!--|__)(?=[A-Za-z0-9_+/%.-]{16})")
 _WORD = re.compile(r"[A-Za-z0-9_-]{16,}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")
 _PART = re.compile(r"[A-Za-z0-9]{2,}")
@@ -440,11 +440,11 @@ _JOINED = (
     ("ngrok token", r"_(?<=2[A-Za-z0-9]{26}_)(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{20,22}(?!\w)", r"\w*"),
     ("asana token", r"/\d{13,20}:[0-9a-f]{32}(?!\w)", r"[\d/]*"),
 )
-_LONG_WORDS = (
+_WHOLE_WORDS = (
     ("wallet key", r"S(?<![\w+/]S)(?=[A-Z]{0,54}[2-7][A-Z]{0,54}[2-7])[A-Z2-7]{55}(?![\w+/=])"),
     ("wallet key", rf"[5KL](?<![\w+/].)(?=[A-Za-z]{{0,50}}\d)(?=[A-Z1-9]{{0,50}}[a-z]){_BASE58}{{50,51}}(?![\w+/=])"),
 )
-_SHORTEST_JOINED, _SHORTEST_LONG_WORD = 22, 51
+_SHORTEST_JOINED, _WALLET_LENGTHS = 22, frozenset({51, 52, 56})
 
 
 def known_secrets(text: str) -> Iterator[Span]:
@@ -458,12 +458,12 @@ def known_secrets(text: str) -> Iterator[Span]:
         starts += _starts_of(_IN_BASE64, text, text)
     if starts:
         yield from _secrets_at(text, starts)
-    longest = max([end - start for start, end in words], default=0)
-    if longest >= _SHORTEST_JOINED:
+    lengths = {end - start for start, end in words}
+    if max(lengths, default=0) >= _SHORTEST_JOINED:
         yield from _joined_secrets(text)
         yield from _keys_beside_vendors(text)
-    if longest >= _SHORTEST_LONG_WORD:
-        for kind, pattern in _LONG_WORDS:
+    if not _WALLET_LENGTHS.isdisjoint(lengths):
+        for kind, pattern in _WHOLE_WORDS:
             yield from ((*found.span(), kind) for found in _compiled(pattern).finditer(text))
     yield from _keys(text)
 
