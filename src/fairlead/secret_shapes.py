@@ -412,7 +412,7 @@ def _file(number: int, anchor: str, shape: Shape) -> None:
     if shape.plain:
         _ELSEWHERE.append((number, anchor))
     elif anchor[-1] in "_.:=-":
-        _BY_END.setdefault(anchor[-2:], []).append((number, anchor))
+        _BY_END.setdefault(anchor[-3:], []).append((number, anchor))
     elif "+/" in shape.pattern + shape.back:
         _IN_BASE64.append((number, anchor))
     elif not shape.back and anchor.isalnum():
@@ -494,9 +494,10 @@ def _keys_beside_vendors(text: str) -> Iterator[Span]:
 def _starts_at_joints(text: str) -> Iterator[_Start]:
     for joint in _JOINT.finditer(text):
         end = joint.end()
-        for number, anchor in _BY_END.get(text[end - 2 : end], ()):
-            if text.startswith(anchor, end - len(anchor)):
-                yield number, end - len(anchor), anchor
+        for ending in (text[max(0, end - 3) : end], text[max(0, end - 2) : end]):
+            for number, anchor in _BY_END.get(ending, ()):
+                if text.startswith(anchor, end - len(anchor)):
+                    yield number, end - len(anchor), anchor
 
 
 def _starts_of_words(text: str, words: list[tuple[int, int]]) -> Iterator[_Start]:
