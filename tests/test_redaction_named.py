@@ -7,6 +7,8 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+import pytest
+
 from fairlead.redaction import Redactor
 from test_redaction_corpus import ALNUM, HEX, URL, Dice
 
@@ -346,3 +348,37 @@ def test_names_that_no_rule_was_written_for_are_known_as_well():
     count, missed = misses(OTHER_NAMES)
     assert {name for name, times in Counter(name for name, _, _ in missed).items() if times > 12} == {"SNMP_COMMUNITY"}
     assert 1 - len(missed) / count >= AT_LEAST_OF_OTHERS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"Credential": "azure.identity",', '"ClientSecretCredential": "azure.identity._credentials.client_secret",',
+        "'TokenCredential': 'credentials_v2',", '"DefaultAzureCredential": ".default_credential",',
+        '"Credential": "credential_types",', '"AccessTokenCredentials": "oauth2client.client",',
+        '"token": "token_type"', 'text << "Password=#{password}, "', "SharedAccessKey=[the key goes here];X=y",
+        '"socks5h://<username>:<password>@proxy-host"', "mysql -u root -p<password>", "x --password <password>",
+        "trailer.<token>.command", "export TOKEN=ghp_" + "x" * 20, "Authorization: Bearer YOUR_ACCESS_TOKEN",
+        "tls_key: server.key", 'ca_key = "/etc/ca.key"', "SSH_KEY=~/.ssh/id_rsa", 'DATE_PAT = r"\\d{4}-\\d{2}"',
+        "using llvm::Pass::doInitialization;", "#define CKF_TOKEN_PRESENT 0x00000001UL", "EventLoopToken | None",
+        'PEM_STRING = "EC PRIVATE KEY"', "token: EventLoopToken | None", "session = boto3.Session(",
+        "sort_key = 'name_2'", "$pwd = $_POST['password'];",
+        "cache_key: node-modules-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", "curl -u user:pass https://example.com",
+    ],
+)  # fmt: skip
+def test_names_types_and_templates_are_left_alone(text: str):
+    assert Redactor().text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Driver={SQL Server};Server=db;Uid=sa;Pwd=x1;", "Server=db;User Id=me;Password=secret;Database=d",
+        'postmark: "{}"', "HEROKU={}", "API Key: hunter22", "PASS = '`123QWERasdf'",
+        "Unseal Key 2: 0tZn+7QQCxphpHwTm7dC3LpP5JGIbYl3PK8Sy81RP2",
+        "the password is 'Secret123'", "variable \"api_token\" {\n  type = string\n  default = \"hunter22\"\n}",
+    ],
+)  # fmt: skip
+def test_what_was_once_missed_is_a_secret(text: str):
+    text = text.replace("{}", "f59dffd2-83ea-47c7-ba8f-95e053a6d0ae")
+    assert "[redacted: " in Redactor().text(text)

@@ -106,6 +106,7 @@ _CODE = re.compile(
     r"[A-Za-z_](?:[\w.]|::|->)*[(\[{].*|[\[({].*"  # a call, an index, a list
     rf"|{_CODE_NAME}(?:(?:\.|\?\.|->|::){_CODE_NAME})+[?!]?"  # an attribute
     r"|\d{1,3}[-+*/%][A-Za-z_]+|[A-Za-z_]+(?:==|!=|\+=|[-+*/%=])[A-Za-z_.:(\[>-]*\d?"  # a calculation
+    r"|\\?\$\w+(?:\[|->|::).*"  # a variable's
     r"|[-=+*/%!<>|&:.,?~^@#]+|&(?:mut\s)?[A-Za-z_]+|[@!][A-Za-z_]+"  # an operator, a reference
     r"|[A-Za-z_]+[.!?:…]*|[A-Za-z]+'[a-z]+|[a-z]+_[a-z_]+\d?",  # a name, a word
     re.DOTALL,
@@ -114,6 +115,8 @@ _IDENTIFIER = re.compile(
     r"__\w+__|[a-z]+\d{0,5}(?:[._][a-z]+\d{0,5}){2,}"  # __root__, a.module.name
     r"|[A-Z]+\d?(?: [A-Z]+\d?)+|_{0,2}[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}"  # EC PRIVATE KEY, A_CONSTANT_NAME
 )
+_MODULE = re.compile(r"\.?[a-z][a-z_]+\d{0,2}(?:[a-z_]*\.[a-z_]{2,}\d{0,2})+|\.[a-z_]{2,}")
+_SNAKE = re.compile(r"_?[a-z]+(?:_[a-z]+)*(?:_v?\d)?")
 _WORDS_WITH_NUMBERS = re.compile(r"[A-Za-z]+\d{0,4}(?:[-_. ](?:[A-Za-z]+\d{0,4}|\d{1,4}))+")
 _FIELD = re.compile(
     r"(?:user|db|my|new|old|admin|root|api|access|auth|client|app|id|refresh|bearer|session|csrf|xsrf|the|your|some|test"
@@ -169,14 +172,15 @@ class _Given(NamedTuple):
     @property
     def is_connection_string(self) -> bool:
         """As in `Server=db;Uid=sa;Pwd=x;`, where even a short word is a password."""
-        return self.how == "=" and self.before == ";" and self.after in (";", '"', "'", "")
+        named = self.name.lower() in ("pwd", "password")
+        return named and self.how == "=" and self.before == ";" and self.after in (";", '"', "'", "")
 
 
 def _is_secret(given: _Given, is_value: Callable[[_Given], bool]) -> bool:
     """Whether a value is a secret. What has to convince by itself has to look random, whatever it is given to."""
     value, plain = given.value, plain_name(given.name)
     if given.sure and given.is_connection_string:
-        return not stands_for_a_secret(value)
+        return not stands_for_a_secret(value) and value[0] not in "[{<"
     if len(value) < 4 or _is_no_value(value):
         return False
     if plain.endswith("pat") and _LIKE_A_PATTERN.search(value):
@@ -264,6 +268,13 @@ def _is_named_so(value: str) -> bool:
     return bool(_WORDS_WITH_NUMBERS.fullmatch(value) or _IDENTIFIER.fullmatch(value))
 
 
+def _is_identifier(value: str) -> bool:
+    """Whether a value names something in code: a module, a constant, or what has a secret's word in its name."""
+    if _IDENTIFIER.fullmatch(value) or _MODULE.fullmatch(value):
+        return True
+    return bool(_SNAKE.fullmatch(value)) and not _MAYBE.isdisjoint(part.rstrip("s") for part in value.split("_"))
+
+
 def _is_quoted_literal(given: _Given) -> bool:
     """Whether what stands in quotes is a value, or a name, a message or a template."""
     value = given.value
@@ -272,7 +283,7 @@ def _is_quoted_literal(given: _Given) -> bool:
         return written_out and not (given.how in (",", "or", "is") and _is_named_so(value))
     if _LETTERS.fullmatch(value) and _names_a_secret(value) and (not value.islower() or "_" in value or "-" in value):
         return False
-    if _FIELD.fullmatch(value) or _IDENTIFIER.fullmatch(value) or plain_name(value) == plain_name(given.name):
+    if _FIELD.fullmatch(value) or _is_identifier(value) or plain_name(value) == plain_name(given.name):
         return False
     return not (_MESSAGE.fullmatch(value[:300]) or _ADDRESS.fullmatch(value))
 
@@ -301,6 +312,7 @@ _BARE = re.compile(rf"(?:{BARE}|\({BARE}{{0,80}}+\)){{1,{_LOOKED_AT}}}+")
 _BARE_REST = re.compile(rf"{BARE}*+")
 _CUT = re.compile(r"[,)}\]](?=$|[,)}\];:.]|/[/*]|[\w.-]{1,40}[=:])")
 _NAME_BEFORE = re.compile(r"[\w-]*")
+_NO_NAME = ("", " ", '"', "'", "\n", ".", "(")  # what stands before most names
 _WORD_BEFORE = re.compile(r"[A-Za-z]{2,20} \Z")
 _ATTRIBUTE = re.compile(r"(?:name|key|id)=[\"']\Z")
 _SETTER = re.compile(r"(?:with|use|set|add)_?(?=[A-Z])")
@@ -335,7 +347,7 @@ def given_secrets(
 
 def _given(text: str, at: int, match: re.Match[str], is_secret: Callable[[str], bool]) -> Span | None:
     """The secret that is given to the name around `at`, if it is a name and a secret."""
-    left = _NAME_BEFORE.match(text[max(0, at - 64) : at][::-1])
+    left = _NAME_BEFORE.match(text[max(0, at - 64) : at][::-1]) if text[at - 1 : at] not in _NO_NAME else None
     start = at - (left.end() if left else 0)
     name = text[start : match.end("rest")]
     if match["call"]:
@@ -436,9 +448,11 @@ def _unquoted(text: str, name: str, how: str, sure: bool, start: int, at: int) -
         return None
     value, end = bare.group(), bare.end()
     before = text[start - 1 : start]
-    if how == ">" and text[end : end + 2] not in ("</", ""):
+    if how == ">" and (text[end : end + 2] not in ("</", "") or value[0] in ".@:/"):
         return None  # <token>.command is no element
     if text[end : end + 1] in ("(", "[") and _CALLED.fullmatch(value):
+        return None
+    if stands_for_a_secret(value.rstrip(",")):
         return None
     if cut := _CUT.search(value):
         whole = _Given(name, value, how, sure, before)

@@ -32,8 +32,8 @@ FILLED_IN = (
 class Shape(NamedTuple):
     """One kind of secret. Its pattern is tried at its anchors, so it starts with one of them.
 
-    If the pattern has groups, the last one is the secret. `back` is the class of characters before the anchor that
-    belong to the secret. `random`: other words start like it, so the rest has to look random. `plain`: no long word
+    If the pattern has groups, the last one is the secret. `back` matches what belongs to it before the anchor, read
+    backwards. `random`: ordinary words start like it, too, so the rest has to look random. `plain`: no long word
     follows the anchor, so that the anchor itself is looked for.
     """
 
@@ -78,15 +78,15 @@ SHAPES: tuple[Shape, ...] = (
     _shape("google token", "<ya29.", r"[\w-]{20,}"),
     _shape("google token", "<4/0A", r"[\w-]{40,}"),
     _shape("google token", "<1//0", r"[\w-]{30,}"),
-    _shape("firebase key", ":APA91b", r"(?<=[\w-]{11}:APA91b)[\w-]{80,}", back=r"\w-"),
+    _shape("firebase key", ":APA91b", r"(?<=[\w-]{11}:APA91b)[\w-]{80,}", back=r"[\w-]*"),
     _shape("azure key", "AccountKey= SharedAccessKey= accountkey= sharedaccesskey=", r"([\w+/%]{20,}={0,2})"),
     _shape("azure key", "+ASt ACDb +ABa +AEh +ASb AIoT +ACR +AMC",
-           r"(?<=[\w+/-]{36}.{4})[\w+/-]{5,6}={1,2}", back=r"\w+/-"),
-    _shape("azure key", "AzFu AzSe AzCa", r"(?<=[\w-]{40}.{4})[\w-]{4,12}={0,2}", back=r"\w-"),
-    _shape("azure key", "JQQJ99", r"(?<=[A-Za-z0-9]{50}JQQJ99)[A-Za-z0-9]{20,}", back=r"\w"),
+           r"(?<=[\w+/-]{36}.{4})[\w+/-]{5,6}={1,2}", back=r"[\w+/-]*"),
+    _shape("azure key", "AzFu AzSe AzCa", r"(?<=[\w-]{40}.{4})[\w-]{4,12}={0,2}", back=r"[\w-]*"),
+    _shape("azure key", "JQQJ99", r"(?<=[A-Za-z0-9]{50}JQQJ99)[A-Za-z0-9]{20,}", back=r"\w*"),
     _shape("azure signature", "<sig=", r"([\w%+/-]{24,}={0,2})"),
-    _shape("azure secret", "Q~", r"(?<=[\w.~-]{3}\dQ~)[\w.~-]{31,}", back=r"\w.~-"),
-    _shape("azure devops token", "AZDO", rf"(?<=[A-Za-z0-9]{{76}}AZDO)[A-Za-z0-9]{{4}}{_END}", back=r"\w"),
+    _shape("azure secret", "Q~", r"(?<=[\w.~-]{3}\dQ~)[\w.~-]{31,}", back=r"[\w.~-]{0,4}"),
+    _shape("azure devops token", "AZDO", rf"(?<=[A-Za-z0-9]{{76}}AZDO)[A-Za-z0-9]{{4}}{_END}", back=r"\w*"),
     _shape("digitalocean token", "dop_v1_ doo_v1_ dor_v1_", r"[A-Za-z0-9]{40,}"),
     _shape("digitalocean token", "<DO00 DO801", rf"[A-Z0-9]{{15,16}}{_END}"),
     _shape("alibaba key", "<LTAI", rf"[A-Za-z0-9]{{12,24}}{_END}"),
@@ -111,7 +111,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("deno token", "<ddp_ ddw_ ddo_", r"[A-Za-z0-9]{30,}"),
     _shape("supabase token", "<sbp_ sb_secret_", r"[\w-]{20,}"),
     _shape("neon key", "<napi_", r"[A-Za-z0-9]{40,}", random=True),
-    _shape("neon key", "<npg_", rf"[A-Za-z0-9]{{12,24}}{_END}", random=True),
+    _shape("neon key", "<npg_", rf"[A-Za-z0-9]{{12,24}}{_END}", random=True, plain=True),
     _shape("planetscale token", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w.=-]{24,}"),
     _shape("cockroach key", "CCDB1_", r"\w{30,}"),
     _shape("mongodb key", "mdb_sa_sk_", r"[\w-]{24,}"),
@@ -174,7 +174,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("mergify key", "<mka_", r"[\w-]{30,}"),
     _shape("thunderstore token", "<tss_", r"[A-Za-z0-9]{30,}"),
     # --- vaults, networks and tools of operation
-    _shape("terraform token", ".atlasv1.", r"(?<=[A-Za-z0-9]{14}\.atlasv1\.)[\w=-]{40,}", back=r"\w"),
+    _shape("terraform token", ".atlasv1.", r"(?<=[A-Za-z0-9]{14}\.atlasv1\.)[\w=-]{40,}", back=r"\w{0,14}"),
     _shape("pulumi token", "<pul-", r"[A-Za-z0-9]{40}", random=True),
     _shape("vault token", "<hvs. hvb. hvr.", r"[\w-]{20,}"),
     _shape("vault token", "<s. b. r.", r"(?=\w{0,23}\d)(?=\w{0,23}[A-Z])(?=\w{0,23}[a-z])[A-Za-z0-9]{24}(?![\w.(\[])"),
@@ -201,14 +201,14 @@ SHAPES: tuple[Shape, ...] = (
     _shape("socket key", "sktsec_", r"[\w-]{20,}"),
     _shape("jumpcloud key", "<jca_", r"[A-Za-z0-9]{30,}"),
     _shape("pangea token", "<pts_", r"[A-Za-z0-9]{30,}", random=True),
-    _shape("secret", "secret-token:", r"[\w%.~-]{8,}"),
+    _shape("secret", "secret-token:", r"[\w%.~-]{8,}", plain=True),
     _shape("permit key", "permit_key_", r"[A-Za-z0-9]{40,}"),
     _shape("ory token", "ory_pat_ ory_at_ ory_rt_ ory_st_ ory_ac_ ory_apikey_ ory_wk_", r"[\w.-]{24,}"),
-    _shape("authress key", ".acc_ .acc-", r"[a-z0-9-]{10,32}\.[\w+/=-]{30,}", back=r"\w."),
+    _shape("authress key", ".acc_ .acc-", r"[a-z0-9-]{10,32}\.[\w+/=-]{30,}", back=r"[\w.]*"),
     _shape("postman key", "PMAK-", r"[\w-]{24,}"),
     _shape("wakatime key", "<waka_", UUID),
     _shape("rapidapi key", "jsn",
-           rf"(?<=[0-9a-f]{{10}}msh[0-9a-f]{{15}}p1[0-9a-f]{{6}}jsn)[0-9a-f]{{12}}{_END}", back=r"\w"),
+           rf"(?<=[0-9a-f]{{10}}msh[0-9a-f]{{15}}p1[0-9a-f]{{6}}jsn)[0-9a-f]{{12}}{_END}", back=r"\w*"),
     _shape("n8n key", "n8n_api_", r"[A-Za-z0-9]{36,}"),
     _shape("iterative token", "<isat_", r"[A-Za-z0-9]{24,}"),
     # --- models and what agents use
@@ -263,12 +263,12 @@ SHAPES: tuple[Shape, ...] = (
     _shape("square token", "sq0atp- sq0csp- sq0idp-", r"[\w-]{22,}"),
     _shape("square token", "<EAAA", rf"[\w-]{{56,60}}{_END}", random=True),
     _shape("braintree token", "access_token$", r"[a-z]{4,12}\$[0-9a-z]{16}\$[0-9a-f]{32}"),
-    _shape("razorpay key", "rzp_live_ rzp_test_", r"[A-Za-z0-9]{14,}"),
+    _shape("razorpay key", "rzp_live_ rzp_test_", r"[A-Za-z0-9]{14,}", plain=True),
     _shape("plaid token", "access-production- access-sandbox- access-development-", UUID),
     _shape("paddle key", "pdl_live_apikey_ pdl_sdbx_apikey_", r"\w{30,}"),
     _shape("polar token", "polar_oat_ polar_pat_ polar_whs_ polar_cst_ polar_at_u_ polar_at_o_ polar_rt_", r"\w{24,}"),
     _shape("adyen key", "<AQE", r"[A-Za-z]hm[A-Za-z0-9+/=_.-]{40,}"),
-    _shape("flutterwave key", "FLWSECK_TEST- FLWSECK-", r"[\w-]{12,}"),
+    _shape("flutterwave key", "FLWSECK_TEST- FLWSECK-", r"[\w-]{12,}", plain=True),
     _shape("cashfree key", "cfsk_ma_", r"\w{30,}"),
     _shape("xendit key", "xnd_production_ xnd_development_", r"\w{30,}"),
     _shape("midtrans key", "Mid-server-", r"[\w-]{20,}"),
@@ -289,7 +289,7 @@ SHAPES: tuple[Shape, ...] = (
     # --- talk, mail and people
     _shape("slack token", "<xoxa- xoxb- xoxc- xoxd- xoxe- xoxe. xoxo- xoxp- xoxr- xoxs- xapp- xwfp-", r"[\w%.-]{10,}"),
     _shape("slack webhook", "hooks.slack.", r"com/(?:services|workflows|triggers)/([\w/-]{20,})"),
-    _shape("telegram token", ":AA", r"(?<=\d{8}:AA)[\w-]{32,}", back=r"\w-"),
+    _shape("telegram token", ":AA", r"(?<=\d{8}:AA)[\w-]{32,}", back=r"[\w-]*"),
     _shape("discord webhook", "discord. discordapp.", r"com/api/(?:v\d{1,2}/)?webhooks/\d{6,24}/([\w-]{20,})"),
     _shape("teams webhook", ".webhook.office. outlook.office.",
            r"com/(?:webhookb?2?)/([\w@-]{30,}/IncomingWebhook/[\w/-]{20,})"),
@@ -300,13 +300,13 @@ SHAPES: tuple[Shape, ...] = (
     _shape("twilio key", "<SK", rf"[0-9a-f]{{32}}{_END}"),
     _shape("sendgrid key", "<SG.", r"[\w-]{16,}+\.[\w-]{16,}"),
     _shape("mailgun key", "<key-", r"[A-Za-z0-9]{32,}", random=True),
-    _shape("mailchimp key", "-us", rf"(?<=[0-9a-f]{{32}}-us)\d{{1,2}}{_END}", back=r"\w"),
+    _shape("mailchimp key", "-us", rf"(?<=[0-9a-f]{{32}}-us)\d{{1,2}}{_END}", back=r"\w*"),
     _shape("mandrill key", "<md-", rf"[\w-]{{22}}{_END}", random=True),
     _shape("resend key", "<re_", rf"[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{20,24}}{_END}"),
     _shape("brevo key", "xkeysib- xsmtpsib-", r"[\w-]{30,}"),
     _shape("intercom token", "<dG9rO", r"[A-Za-z0-9+/]{40,}={0,2}"),
     _shape("hubspot token", "<pat-", r"[a-z]{2}\d-[0-9a-f-]{36}"),
-    _shape("salesforce token", "!AQ", r"(?<=00D[A-Za-z0-9]{12}!AQ)[\w.]{60,}", back=r"\w"),
+    _shape("salesforce token", "!AQ", r"(?<=00D[A-Za-z0-9]{12}!AQ)[\w.]{60,}", back=r"\w{0,15}"),
     _shape("salesforce token", "<5Aep861", r"[\w.]{60,}"),
     _shape("onesignal key", "os_v2_app_ os_v2_org_", r"[a-z0-9]{60,}"),
     _shape("pubnub key", "<sec-c-", r"[\w+/=-]{30,}"),
@@ -331,7 +331,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("onfido token", "api_live. api_live_us. api_live_ca. api_sandbox. api_sandbox_us. api_sandbox_ca.",
            r"[\w-]{11}\.[\w-]{32}"),
     _shape("nightfall key", "<NF-", rf"[A-Za-z0-9]{{32}}{_END}"),
-    _shape("maxmind key", "_mmk", rf"(?<=[A-Za-z0-9]{{6}}_[A-Za-z0-9]{{29}}_mmk){_END}", back=r"\w"),
+    _shape("maxmind key", "_mmk", rf"(?<=[A-Za-z0-9]{{6}}_[A-Za-z0-9]{{29}}_mmk){_END}", back=r"\w*"),
     _shape("beamer key", "<b_", rf"[\w=-]{{44}}{_END}", random=True),
     _shape("adafruit key", "<aio_", r"[A-Za-z0-9]{24,}", random=True),
     _shape("adobe secret", "<p8e-", r"[\w-]{32}"),
@@ -347,14 +347,14 @@ SHAPES: tuple[Shape, ...] = (
     _shape("ubidots token", "<BBFF- BBUS-", r"[A-Za-z0-9]{28,}"),
     _shape("locationiq key", "<pk. sk.", rf"[0-9a-f]{{32}}{_END}"),
     _shape("canva secret", "cnvca", r"[\w-]{40,}"),
-    _shape("deepl key", ":fx", rf"(?<=-[0-9a-f]{{12}}:fx){_END}", back=r"\w-"),
+    _shape("deepl key", ":fx", rf"(?<=-[0-9a-f]{{12}}:fx){_END}", back=r"[\w-]*"),
     # --- watching
     _shape("datadog key", "<ddapp_ ddapi_ ddpat_", r"[A-Za-z0-9]{30,}"),
     _shape("grafana token", "<glsa_ glc_", r"[\w+/=]{30,}"),
     _shape("grafana token", "<eyJrIjoi", r"[\w+/-]{30,}={0,3}"),
     _shape("sentry token", "sntrys_ sntryu_ sntrya_", r"[\w+/=]{30,}"),
     _shape("new relic key", "NRAK- NRII- NRJS- NRSP- NRIQ- NRAA- NRRA- NRBR-", r"[\w-]{16,}"),
-    _shape("new relic key", "NRAL", rf"(?<=[0-9A-Za-z]{{36}}NRAL){_END}", back=r"\w"),
+    _shape("new relic key", "NRAL", rf"(?<=[0-9A-Za-z]{{36}}NRAL){_END}", back=r"\w*"),
     _shape("dynatrace token", "dt0c01. dt0s01. dt0s02. dt0s16.", r"[A-Z0-9]{20,}+\.[A-Z0-9]{40,}"),
     _shape("honeycomb key", "<hcaik_ hcaic_ hcxik_ hcalk_ hcamk_ hcbik_ hcbmk_", r"[A-Za-z0-9]{30,}"),
     _shape("axiom token", "<xaat- xapt-", UUID),
@@ -385,14 +385,14 @@ SHAPES: tuple[Shape, ...] = (
     _shape("api key", "<live_", r"\d{6,12}_[A-Za-z0-9]{24,}"),
     _shape("api key", "<live_ test_ sandbox_ prod_ production_", r"[\w-]{24,}", random=True),
     _shape("api key", "_live_ _test_ _sandbox_ _prod_ _sk_ _pat_ _key_ _secret_ _token_ _apikey_ _api_",
-           r"[A-Za-z0-9]{20,}", back=r"a-z0-9_", random=True),
+           r"[A-Za-z0-9]{20,}", back=r"[a-z0-9_]*", random=True),
     _shape("api key", "<key_ token_ secret_ secret- token- apikey- apikey_ pat_ tok_",
            r"[A-Za-z0-9]{24,}", random=True),
 )  # fmt: skip
 """The kinds are what is said of a secret once it is gone. Of several that fit, the first one names it."""
 
 # Most anchors end in a joint that a long word follows, or begin such a word. The others are looked for one by one.
-_JOINT = re.compile(r"[_.:=-](?!--|__)(?=[A-Za-z0-9_+/%.-]{12})")
+_JOINT = re.compile(r"[_.:=-](?!--|__)(?=[A-Za-z0-9_+/%.-]{16})")
 _WORD = re.compile(r"[A-Za-z0-9_-]{16,}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")
 _PART = re.compile(r"[A-Za-z0-9]{2,}")
@@ -412,7 +412,7 @@ def _file(number: int, anchor: str, shape: Shape) -> None:
     if shape.plain:
         _ELSEWHERE.append((number, anchor))
     elif anchor[-1] in "_.:=-":
-        _BY_END.setdefault(anchor[-2:], []).append((number, anchor))
+        _BY_END.setdefault(anchor[-3:], []).append((number, anchor))
     elif "+/" in shape.pattern + shape.back:
         _IN_BASE64.append((number, anchor))
     elif not shape.back and anchor.isalnum():
@@ -429,22 +429,22 @@ for _number, _one in enumerate(SHAPES):
 
 # Tokens without any fixed text: what joins their parts is looked for. `back` is as in a shape.
 _JOINED = (
-    ("discord token", r"\.(?<=[\w-]{23}\.)[\w-]{6}\.[\w-]{27,}", r"\w-"),
-    ("mailgun key", r"-(?<=[0-9a-f]{32}-)[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])", r"\w"),
-    ("airtable token", r"\.(?<=pat[A-Za-z0-9]{14}\.)[0-9a-f]{64}(?!\w)", r"\w"),
-    ("close key", r"\.(?<=api_[A-Za-z0-9]{22}\.)[A-Za-z0-9]{22}(?!\w)", r"\w"),
-    ("ably key", r"\.(?<=[\w-]{6}\.)[\w-]{6}:[\w-]{43}(?![\w-])", r"\w-"),
-    ("fal key", r":(?<=-[0-9a-f]{12}:)[0-9a-f]{32}(?!\w)", r"\w-"),
-    ("ghost key", r":(?<=[0-9a-f]{24}:)[0-9a-f]{64}(?!\w)", r"\w"),
-    ("truenas key", r"-(?<=\d-)(?=[a-z0-9]{0,60}[A-Z])[A-Za-z0-9]{64}(?!\w)", r"\d"),
-    ("ngrok token", r"_(?<=2[A-Za-z0-9]{26}_)(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{20,22}(?!\w)", r"\w"),
-    ("asana token", r"/\d{13,20}:[0-9a-f]{32}(?!\w)", r"\d/"),
+    ("discord token", r"\.(?<=[\w-]{23}\.)[\w-]{6}\.[\w-]{27,}", r"[\w-]*"),
+    ("mailgun key", r"-(?<=[0-9a-f]{32}-)[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])", r"\w*"),
+    ("airtable token", r"\.(?<=pat[A-Za-z0-9]{14}\.)[0-9a-f]{64}(?!\w)", r"\w*"),
+    ("close key", r"\.(?<=api_[A-Za-z0-9]{22}\.)[A-Za-z0-9]{22}(?!\w)", r"\w*"),
+    ("ably key", r"\.(?<=[\w-]{6}\.)[\w-]{6}:[\w-]{43}(?![\w-])", r"[\w-]*"),
+    ("fal key", r":(?<=-[0-9a-f]{12}:)[0-9a-f]{32}(?!\w)", r"[\w-]*"),
+    ("ghost key", r":(?<=[0-9a-f]{24}:)[0-9a-f]{64}(?!\w)", r"\w*"),
+    ("truenas key", r"-(?<=\d-)(?=[a-z0-9]{0,60}[A-Z])[A-Za-z0-9]{64}(?!\w)", r"\d*"),
+    ("ngrok token", r"_(?<=2[A-Za-z0-9]{26}_)(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{20,22}(?!\w)", r"\w*"),
+    ("asana token", r"/\d{13,20}:[0-9a-f]{32}(?!\w)", r"[\d/]*"),
 )
-_LONG_WORDS = (
+_WHOLE_WORDS = (
     ("wallet key", r"S(?<![\w+/]S)(?=[A-Z]{0,54}[2-7][A-Z]{0,54}[2-7])[A-Z2-7]{55}(?![\w+/=])"),
     ("wallet key", rf"[5KL](?<![\w+/].)(?=[A-Za-z]{{0,50}}\d)(?=[A-Z1-9]{{0,50}}[a-z]){_BASE58}{{50,51}}(?![\w+/=])"),
 )
-_SHORTEST_JOINED, _SHORTEST_LONG_WORD = 22, 51
+_SHORTEST_JOINED, _WALLET_LENGTHS = 22, frozenset({51, 52, 56})
 
 
 def known_secrets(text: str) -> Iterator[Span]:
@@ -458,12 +458,12 @@ def known_secrets(text: str) -> Iterator[Span]:
         starts += _starts_of(_IN_BASE64, text, text)
     if starts:
         yield from _secrets_at(text, starts)
-    longest = max([end - start for start, end in words], default=0)
-    if longest >= _SHORTEST_JOINED:
+    lengths = {end - start for start, end in words}
+    if max(lengths, default=0) >= _SHORTEST_JOINED:
         yield from _joined_secrets(text)
         yield from _keys_beside_vendors(text)
-    if longest >= _SHORTEST_LONG_WORD:
-        for kind, pattern in _LONG_WORDS:
+    if not _WALLET_LENGTHS.isdisjoint(lengths):
+        for kind, pattern in _WHOLE_WORDS:
             yield from ((*found.span(), kind) for found in _compiled(pattern).finditer(text))
     yield from _keys(text)
 
@@ -494,9 +494,10 @@ def _keys_beside_vendors(text: str) -> Iterator[Span]:
 def _starts_at_joints(text: str) -> Iterator[_Start]:
     for joint in _JOINT.finditer(text):
         end = joint.end()
-        for number, anchor in _BY_END.get(text[end - 2 : end], ()):
-            if text.startswith(anchor, end - len(anchor)):
-                yield number, end - len(anchor), anchor
+        for ending in (text[max(0, end - 3) : end], text[max(0, end - 2) : end]):
+            for number, anchor in _BY_END.get(ending, ()):
+                if text.startswith(anchor, end - len(anchor)):
+                    yield number, end - len(anchor), anchor
 
 
 def _starts_of_words(text: str, words: list[tuple[int, int]]) -> Iterator[_Start]:
@@ -529,7 +530,8 @@ def _secrets_at(text: str, starts: Iterable[_Start]) -> Iterator[Span]:
         shape = SHAPES[number]
         if match := _compiled(shape.pattern).match(text, at):
             start, read, last = *match.span(match.re.groups), number
-            if not shape.random or looks_random(text[start + (len(anchor) if start == at else 0) : read]):
+            body = text[start + (len(anchor) if start == at else 0) : read]
+            if (shape.back or body.strip("xX")) and (not shape.random or looks_random(body)):
                 yield start - _length_before(text, start, shape.back), read, shape.kind
 
 
@@ -563,9 +565,7 @@ _LONGEST_BACK = 128
 
 def _length_before(text: str, at: int, letters: str) -> int:
     """How many of these letters stand directly before a place."""
-    if not letters:
-        return 0
-    match = _compiled(f"[{letters}]*").match(text[max(0, at - _LONGEST_BACK) : at][::-1])
+    match = _compiled(letters).match(text[max(0, at - _LONGEST_BACK) : at][::-1]) if letters else None
     return match.end() if match else 0
 
 
@@ -715,7 +715,7 @@ _MORE_COOKIES = (
 )
 _USER = (
     r"\s(?:-u|--(?:proxy-)?user)(?:\s{1,3}|=)[\"']?"
-    rf"([^\s:\"'$={{;&|<>`]{{1,100}}):(?!{FILLED_IN}|\d{{1,6}}\b|\1\b|/)({BARE}{{1,200}})"
+    rf"([^\s:\"'$={{;&|<>`]{{1,100}}):(?!{FILLED_IN}|\d{{1,6}}\b|\1\b|/|pass(?:word|wd)?\b)({BARE}{{1,200}})"
 )
 _CALL = (
     r"(?:basicauth|auth=|passwordauthentication|networkcredential|credentials|pscredential|getconnection|directoryentry)"
