@@ -805,3 +805,9 @@ def test_a_logger_has_one_filter_however_often_it_is_asked_for():
 def test_the_logger_costs_no_import_of_redaction():
     code = "import sys, fairlead.logs; print('fairlead.redaction' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_two_keys_never_become_one():
+    token = "gh" + "p_" + "a1B2" * 9
+    clean = Redactor().value({token: "rm -rf /", "[redacted: github token]": "ls", "a": 1})
+    assert sorted(map(str, clean.values())) == ["1", "ls", "rm -rf /"]

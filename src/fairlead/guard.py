@@ -32,7 +32,7 @@ from .guarded_files import (
     with_input,
 )
 from .hook import Hook
-from .threads import large, threads
+from .threads import elsewhere, threads
 from .verdict import Verdict, deny
 
 # --- what is protected ------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class Guard:
         )
 
     def __call__(self, step: Any) -> Any:
-        return threads.run(self._verdict, step) if large.get() else self._verdict(step)
+        return self._verdict(step) if elsewhere.get() is None else threads.run(self._verdict, step)
 
     def _verdict(self, step: Any) -> Verdict | None:
         try:

@@ -209,9 +209,8 @@ class Redactor:
         number = 2
         while free in taken:
             free, number = f"{clean} {number}", number + 1
-        if taken_out:
-            if found is not None:
-                found += [one._replace(path=_dotted((path, free))) for one in taken_out]
+        if taken_out and found is not None:
+            found += [one._replace(path=_dotted((path, free))) for one in taken_out]
         return free
 
     def _walk_list(self, value: Any, path: Path, found: list[Redacted] | None, depth: int) -> list[Any]:
@@ -437,11 +436,21 @@ class Scope:
     def __init__(self, *, values: Iterable[str] = (), environ: Environ | None = None) -> None:
         self._values = tuple(values)
         self._environ = dict(environ or {})
+        self._fixed: Redactor | None = None
         self._made: tuple[Redactor, Redactor] | None = None  # the process's, and what was made of it
+
+    @classmethod
+    def of(cls, redactor: Redactor) -> Scope:
+        """The scope in which just this redactor is used."""
+        scope = cls()
+        scope._fixed = redactor
+        return scope
 
     @property
     def redactor(self) -> Redactor:
         """The process's redactor, taking out more."""
+        if self._fixed is not None:
+            return self._fixed
         base, made = process_redactor(), self._made
         if made is None or made[0] is not base:
             made = self._made = (base, base.extended((), (), self._values, self._environ))

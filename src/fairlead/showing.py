@@ -17,7 +17,7 @@ from .errors import FairleadError
 from .escaping import escape
 from .guard import SHELLS
 from .lifecycle import Step
-from .redaction import Redactor, current, redact
+from .redaction import Redactor, Scope, current, redact, within
 from .secret_shapes import Span
 from .wire import plain
 
@@ -43,10 +43,14 @@ class CannotBeShown(FairleadError):
     """A secret in a question cannot be hidden without hiding more. It names the places."""
 
     def __init__(self, paths: Iterable[str]) -> None:
+        self.paths = list(paths)
         super().__init__(
-            f"could not be shown: {', '.join(paths)}; a secret there cannot be hidden without hiding what runs, "
+            f"could not be shown: {', '.join(self.paths)}; a secret there cannot be hidden without hiding what runs, "
             "so hand it over in a variable or a file"
         )
+
+    def __reduce__(self) -> Any:  # it may come from another process
+        return type(self), (self.paths,)
 
 
 # --- hiding secrets -------------------------------------------------------------------------------------
@@ -78,6 +82,12 @@ def show(request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
     if paths or not hidden:
         raise CannotBeShown([*paths, *([] if hidden else ["the question"])])
     return question, step
+
+
+def show_with(redactor: Redactor, request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
+    """`show` with this redactor, also in another process."""
+    with within(Scope.of(redactor)):
+        return show(request)
 
 
 class _Masker:
@@ -218,20 +228,44 @@ def _is_same(masked: str, text: str, hidden: dict[str, str], depth: int) -> bool
     found, run = (Line(one, "/", Work({"HOME": "~"}), depth) for one in (masked, text))
     if not (found.sound and run.sound) or [*map(len, found.pipelines)] != [*map(len, run.pipelines)]:
         return False
+    if _is_expanded([word for pipeline in found.pipelines for command in pipeline for word in command.words], hidden):
+        return False
     both = zip(found.pipelines, run.pipelines, strict=True)
     return all(_is_same_pipeline(shown, truly, hidden, depth) for shown, truly in both)
+
+
+def _is_expanded(words: list[str], hidden: Mapping[str, str]) -> bool:
+    """Whether a variable brings something hidden to the start of a word: `T=--upload-file=x; curl $T`.
+
+    There it may be an option, a file or a program. What looks random is none of these.
+    """
+    for token, value in hidden.items():
+        holding = [word for word in words if token in word]
+        if len(holding) > 1 and not _RANDOM.fullmatch(value) and any(word.startswith(token) for word in holding):
+            return True
+    return False
 
 
 def _is_same_pipeline(found: list[Command], run: list[Command], hidden: dict[str, str], depth: int) -> bool:
     quoted: list[tuple[str, str]] = []
     for shown, truly in zip(found, run, strict=True):
         texts, others = ([*one.words, *one.outputs, *one.given, one.input, one.folder] for one in (shown, truly))
-        if [_restore(text, hidden) for text in texts] != others or shown.program()[0] != truly.program()[0]:
+        program = shown.program()[0]
+        if [_restore(text, hidden) for text in texts] != others or program != truly.program()[0]:
             return False
-        quoted += [(a, b) for a, b in zip(texts, others, strict=True) if a != b and not all(map(_is_plain, b))]
+        if any(os.path.basename(word) == program and hidden.keys() & set(word) for word in shown.words):
+            return False  # the folder of a program says which one it is
+        quoted += [(a, b) for a, b in zip(texts, others, strict=True) if a != b]
     if not any(SHELLS & set(map(os.path.basename, command.words)) for command in run):
         return True
-    return all(_is_same(*both, hidden, depth + 1) for both in quoted)  # what a shell is given is run, too
+    return all(_is_same_in_shell(*both, hidden, depth) for both in quoted)
+
+
+def _is_same_in_shell(masked: str, text: str, hidden: dict[str, str], depth: int) -> bool:
+    """Whether what a shell is given, and so may run, has its commands in sight. What looks random is no command."""
+    if not all(map(_is_plain, text)):
+        return _is_same(masked, text, hidden, depth + 1)
+    return all(_RANDOM.fullmatch(value) for token, value in hidden.items() if token in masked)
 
 
 def _restore(text: str, hidden: Mapping[str, str]) -> str:

@@ -101,8 +101,12 @@ class Threads:
             self._idle.append(inbox)
 
 
-large: contextvars.ContextVar[bool] = contextvars.ContextVar("fairlead_large", default=False)
-"""True while a daemon works on a large step. What reads all of a step then does so on a thread."""
+Elsewhere = Callable[..., Coroutine[Any, Any, Any]]
+elsewhere: contextvars.ContextVar[Elsewhere | None] = contextvars.ContextVar("fairlead_elsewhere", default=None)
+"""Calls a function away from the event loop, while a daemon works on a large step; None for an ordinary one.
+
+It may be called in another process, so the function, its arguments and its result can be pickled.
+"""
 waited_for: contextvars.ContextVar[bool] = contextvars.ContextVar("fairlead_waited_for", default=False)
 """True in whatever runs while a synchronous caller waits for it, however deep."""
 

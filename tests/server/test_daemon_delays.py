@@ -164,3 +164,32 @@ def test_ten_large_requests_at_once_delay_a_small_one_by_no_more_than_one_does(
         if seen[-1] < alone + MOST:
             return
     pytest.fail(f"alone: {alone * 1e3:.0f} ms; meanwhile: {', '.join(f'{one * 1e3:.0f} ms' for one in seen)}")
+
+
+ASKS = """
+[[hook]]
+name = "may"
+on = "before_tool"
+match = { kind = "write" }
+phase = "gate"
+rule = "true"
+ask = "may it?"
+"""
+
+
+def test_a_large_step_that_a_human_is_asked_about_delays_a_small_one_by_no_more_than_a_tenth_of_a_second(
+    shared: Machine, daemon: Daemon, small: Small, alone: float
+) -> None:
+    root = shared.project("asks", ASKS)
+    content = "".join(f"line {n} of a file, with a word or two\n" for n in range(20_000))
+    args = {"file_path": "/tmp/x", "content": content}
+    step = {"event": "before_tool", "tool": "Write", "args": args, "session_id": "a"}
+    body = json.dumps({"step": step, "root": str(root), "deadline": 0}).encode()
+    seen = []
+    for _ in range(ATTEMPTS):
+        with load(shared, daemon, "/v1/dispatch", body) as status:
+            assert status == "200"
+            seen.append(small.slowest())
+        if seen[-1] < alone + MOST:
+            return
+    pytest.fail(f"alone: {alone * 1e3:.0f} ms; meanwhile: {', '.join(f'{one * 1e3:.0f} ms' for one in seen)}")

@@ -95,3 +95,12 @@ def test_owners_who_are_gone_leave_nothing_behind() -> None:
         table.pop(key)
     assert not table._owners
     assert not table._sizes
+
+
+def test_a_table_can_be_gone_through_while_others_add_to_it() -> None:
+    table: FairTable[Key, int] = FairTable()
+    for number in range(3):
+        put(table, ("a", "g", number))
+    for key, value in table.items():
+        put(table, ("b", "g", key[2] + value))
+    assert len(table) == 6

@@ -89,11 +89,11 @@ class Url(PhaseAware):
     # --- asking -----------------------------------------------------------------------------
 
     async def __call__(self, step: Step) -> Ran:
-        return await self._ask(step, self._outbound.judged(step))
+        return await self._ask(step, await self._outbound.judged(step))
 
     async def watch(self, step: Step) -> Ran:
         """Send the step to a service that only observes."""
-        return await self._ask(step, self._outbound.observed(step))
+        return await self._ask(step, await self._outbound.observed(step))
 
     async def _ask(self, step: Step, body: bytes) -> Ran:
         headers = self._headers | (sign(self._secret, body) if self._secret is not None else {})

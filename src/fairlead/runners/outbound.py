@@ -8,12 +8,15 @@ redacted steps.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
+from typing import Any
 
 import msgspec
 
 from ..errors import RunnerFailed, UnknownName
 from ..lifecycle import EVENTS, Step, iter_events
-from ..redaction import current, redact, redact_text
+from ..redaction import Redactor, current, redact, redact_text
+from ..threads import elsewhere, threads
 from ..wire import encode_step, plain
 from .template import Template, names_of
 
@@ -47,26 +50,30 @@ class Outbound:
         self._fields = check_fields(fields)
         self._template = None if template is None else Template(template)
 
-    def judged(self, step: Step) -> bytes:
+    async def judged(self, step: Step) -> bytes:
         """What a hook that gates or transforms is sent. Raises `CannotShow` if it would not see what runs."""
         if self._raw:
             return self._as_it_is(step)
         if self._template is not None:
-            return self._fill(step, self._template).encode()
-        clean, taken = current().record(plain(step))
-        judged = self._judged_fields(step)
-        touched = [one.path for one in taken if one.path.partition(".")[0] in judged]
+            fill = partial(self._fill, step, self._template)
+            return (fill() if elsewhere.get() is None else await threads.run(fill)).encode()
+        body, touched = await self._redacted(step, self._judged_fields(step))
         if touched:
             raise CannotShow(touched)
-        return msgspec.json.encode(clean)
+        return body
 
-    def observed(self, step: Step) -> bytes:
+    async def observed(self, step: Step) -> bytes:
         """What an observer is sent."""
         if self._raw:
             return self._as_it_is(step)
         if self._template is not None:
-            return redact_text(self._template.fill(step, redact)).encode()
-        return msgspec.json.encode(redact(plain(step)))
+            fill = partial(_fill_redacted, step, self._template)
+            return (fill() if elsewhere.get() is None else await threads.run(fill)).encode()
+        return (await self._redacted(step, ()))[0]
+
+    async def _redacted(self, step: Step, judged: tuple[str, ...]) -> tuple[bytes, list[str]]:
+        call, work = elsewhere.get(), (current(), plain(step), judged)
+        return _redacted(*work) if call is None else await call(_redacted, *work)
 
     def _as_it_is(self, step: Step) -> bytes:
         return encode_step(step) if self._template is None else self._template.fill(step).encode()
@@ -96,6 +103,17 @@ class Outbound:
         if touched:
             raise CannotShow(touched)
         return redact_text(text)
+
+
+def _redacted(redactor: Redactor, data: Any, judged: tuple[str, ...]) -> tuple[bytes, list[str]]:
+    """A step without its secrets as JSON, and the paths in judged fields where something was taken out."""
+    clean, taken = redactor.record(data)
+    touched = [one.path for one in taken if one.path.partition(".")[0] in judged]
+    return msgspec.json.encode(clean), touched
+
+
+def _fill_redacted(step: Step, template: Template) -> str:
+    return redact_text(template.fill(step, redact))
 
 
 def _touched(step: Step, path: str) -> Iterator[str]:

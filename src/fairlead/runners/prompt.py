@@ -75,11 +75,11 @@ class Prompt(PhaseAware):
         return f"<prompt {self.prompt[:60]!r}>"
 
     async def __call__(self, step: Step) -> Ran:
-        return await self._ask(step, self._outbound.judged(step).decode())
+        return await self._ask(step, (await self._outbound.judged(step)).decode())
 
     async def watch(self, step: Step) -> Ran:
         """Show the step to a model that only observes."""
-        return await self._ask(step, self._outbound.observed(step).decode())
+        return await self._ask(step, (await self._outbound.observed(step)).decode())
 
     async def _ask(self, step: Step, shown: str) -> Ran:
         from pydantic_ai.direct import model_request

@@ -9,10 +9,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from ..threads import large, threads
+from ..threads import elsewhere, threads
 from .limits import HUGE, LARGE, Overloaded
 from .offload import Offload
 
@@ -40,20 +41,27 @@ class Large:
         if self._held[caller] + size > AT_ONCE // 2 or self._held.total() + size > AT_ONCE:
             raise Overloaded("too many large requests are under way already")
         self._held[caller] += size
-        known = large.set(True)
+        known = elsewhere.set(partial(self.call, caller, size))
         try:
             yield
         finally:
-            large.reset(known)
+            elsewhere.reset(known)
             self._held[caller] -= size
             self._held += Counter()  # without those who hold nothing
 
     async def run(self, caller: str, fn: Callable[..., T], *args: Any) -> T:
         """`fn(*args)`: here, or on a thread if a large request is being worked on."""
-        if not large.get():
+        if elsewhere.get() is None:
             return fn(*args)
         async with self._here.turn(caller):
             return await threads.run(fn, *args)
+
+    async def call(self, caller: str, size: int, fn: Callable[..., T], *args: Any) -> T:
+        """`fn(*args)` on a thread; for a huge request in another process."""
+        if size <= HUGE:
+            return await self.run(caller, fn, *args)
+        async with self._elsewhere.turn(caller):
+            return await threads.run(self._offload.call, fn, *args)
 
     async def offload(self, caller: str, fn: Callable[[Call], None], size: int) -> None:
         """`fn(call)` on a thread, where `call` calls a function: for a huge request in another process."""

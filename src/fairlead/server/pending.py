@@ -31,8 +31,9 @@ import msgspec
 from ..approvals import Approval, ApprovalRequest
 from ..errors import FairleadError
 from ..places import make_private, refuse_remote
-from ..redaction import redact_text
-from ..showing import show
+from ..redaction import current, redact_text
+from ..showing import show, show_with
+from ..threads import elsewhere
 from ..wire import envelope
 
 LIFE = 3600.0
@@ -162,7 +163,10 @@ class Pending:
             return [Approval("ask", request.step.host) for request in requests]
         if not _all_approved(rows):
             asked = zip(requests, bounds, rows, strict=True)
-            own = {bound: self._ask(request, about, bound) for request, bound, row in asked if row.state != "approved"}
+            unanswered = [(request, bound) for request, bound, row in asked if row.state != "approved"]
+            shown = [await _shown(request) for request, _ in unanswered]
+            both = zip(unanswered, shown, strict=True)
+            own = {bound: self._ask(request, about, bound, *texts) for (request, bound), texts in both}
             rows = await self._wait(own, bounds, about)
         pending = ", ".join(f"approval {row.id} pending" for row in rows if row.state == "pending")
         return [_answer(row, pending) for row in rows]
@@ -193,7 +197,9 @@ class Pending:
                 gone.cancel()
         return [_Row(state="gone")] * len(bounds)
 
-    def _ask(self, request: ApprovalRequest, about: Asking, bound: str) -> str:
+    def _ask(
+        self, request: ApprovalRequest, about: Asking, bound: str, question: str | None, shown: dict[str, Any]
+    ) -> str:
         """Write the question down. The same question that is open already is not asked twice."""
         self._expire()
         row = self._db.execute("SELECT id FROM approvals WHERE bound = ? AND state = 'pending'", (bound,)).fetchone()
@@ -201,7 +207,6 @@ class Pending:
             return str(row[0])
         self._make_room(about)
         name = secrets.token_hex(16)  # no dash to begin with: it is typed at a command line
-        question, shown = show(request)
         step = msgspec.json.encode(shown)
         self._db.execute(
             "INSERT INTO approvals VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
@@ -386,6 +391,12 @@ class Pending:
             self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
+
+
+async def _shown(request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
+    """The question and the step as a human is shown them. Of a large step, that takes long."""
+    call = elsewhere.get()
+    return show(request) if call is None else await call(show_with, current(), request)
 
 
 def _all_approved(rows: list[_Row]) -> bool:
