@@ -464,3 +464,41 @@ def test_a_key_that_is_not_there_signs_nothing(machine, terminal, tmp_path):
     ended = terminal("trust", "--sign", str(tmp_path / "no-key"), answer="y\n")
     assert (ended.code, pinned(machine)) == (1, False)
     assert not (machine.project / "fairlead.trust").exists()
+
+
+def test_all_that_a_hook_says_is_shown_before_it_is_trusted(machine, run):
+    machine.hooks(
+        '[defaults]\nenforce = false\n[[hook]]\nname = "judge"\non = "after_tool"\nmatch = { tool = "nothing" }\n'
+        'phase = "observe"\nrule = "true"\nwarn = "w"\ntimeout = 3\n'
+    )
+    out = run("trust", "--show").out
+    for part in (
+        '[defaults]  {"enforce": false}', 'on = "after_tool"', 'match = {"tool": "nothing"}', 'phase = "observe"',
+        'warn = "w"', "timeout = 3",
+    ):  # fmt: skip
+        assert part in out
+
+
+def test_check_finds_mistakes_in_a_file_that_waits_for_trust(machine, run, trust):
+    machine.hooks(RULE)
+    trust()
+    machine.hooks(RULE.replace("deny", "dney"))
+    ended = run("check")
+    assert ended.code == 1
+    assert "did you mean 'deny'?" in ended.err
+    assert run("test", "before_tool").code == 2
+
+
+@pytest.mark.parametrize("change", [lambda path: path.write_text("#!/bin/sh\n"), lambda path: path.unlink()])
+def test_check_finds_a_program_that_is_not_the_one_that_was_trusted(machine, run, trust, tmp_path, change):
+    judge = tmp_path / "judge"
+    judge.write_text("#!/bin/sh\nexit 0\n")
+    judge.chmod(0o755)
+    machine.hooks(f'[[hook]]\nname = "judge"\non = "before_tool"\ncommand = ["{judge}"]\n')
+    trust("--unpinned")
+    assert run("check").code == 0
+    change(judge)
+    ended = run("check")
+    assert ended.code == 1
+    assert "hook 'judge' fails: " in ended.out
+    assert "`fairlead trust`" in ended.out

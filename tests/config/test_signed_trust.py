@@ -137,8 +137,7 @@ def test_garbage_is_no_signed_file(machine: Any, key: Path, text: str):
     assert load(root).never_trusted
 
 
-def test_a_signer_that_is_no_key_is_none(machine: Any, key: Path):
-    root = make_project(machine.workspace)
-    sign(root, key)
-    machine.write(user='[defaults]\ntrust_signers = ["* ssh-ed25519", "cert-authority x", ""]\n')
-    assert load(root).never_trusted
+def test_a_signer_that_is_no_key_is_a_mistake(machine: Any):
+    for text in ("* ssh-ed25519", "cert-authority x", "", "ssh-ed25519 AAAAxx", f"ssh-ed25519 {'A' * 68}"):
+        (mistake,) = machine.mistakes(user=f'[defaults]\ntrust_signers = ["{text}"]\n')
+        assert "public keys" in mistake.problem

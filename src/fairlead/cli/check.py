@@ -11,8 +11,13 @@ from .display import columns, escape, paint, print_json, short
 from .loading import add_folder, add_json, read_config, say_never_trusted
 
 if TYPE_CHECKING:
+    from ..config.document import Mistake
     from ..config.layers import Config
     from ..config.reading import Configured
+
+
+Chains = list[tuple[str, list[tuple["Configured", list[str]]]]]
+"""Each event, and its hooks in running order with what there is to know of each."""
 
 
 def add_to(commands: Any) -> None:
@@ -30,17 +35,40 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     config = read_config(options)
     chains = list(_chains(config))
+    mistakes, failing = [*config.mistakes, *_live_mistakes(config)], list(_failing(config))
     if options.json:
         print_json({
             "files": [{"layer": layer, "file": str(path)} for layer, path in config.sources],
-            "mistakes": config.mistakes,
+            "mistakes": mistakes,
+            "failing": failing,
             "untrusted": config.untrusted,
             "never_trusted": config.never_trusted,
             "events": {event: [describe(c) | {"notes": notes} for c, notes in chain] for event, chain in chains},
         })  # fmt: skip
     else:
-        _show(config, chains)
-    return 1 if config.mistakes or config.untrusted else 0
+        _show(config, chains, mistakes, failing)
+    return 1 if mistakes or failing or config.untrusted else 0
+
+
+def _live_mistakes(config: Config) -> Iterator[Mistake]:
+    """The mistakes in files of projects that are not what was trusted: they wait for `fairlead trust`."""
+    from ..config.document import Document
+    from ..config.layers import live_layer
+
+    known = {mistake.file for mistake in config.mistakes}
+    for project in config.sources.projects:
+        if project.key is not None and project.path.is_file() and str(project.path) not in known:
+            yield from live_layer(config.sources, Document(project.path)).document.mistakes
+
+
+def _failing(config: Config) -> Iterator[str]:
+    """Hooks of projects that fail, because what they use outside the project is not what was trusted."""
+    for configured in config.hooks:
+        runner: Any = configured.hook.fn
+        while not hasattr(runner, "problem") and hasattr(runner, "fn"):
+            runner = runner.fn
+        if hasattr(runner, "problem") and (problem := runner.problem()) is not None:
+            yield f"hook {configured.name!r} fails: {problem}"
 
 
 def describe(configured: Configured) -> dict[str, Any]:
@@ -84,7 +112,7 @@ def _notes(configured: Configured, event: str) -> list[str]:
     return notes
 
 
-def _show(config: Config, chains: list[tuple[str, list[tuple[Configured, list[str]]]]]) -> None:
+def _show(config: Config, chains: Chains, mistakes: list[Mistake], failing: list[str]) -> None:
     from ..switches import read_setting
 
     for layer, path in config.sources:
@@ -102,15 +130,23 @@ def _show(config: Config, chains: list[tuple[str, list[tuple[Configured, list[st
                 print(paint(f"      {note}", "yellow"))
     if not read_setting().enforced:
         print(paint("\nHooks are only watched now: `fairlead enforce` ends that.", "yellow"))
-    for mistake in config.mistakes:
+    for line in failing:
+        print(paint(f"\n{escape(line)}", "red"))
+    for mistake in mistakes:
         print(paint(escape(str(mistake), keep_lines=True), "red", to=sys.stderr), file=sys.stderr)
-    wrong = len(config.mistakes)
+    wrong = len(mistakes)
     if wrong:
         print(f"\n{wrong} mistake{'s' * (wrong != 1)}.", file=sys.stderr)
     say_never_trusted(config)
     if not wrong and list(config.sources):
         found = len(config.hooks)
-        print(f"\n{found} hook{'s' * (found != 1)}, {'not all as trusted' if config.untrusted else 'no mistakes'}.")
+        print(f"\n{found} hook{'s' * (found != 1)}{_state(config, failing)}.")
+
+
+def _state(config: Config, failing: list[str]) -> str:
+    if failing:
+        return f" in force, {len(failing)} of them failing"
+    return " in force; a fairlead.toml here is not what was trusted" if config.untrusted else ", no mistakes"
 
 
 def _match(configured: Configured) -> str:

@@ -54,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
     if options.expect or not (options.show or options.json):
         trusted = known or _trust(seen, trust, options)
     if options.json:
-        print_json({"root": seen.root, "digest": seen.digest, "hooks": seen.hooks, "trusted": trusted})
+        told = {"root": seen.root, "digest": seen.digest, "hooks": seen.hooks, "others": seen.others}
+        print_json(told | {"trusted": trusted})
     elif not options.show:
         said = f"Trusted: {seen.digest}" if trusted else "Not trusted."
         print("These hooks are already trusted." if known else said, file=sys.stderr)
@@ -100,7 +101,7 @@ def _forget(folder: str, trust: Trust) -> int:
     if key is None or not trust.forget(Path(key)):
         print("It was not trusted.", file=sys.stderr)
     else:
-        print(f"Trusted no longer: {escape(key)}", file=sys.stderr)
+        print(f"No longer trusted: {escape(key)}", file=sys.stderr)
     return 0
 
 
@@ -115,6 +116,7 @@ def _trust(seen: Survey, trust: Trust, options: argparse.Namespace) -> bool:
     if options.sign:
         key = os.path.abspath(os.path.expanduser(options.sign))
         statement = write_signed(seen, key, unpinned=options.unpinned, also=options.also)
+        print("Wrote fairlead.trust. Commit it together with fairlead.toml.", file=sys.stderr)
         signed = {"signer": "you", "project": statement.project, "at": statement.issued}
     trust.pin(seen, unpinned=options.unpinned, also=options.also, **signed)
     return True
@@ -124,7 +126,7 @@ def _agreed(seen: Survey, unpinned: bool) -> bool:
     from ..errors import FairleadError
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise FairleadError(f"trust needs a terminal, so that somebody looks; or pass --expect {seen.digest}")
+        raise FairleadError(f"trust needs a terminal, so that a person looks; in CI, pass --expect {seen.digest}")
     if not unpinned:
         seen.refuse_uncovered()
     print("Let these hooks run? [y/N] ", end="", flush=True)
@@ -133,12 +135,22 @@ def _agreed(seen: Survey, unpinned: bool) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
+def _written(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
 def _show(seen: Survey) -> None:
     from ..config.reading import RAW
 
     print(f"{paint(escape(os.path.join(seen.root, 'fairlead.toml')), 'bold')}\n{seen.digest}\n")
+    for key, value in seen.others.items():
+        print(f"[{escape(key)}]  {escape(_written(value))}\n")
     for hook in seen.hooks:
         print(f"{paint(escape(hook.name), 'bold')}  {hook.form}: {escape(hook.runs)}")
+        for key, value in hook.options.items():
+            print(f"    {escape(key)} = {escape(_written(value))}")
         for pin in hook.outside:
             how = f"owner {pin.owner}" if pin.digest is None else f"sha256:{pin.digest[:16]}..."
             print(f"    uses {escape(pin.path)}  {how}")

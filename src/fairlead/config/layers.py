@@ -21,6 +21,7 @@ from ..verdict import Verdict, ask, deny, warn
 from .document import ConfigError, Document, Keys, Mistake
 from .journaling import Redactions, read_journal, read_redact
 from .project import FILE_NAME, InForce, ProjectSource, in_force, projects_around
+from .public_keys import is_public_key
 from .reading import Configured, Copies, Place, read_hooks
 from .trust import Trust
 
@@ -178,7 +179,8 @@ class LayerFile:
             "unknown_tool": (lambda v: v in UNKNOWN_TOOL, f"one of {', '.join(UNKNOWN_TOOL)}"),
             "allow_hosts": (_is_texts, "a list of host names"),
             "untrusted": (lambda v: v in UNKNOWN_TOOL, f"one of {', '.join(UNKNOWN_TOOL)}"),
-            "trust_signers": (_is_texts, "a list of public keys, as ssh-keygen writes them"),
+            "trust_signers": (lambda v: _is_texts(v) and all(map(is_public_key, v)),
+                              "a list of public keys, as ssh-keygen writes them: ssh-ed25519 AAAA... name"),
         }  # fmt: skip
         sound = {}
         for key, value in self._table("defaults", dict).items():

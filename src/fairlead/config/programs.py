@@ -125,11 +125,16 @@ class PinnedRunner:
     def __repr__(self) -> str:
         return repr(self.fn)
 
-    async def __call__(self, step: Step) -> Any:
+    def problem(self) -> str | None:
+        """What is not as it was trusted, and the way out; None if all is."""
         problems = [pin.problem() for pin in self.pins]
         problems += [f"{path} was not there when it was trusted" for path in self.absent if os.path.lexists(path)]
-        for problem in filter(None, problems):
-            raise ProgramChanged(f"{problem}; look at it, then run `fairlead trust` in {self._root}")
+        found = next(filter(None, problems), None)
+        return None if found is None else f"{found}; look at it, then run `fairlead trust` in {self._root}"
+
+    async def __call__(self, step: Step) -> Any:
+        if (problem := self.problem()) is not None:
+            raise ProgramChanged(problem)
         said = self.fn(step)
         return await said if inspect.isawaitable(said) else said
 
@@ -147,6 +152,9 @@ class Unavailable:
 
     def __repr__(self) -> str:
         return "<unavailable>"
+
+    def problem(self) -> str:
+        return self._problem
 
     def __call__(self, step: Step) -> Any:
         raise ProgramChanged(self._problem)

@@ -18,6 +18,7 @@ from .survey import Survey, survey
 from .trust import Snapshot, Trust, TrustedProject
 
 FILE_NAME = "fairlead.toml"
+GONE = "is gone"
 
 
 class ProjectSource(msgspec.Struct, frozen=True):
@@ -91,7 +92,7 @@ class InForce:
         self.problem = ""  # why the project is not what was trusted
         self.details = ""
         if not source.path.is_file():
-            self.problem = "is gone"
+            self.problem = GONE
         else:
             self.document = Document(source.path)
             self._look(self.document)
@@ -141,7 +142,10 @@ class InForce:
         if not self.snapshots:
             return None
         root = str(self.root) if str(self.root).isprintable() and len(str(self.root)) < 500 else "the project"
-        way_out = f"look at what is there now with `fairlead trust` in {root}, or end it with `fairlead trust --forget`"
+        look = "put a file there and look at it" if self.problem == GONE else "look at what is there now"
+        way_out = f"{look} with `fairlead trust` in {root}, or end the policy with `fairlead trust --forget`"
+        if len(self.snapshots) > 1:
+            way_out = f"all {len(self.snapshots)} that were trusted hold now: {way_out}"
         if self.problem:
             return f"{root}/{FILE_NAME} {self.problem}{details}; the policy that was trusted stays in force: {way_out}"
         if other is not None:

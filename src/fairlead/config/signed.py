@@ -8,7 +8,6 @@ trusts just that content. A signed file takes the place of an older one of the s
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import time
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ import msgspec
 from ..errors import FairleadError
 from ..logs import logger
 from ..runners.surroundings import MissingProgram, resolve_program, surroundings
+from .public_keys import PUBLIC_KEY
 from .regular import read_regular
 from .survey import Survey
 from .trust import Trust, TrustedProject
@@ -34,7 +34,6 @@ SAFE_PATH = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin:/run/current-system/
 """Where programs are looked for that decide about trust: not where an environment says."""
 _AHEAD = 86400.0
 """Seconds that the signer's clock may be ahead of this one."""
-_KEY = re.compile(r"((?:sk-)?(?:ssh|ecdsa)-[\w@.-]{3,64} [A-Za-z0-9+/]{32,}={0,2})(?: (.*))?")
 
 
 class Statement(msgspec.Struct, forbid_unknown_fields=True):
@@ -99,8 +98,8 @@ def _is_newer(statement: Statement, found: Survey, known: TrustedProject | None)
 
 
 def _pin(found: Survey, trust: Trust, key: str, statement: Statement, known: TrustedProject | None) -> None:
-    parsed = _KEY.fullmatch(key.strip())
-    signer = (parsed and parsed[2]) or key[:40]
+    parsed = PUBLIC_KEY.fullmatch(key.strip())
+    signer = (parsed and parsed[3]) or key[:40]
     together = known is not None and known.newest == statement.issued
     trust.pin(
         found, unpinned=statement.unpinned, also=together, signer=signer, project=statement.project, at=statement.issued
@@ -129,13 +128,12 @@ def _payload(statement: Statement) -> bytes:
 
 
 def _verifies(signed: SignedTrust, key: str) -> bool:
-    parsed = _KEY.fullmatch(key.strip())
+    parsed = PUBLIC_KEY.fullmatch(key.strip())
     if parsed is None:
-        logger.error("trust_signers: %r is no public key as ssh-keygen writes it", key[:60])
         return False
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
         signers, signature = Path(folder, "signers"), Path(folder, "signature")
-        signers.write_text(f'fairlead namespaces="{NAMESPACE}" {parsed[1]}\n')
+        signers.write_text(f'fairlead namespaces="{NAMESPACE}" {parsed[1]} {parsed[2]}\n')
         signature.write_text(signed.signature)
         words = ["-Y", "verify", "-f", str(signers), "-I", "fairlead", "-n", NAMESPACE, "-s", str(signature)]
         try:

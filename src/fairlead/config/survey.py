@@ -56,6 +56,7 @@ class Seen(msgspec.Struct):
     outside: list[ProgramPin] = []  # these and the programs, once resolved
     env: list[str] = []  # variables that it is given
     raw_to: str | None = None  # the address or model that gets steps as they are
+    options: dict[str, Any] = {}  # all else that its entry says: when it runs, for what, and what it does then
     uncovered: str | None = None  # why no hash can cover it
 
     @property
@@ -73,6 +74,7 @@ class Survey(msgspec.Struct):
     file: bytes
     contents: dict[str, bytes] = {}  # of every file of the project that is named, by its path in the project
     folders: list[str] = []  # that are named as a whole
+    others: dict[str, Any] = {}  # what the file says beside its hooks
     launch: dict[str, list[str]] = {}  # the words that start each program, once resolved
 
     @property
@@ -123,6 +125,7 @@ def survey(document: Document, root: Path) -> Survey:
         raise Untrustworthy(f"the name of the folder {str(root)!r} is not UTF-8") from None
     found = Survey(str(root), "", [], document.content)
     entries = document.data.get("hook", [])
+    found.others = {key: value for key, value in document.data.items() if key != "hook"}
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict):
             found.hooks.append(_look(entry, found))
@@ -139,6 +142,7 @@ def _look(entry: dict[str, Any], found: Survey) -> Seen:
     form = next((form for form in FORMS if form in entry), "nothing")
     runs, may, env = entry.get(form), entry.get("may"), entry.get("env")
     seen = Seen(str(entry.get("name")), form, _shown(runs), [str(w) for w in may] if isinstance(may, list) else [])
+    seen.options = {key: value for key, value in entry.items() if key not in ("name", form, "may", "env")}
     if entry.get("raw") is True:
         seen.raw_to = str(runs) if form == "url" else f"the model {entry.get('model')}"
     if form == "shell":
