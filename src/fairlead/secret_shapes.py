@@ -747,44 +747,44 @@ PLACES: tuple[Place, ...] = (
     _place("bearer", "bearer", "bearer",
            r"bearer(?: |:|\+|%20){1,2}(?=[\w.~+/-]{0,200}[\d=])([\w.~+/-]{8,}={0,2})"),
     _place("basic", "basic", "basic", r"basic(?: |\+|%20)(?=[\w+/]{0,60}[\d=])([\w+/]{8,}={0,2})"),
-    _place("authorization", "authorization", "authorization",
+    _place("auth", "authorization", "authorization",
            rf"authorization{_OPEN}\s{{0,3}}[:=,]\s{{0,3}}{_OPEN}{_SCHEME}(?=[^\s\"']{{0,80}}\d)(?![\w.]{{1,80}}[(\[])"
            rf"(?![\[{{$]|x-[a-z])({BARE}{{6,}}+)"),
-    _place("authorization", "authorization", "authorization",
+    _place("auth", "authorization", "authorization",
            rf"authorization{_OPEN}\s{{0,3}}[:=,]\s{{0,3}}{_OPEN}(?:bearer|basic|token|apikey|bot)[ \t]{{1,3}}"
            rf"(?!{FILLED_IN})(?=[^\s\"']{{0,80}}(?:\d|(?-i:[a-z][A-Z])))({BARE}{{8,}}+)"),
     _place("cookie", "cookie", "cookie",
            rf"cookie2?{_OPEN}\s{{0,2}}[:=]\s{{0,3}}{_OPEN}{_COOKIES}", more=_MORE_COOKIES),
     _place("cookie", "cookie", " --cookie ", rf"\s--cookie\s{{1,2}}{_OPEN}{_COOKIES}", more=_MORE_COOKIES),
-    _place(" -b ", "cookie", " -b ", rf"\s-b\s{{1,2}}{_OPEN}{_COOKIES}", rf"(?:curl|http|wget){_NOT_ENDED}",
+    _place(" -", "cookie", " -b ", rf"\s-b\s{{1,2}}{_OPEN}{_COOKIES}", rf"(?:curl|http|wget){_NOT_ENDED}",
            more=_MORE_COOKIES),
     _place("://", "token", "://", r"://(?=[\w-]{0,100}\d)([\w-]{20,200}+)@"),
     _place("://", "password", "://",
            rf"://[^\s:/@\"'<>;|&`]{{0,100}}:(?!{FILLED_IN}@|\d{{2,5}}[?#]|(?:pass|password|passwd|pwd|redacted)@)"
            rf"((?:(?!/){BARE}){{1,200}})(?=@)"),
-    _place("-u", "password", " -u|\n-u", _USER),
-    _place("user", "password", " --user| --proxy-user", _USER),
-    _place(" -p", "password", " -p", rf"\s(?-i:-p)(?=\S){_VALUE}", _MYSQL),
-    _place(" -p", "password", " -p", rf"\s(?-i:-p)(?=\S){_VALUE}", _PACKED),
-    _place(" -hp", "password", " -hp", rf"\s(?-i:-hp)(?=\S){_VALUE}", _PACKED),
-    _place(" -p", "password", " -p", rf"\s(?-i:-pw?)\s{{1,3}}(?!\d{{1,5}}(?:\s|:|$)){_VALUE}", _LOGIN),
-    _place(" -p", "password", " -p", rf"\s(?-i:-P)\s{{1,3}}{_VALUE}", _ZIP),
-    _place(" -a ", "password", " -a ", rf"\s-a\s{{1,3}}{_VALUE}", _DIRECTORY),
-    _place(" -w ", "password", " -w ", rf"\s-w\s{{1,3}}{_VALUE}", _DIRECTORY),
-    _place("ssh-keygen", "password", " -n | -p ", rf"\s(?-i:-[NP])\s{{1,3}}{_VALUE}", rf"ssh-keygen{_NOT_ENDED}"),
-    _place("openssl enc", "password", " -k ", rf"\s-k\s{{1,3}}{_VALUE}", rf"openssl enc{_NOT_ENDED}"),
-    _place("smb", "password", " -u ", rf"\s-U\s{{1,3}}[\"']?[^\s%\"';&|<>`]{{1,80}}%{_VALUE}", _SAMBA),
-    _place("lftp", "password", " -u ", rf"\s-u\s{{1,3}}[\"']?[^\s,\"';&|<>`]{{1,80}},{_VALUE}", rf"lftp{_NOT_ENDED}"),
+    _place(" -", "password", " -u|\n-u", _USER),
+    _place(" -", "password", " --user| --proxy-user", _USER),
+    _place(" -", "password", " -p", rf"\s(?-i:-p)(?=\S){_VALUE}", _MYSQL),
+    _place(" -", "password", " -p", rf"\s(?-i:-p)(?=\S){_VALUE}", _PACKED),
+    _place(" -", "password", " -hp", rf"\s(?-i:-hp)(?=\S){_VALUE}", _PACKED),
+    _place(" -", "password", " -p", rf"\s(?-i:-pw?)\s{{1,3}}(?!\d{{1,5}}(?:\s|:|$)){_VALUE}", _LOGIN),
+    _place(" -", "password", " -p", rf"\s(?-i:-P)\s{{1,3}}{_VALUE}", _ZIP),
+    _place(" -", "password", " -a ", rf"\s-a\s{{1,3}}{_VALUE}", _DIRECTORY),
+    _place(" -", "password", " -w ", rf"\s-w\s{{1,3}}{_VALUE}", _DIRECTORY),
+    _place(" -", "password", " -n | -p ", rf"\s(?-i:-[NP])\s{{1,3}}{_VALUE}", rf"ssh-keygen{_NOT_ENDED}"),
+    _place(" -", "password", " -k ", rf"\s-k\s{{1,3}}{_VALUE}", rf"openssl enc{_NOT_ENDED}"),
+    _place(" -", "password", " -u ", rf"\s-U\s{{1,3}}[\"']?[^\s%\"';&|<>`]{{1,80}}%{_VALUE}", _SAMBA),
+    _place(" -", "password", " -u ", rf"\s-u\s{{1,3}}[\"']?[^\s,\"';&|<>`]{{1,80}},{_VALUE}", rf"lftp{_NOT_ENDED}"),
     _place("freerdp", "password", " /p:", rf"\s/p:{_VALUE}", rf"freerdp\w{{0,4}}{_NOT_ENDED}"),
-    _place("net use", "password", " /user:", rf"\s/user:\S{{1,80}}\s{{1,3}}{_VALUE}", rf"net use{_NOT_ENDED}"),
-    _place("net user", "password", "net user ", rf"net user\s{{1,3}}[\w.-]{{1,40}}\s{{1,3}}(?![/*]){_VALUE}"),
-    _place("sql", "password", "sqlplus ", rf"sqlplus\s{{1,3}}(?:-\w{{1,8}}\s{{1,3}}){{0,3}}[\"']?[\w$#]{{1,40}}/"
+    _place("net us", "password", " /user:", rf"\s/user:\S{{1,80}}\s{{1,3}}{_VALUE}", rf"net use{_NOT_ENDED}"),
+    _place("net us", "password", "net user ", rf"net user\s{{1,3}}[\w.-]{{1,40}}\s{{1,3}}(?![/*]){_VALUE}"),
+    _place("@", "password", "sqlplus ", rf"sqlplus\s{{1,3}}(?:-\w{{1,8}}\s{{1,3}}){{0,3}}[\"']?[\w$#]{{1,40}}/"
            rf"(?!{FILLED_IN})((?:(?!@){BARE}){{3,80}})@"),
-    _place(":thin:", "password", ":thin:", rf":thin:[\w$#]{{1,40}}/(?!{FILLED_IN})((?:(?!@){BARE}){{1,80}})@"),
+    _place("@", "password", ":thin:", rf":thin:[\w$#]{{1,40}}/(?!{FILLED_IN})((?:(?!@){BARE}){{1,80}})@"),
     _place("@tcp(", "password", ":", rf":(?!{FILLED_IN}@)((?:(?![@/:]){BARE}){{1,80}})@tcp\("),
     _place(":5432:", "password", ":5432:", rf":5432:[\w*-]{{1,60}}:[\w*.-]{{1,60}}:({BARE}{{3,}})"),
     _place("echo ", "password", "echo ", rf"echo\s{{1,2}}(?:-n\s{{1,2}})?{_VALUE}[\"']?\s{{0,2}}\|\s{{0,2}}{_STDIN}"),
-    _place("chpasswd", "password", "echo ",
+    _place("echo ", "password", "echo ",
            rf"echo\s{{1,2}}[\"']?[\w.-]{{1,60}}:(?!{FILLED_IN})({BARE}{{3,80}})[\"']?\s{{0,2}}"
            r"\|\s{0,2}(?:sudo\s)?chpasswd"),
     _place("pass", "password", "htpasswd",
@@ -796,7 +796,7 @@ PLACES: tuple[Place, ...] = (
            rf"(?:\s{{1,3}}for[^\n=]{{1,60}})?\s{{0,3}}=?\s{{0,3}}(?=['\"]){_IN_QUOTES}"),
     _place("pass", "password", " password |\npassword ",
            rf"\spassword\s{{1,8}}(?![=:]|(?:for|and|path|is|or|to|in|of)\b){_VALUE}", _NETRC),
-    _place("identified by", "password", "identified by",
+    _place("identified", "password", "identified by",
            rf"identified by\s{{1,3}}(?:password\s{{1,3}})?(?=['\"]){_IN_QUOTES}", _SQL),
     _place("securestring", "password", "convertto-securestring",
            rf"convertto-securestring\s{{1,3}}(?:-asplaintext\s{{1,3}})?(?:-force\s{{1,3}})?(?:-string\s{{1,3}})?{_VALUE}"),
@@ -812,19 +812,25 @@ PLACES: tuple[Place, ...] = (
     _place("=", "signature", "", r"[?&;](?:sig|signature|key|hmac|auth|x-amz-signature|x-goog-signature)="
            r"(?=[^&\s]{0,60}\d)([\w%+/=.~-]{8,})"),
 )  # fmt: skip
-_GATES = tuple({place.gate: [each for each in PLACES if each.gate == place.gate] for place in PLACES}.items())
+_GATES: dict[str, dict[str, list[Place]]] = {}
+for _each in PLACES:
+    for _anchor in _each.shape.anchors or ("",):
+        _GATES.setdefault(_each.gate, {}).setdefault(_anchor, []).append(_each)
 
 
 def placed_secrets(text: str, lowered: str) -> Iterator[Span]:
     """The secrets in a text that are known by where they stand."""
-    for gate, places in _GATES:
+    for gate, anchors in _GATES.items():
         if gate in lowered:
-            for place in places:
-                for anchor in place.shape.anchors:
-                    yield from _at(anchor, place, text, lowered)
-                if not place.shape.anchors:
-                    for found in _compiled(place.shape.pattern).finditer(text):
-                        yield *found.span(found.re.groups), place.shape.kind
+            for anchor, places in anchors.items():
+                if anchor in lowered:
+                    for place in places:
+                        yield from _at(anchor, place, text, lowered) if anchor else _anywhere(place, text)
+
+
+def _anywhere(place: Place, text: str) -> Iterator[Span]:
+    for found in _compiled(place.shape.pattern).finditer(text):
+        yield *found.span(found.re.groups), place.shape.kind
 
 
 KINDS = frozenset(
