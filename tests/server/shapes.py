@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.server.limits import ARGUMENTS, BODY, NAME, PATH, VALUES, VARIABLES
+from fairlead.server.limits import ARGUMENTS, BODY, ESCAPES, NAME, PATH, VALUES, VARIABLES
 
 ROOM = 2000
 """Bytes of a request beside what makes it large."""
@@ -73,8 +73,9 @@ def messages(number: int, length: int) -> Shape:
 SERVED: dict[str, Shape] = {
     "a text": said("x"),
     "words": said("some words of text, and more. "),
-    "escaped characters": said("\n"),
-    "quotes": said('"\\'),
+    "escaped characters": of("before_input", source="user", input="\n" * (ESCAPES - 100)),
+    "quotes": of("before_input", source="user", input='"\\' * (ESCAPES // 3 - 100)),
+    "escaped characters and a text": of("before_input", source="user", input="\n" * 2_000_000 + text("x", TEXT // 2)),
     "one wide character": of("before_input", source="user", input="\U0001f389" + text("x", TEXT - 8)),
     "letters of two bytes": said("é"),
     "base64": said("QUJDREVGR0hJSktMTU5PUA+/"),
@@ -112,9 +113,11 @@ REFUSED: dict[str, Shape] = {
     "keys": tool("run_anything", **{f"k{number}": 1 for number in range(VALUES)}),
     "messages": messages(TEXT // 70, 10),
     "depth": nested(VALUES),
+    "escaped characters": said("\n"),
+    "quotes": said('"\\'),
     "a command": tool("bash", command=text("x")),
     "a command of slashes": tool("bash", command=text("/a")),
-    "a patch": tool("apply_patch", patch=text("\n")),
+    "a patch": tool("apply_patch", patch=text("*** Add File: a\n")),
     "arguments of something that was done": of("after_tool", tool="write", args={"content": text("x")}, output=""),
     "the name of a tool": of("before_tool", tool=text("x"), args={}),
     "a name that is a little too long": of("before_tool", tool="x" * (NAME + 1), args={}),

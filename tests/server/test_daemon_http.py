@@ -459,9 +459,9 @@ def test_a_body_that_does_not_come_is_not_waited_for(impatient: Daemon, length: 
 
 
 @pytest.mark.parametrize("last", [True, False], ids=["its last", "one of many"])
-def test_an_answer_that_is_not_taken_is_not_kept(impatient: Daemon, last: bool) -> None:
+def test_an_answer_that_is_not_taken_is_not_kept(machine: Machine, last: bool) -> None:
     step = {"event": "before_input", "source": "user", "input": "x" * (4 << 20)}
-    connection = impatient.connect()
+    connection = machine.start_with(IMPATIENT).connect()
     headers = {"Connection": "close"} if last else {}
     connection.sendall(raw("POST", "/v1/dispatch", json.dumps({"step": step}).encode(), **headers))
     hung_up = select.poll()

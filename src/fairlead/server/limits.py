@@ -20,6 +20,8 @@ LARGE, HUGE = 16 << 10, 64 << 10
 """Bytes from which a request is worked on elsewhere than on the event loop, and in another process: see `large`."""
 VALUES = 50_000
 """Values in a request: texts, numbers, objects and lists."""
+ESCAPES = 3_000_000
+"""Backslashes in a request. A character that is escaped takes ten times as long to read and to write."""
 ARGUMENTS = 1 << 20
 """Bytes of a tool call's arguments, as JSON. No model writes as much, and hooks read all of them."""
 NAME, PATH = 1024, 4096
@@ -38,6 +40,8 @@ class Overloaded(FairleadError):
 
 def check_json(body: bytes) -> None:
     """Raise `TooLarge` for JSON that would take long to decode. Nothing of it is decoded to find out."""
+    if body.count(b"\\") > ESCAPES:
+        raise TooLarge(f"at most {ESCAPES:,} backslashes")
     # Every other piece is outside of all texts. In JSON that is not valid there may be more, and it is refused later.
     pieces = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"', 4 * VALUES)
     outside = b"".join(pieces[::2])
