@@ -76,6 +76,17 @@ def test_what_is_wrong_at_length_is_refused_in_short(daemon: Daemon, root: Path,
     assert len(json.dumps(answer.body)) < 5000
 
 
+@pytest.mark.parametrize(("policy", "expected"), [("closed", "deny"), ("open", "proceed"), ("abort", "abort")])
+def test_a_client_whose_step_is_too_large_goes_by_its_policy(
+    daemon: Daemon, root: Path, policy: Any, expected: str
+) -> None:
+    step = BeforeTool(tool="bash", args={"command": "x" * (2 << 20)})
+    with daemon.client() as client:
+        decision = client.dispatch(step, root=str(root), on_failure=policy)
+    assert (decision.control, decision.cause) == (expected, None if policy == "open" else "failure")
+    assert "at most 1 MiB" in decision.failures[0].error
+
+
 def values(data: Any) -> int:
     inside = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
     return 1 + sum(map(values, inside))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import gc
 import os
 import signal
 import socket
@@ -223,6 +224,8 @@ async def _run(settings: Settings, path: Path, on_ready: Any) -> None:
         task.add_done_callback(again.discard)
 
     loop.add_signal_handler(signal.SIGHUP, hang_up)
+    gc.collect()
+    gc.freeze()  # what is here now stays, so looking for garbage in it would only hold up requests
     serving = loop.create_task(server.serve(sockets=sockets))
     tell = loop.create_task(_when_up(server, on_ready, sockets))
     try:
