@@ -16,7 +16,7 @@ from fairlead import Hooks
 from fairlead import guard as guard_module
 from fairlead.guard import PROTECTED, Guard, guard_hook
 from fairlead.lifecycle import BeforeTool
-from fairlead.threads import large
+from fairlead.threads import elsewhere
 from fairlead.tools import Target
 from fairlead.verdict import Verdict
 
@@ -694,11 +694,11 @@ async def test_a_large_call_is_judged_on_a_thread_and_as_any_other() -> None:
 
     guard._judge = noting  # type: ignore[method-assign]
     hooks.add(guard, on="before_tool", phase="gate", name="guard")
-    known = large.set(True)
+    known = elsewhere.set(threads.run)
     try:
         commands = ("rm -rf ~/.claude/hooks", "ls")
         decisions = [await hooks.dispatch(BeforeTool(tool="bash", args={"command": command})) for command in commands]
     finally:
-        large.reset(known)
+        elsewhere.reset(known)
     assert [decision.control for decision in decisions] == ["deny", "proceed"]
     assert threads == {False}
