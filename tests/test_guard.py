@@ -684,12 +684,12 @@ def test_a_path_that_is_too_long_for_any_system_is_judged_by_what_it_names(tail:
 
 async def test_a_large_call_is_judged_on_a_thread_and_as_any_other() -> None:
     """So that nothing else waits for it."""
-    hooks, threads = Hooks(), set[bool]()
+    hooks, on_main = Hooks(), set[bool]()
     guard = Guard(Path("/state"))
     judge = guard._judge
 
     def noting(step: Any) -> str | None:
-        threads.add(threading.current_thread() is threading.main_thread())
+        on_main.add(threading.current_thread() is threading.main_thread())
         return judge(step)
 
     guard._judge = noting  # type: ignore[method-assign]
@@ -701,4 +701,4 @@ async def test_a_large_call_is_judged_on_a_thread_and_as_any_other() -> None:
     finally:
         elsewhere.reset(known)
     assert [decision.control for decision in decisions] == ["deny", "proceed"]
-    assert threads == {False}
+    assert on_main == {False}
