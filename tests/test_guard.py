@@ -16,7 +16,7 @@ from fairlead import Hooks
 from fairlead import guard as guard_module
 from fairlead.guard import PROTECTED, Guard, guard_hook
 from fairlead.lifecycle import BeforeTool
-from fairlead.threads import elsewhere
+from fairlead.threads import elsewhere, threads
 from fairlead.tools import Target
 from fairlead.verdict import Verdict
 

@@ -511,6 +511,7 @@ async def test_forgetting_a_signed_policy_ends_it(machine: Any, key: Path):
     assert (await decide(root)).control == "proceed"
 
 
+@pytest.mark.e2e
 async def test_whoever_runs_a_command_that_only_reads_does_not_choose_the_signers(
     project: Path, key: Path, tmp_path: Path, machine: Any
 ):
@@ -525,6 +526,7 @@ async def test_whoever_runs_a_command_that_only_reads_does_not_choose_the_signer
     assert (judged.hook, (await decide(project)).control) == ("gate", "deny")
 
 
+@pytest.mark.e2e
 async def test_whoever_runs_a_command_that_only_reads_does_not_choose_what_checks_signatures(
     project: Path, key: Path, tmp_path: Path, machine: Any
 ):
@@ -537,6 +539,7 @@ async def test_whoever_runs_a_command_that_only_reads_does_not_choose_what_check
     assert (await decide(project)).control == "deny"
 
 
+@pytest.mark.e2e
 async def test_whoever_runs_a_command_that_only_reads_does_not_choose_the_programs_of_a_signed_policy(
     key: Path, tmp_path: Path, machine: Any
 ):
@@ -558,6 +561,7 @@ ODD_NAMES = {
 }  # fmt: skip
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_a_project_can_be_trusted_and_forgotten_whatever_its_folder_is_called(tmp_path: Path, name: str):
     root = make_project(Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + ODD_NAMES[name])))
@@ -580,6 +584,7 @@ def test_a_project_can_be_trusted_and_forgotten_whatever_its_folder_is_called(tm
     assert cli("check", cwd=root).returncode == 0
 
 
+@pytest.mark.e2e
 def test_two_trusts_at_once_are_both_kept(tmp_path: Path):
     roots = [make_project(tmp_path / f"p{i}") for i in range(8)]
     for root in roots:
@@ -647,6 +652,7 @@ def test_what_cannot_be_read_opens_nothing_and_ends_in_no_traceback(nobodys: Pat
         assert (said.returncode, "as trusted" in said.stdout) == (2, True), said
 
 
+@pytest.mark.e2e
 def test_a_digest_that_is_not_the_expected_one_is_refused_though_it_is_trusted_already(project: Path):
     assert cli("trust", "--expect", "sha256:0", cwd=project).returncode == 1
 

@@ -328,6 +328,7 @@ def search_for_the_slowest(seed: int, cases: int) -> None:
         print(json.dumps([thread_time() - started, size, flavour, text]), flush=True)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nothing_that_is_accepted_takes_long(seed: int) -> None:
     here = Path(__file__).parent
