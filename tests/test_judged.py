@@ -315,7 +315,7 @@ LEADS = st.sampled_from([place.split("{}")[0] for place in GIVEN])
 PIECES = st.one_of(st.sampled_from(POOL), SECRETS, PASSWORDS, LEADS, st.sampled_from(SIGNS), st.text(max_size=5), LEADS)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES, min_size=1, max_size=8).map("".join), st.sampled_from(["bash", "custom", "write_file"]))
 def test_whatever_a_call_says_a_human_is_shown_what_runs(text: str, tool: str):
     """A mark never hides whitespace, syntax or a command. Where it would, the text is shown as it is, or not at all."""
