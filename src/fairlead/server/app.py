@@ -352,7 +352,7 @@ def _length(request: Request) -> int:
     if b"transfer-encoding" in headers:
         raise Refused(411, "length_required", "say with Content-Length how long the body is")
     length = headers.get(b"content-length", b"0")
-    if not length.isdigit() or int(length[:12]) > BODY:
+    if not length.isdigit() or len(length) > 12 or int(length) > BODY:
         raise Refused(413, "too_large", f"at most {BODY >> 20} MiB")
     return int(length)
 
