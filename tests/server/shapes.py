@@ -131,6 +131,10 @@ REFUSED: dict[str, Shape] = {
     "what a CLI's tool is given": moment("PreToolUse", tool_input={"command": text("x", ARGUMENTS * 2)}),
     "many values of a CLI": moment("PreToolUse", tool_input={"a": [0] * VALUES}),
     "the id of a CLI's session": moment("PreToolUse", session_id="x" * (NAME + 1), tool_input={}),
+    "the long id of a CLI's session": moment("PreToolUse", session_id=text("x", TEXT // 2), tool_input={}),
+    "the id of a CLI's call": moment("PreToolUse", tool_use_id="x" * (NAME + 1), tool_input={}),
+    "the name of a CLI's tool": moment("PreToolUse", tool_name="x" * (NAME + 1), tool_input={}),
+    "the name of a CLI's agent": moment("PreToolUse", agent_id="x" * (NAME + 1), agent_type="y", tool_input={}),
 }
 WRONG: dict[str, Shape] = {
     "an event": of(text("x")),

@@ -67,10 +67,16 @@ class Small:
             len(body),
             body,
         )
-        self._connection = connect(str(daemon.socket))
+        self._socket = str(daemon.socket)
+        self._connection = connect(self._socket)
 
     def close(self) -> None:
         self._connection.close()
+
+    def connect(self) -> None:
+        """Connect anew: a daemon hangs up on a caller that asks nothing for a while."""
+        self.close()
+        self._connection = connect(self._socket)
 
     def ask(self) -> float:
         """How long one request took."""
@@ -93,6 +99,8 @@ class Clock:
 
     def within_reason(self, seconds: float = SECONDS) -> bool:
         """Whether the slowest request of so many seconds took as long as it may."""
+        for small in (self._busy, self._idle):
+            small.connect()
         until, busy, idle = time.perf_counter() + seconds, 0.0, 0.0
         while time.perf_counter() < until:
             busy, idle = max(busy, self._busy.ask()), max(idle, self._idle.ask())

@@ -69,6 +69,16 @@ def test_what_is_larger_is_refused_with_what_it_may_be(daemon: Daemon, root: Pat
     assert "at most" in answer.body["message"]
 
 
+@pytest.mark.parametrize("name", [name for name in REFUSED if "CLI" in name])
+async def test_nothing_is_remembered_of_a_moment_that_is_too_large(
+    machine: Machine, service: Service, name: str
+) -> None:
+    root = str(machine.project("p", ""))
+    status, _ = await request(service, *REFUSED[name](root))
+    assert (status, len(service.sessions)) == (413, 0)
+    assert not service.sessions.of_cli("", "s", root)[1].calls
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_at_length_is_refused_in_short(daemon: Daemon, root: Path, name: str) -> None:
     answer = ask(daemon, WRONG[name], root)

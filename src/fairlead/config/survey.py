@@ -119,10 +119,8 @@ class Survey(msgspec.Struct):
 
 def survey(document: Document, root: Path) -> Survey:
     """What the hooks of a project would run. Raises `Untrustworthy` where that cannot be told."""
-    try:
-        str(root).encode()
-    except UnicodeEncodeError:
-        raise Untrustworthy(f"the name of the folder {str(root)!r} is not UTF-8") from None
+    if not _is_utf8(str(root)):
+        raise Untrustworthy(f"the name of the folder {str(root)!r} is not UTF-8")
     found = Survey(str(root), "", [], document.content)
     entries = document.data.get("hook", [])
     found.others = {key: value for key, value in document.data.items() if key != "hook"}
@@ -291,7 +289,7 @@ def _own_program(program: str, root: Path) -> str | None:
 
 def _take_file(path: str, seen: Seen, found: Survey) -> None:
     place = Path(found.root) / path
-    if "\0" in path or not path.isprintable():
+    if "\0" in path or not _is_utf8(path):
         raise Untrustworthy(f"hook {seen.name!r} names a file whose name cannot be kept: {path!r}")
     if not inside(place, found.root):
         raise Untrustworthy(f"hook {seen.name!r}: {place} leads out of the project, to {place.resolve()}")
@@ -360,6 +358,14 @@ def _env_words(rest: str) -> Iterator[str]:
     if words and (words[0].startswith("-") or "=" in words[0]):
         raise Untrustworthy(f"a first line whose env takes {words[0]!r}: name the program alone")
     yield from (word for word in words if word)
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _shown(runs: Any) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from ..errors import FairleadError
-from ..lifecycle import HEADER, Step
+from ..hosts.host import Identity
+from ..lifecycle import HEADER, Agent, Step
 
 BODY = 8 << 20
 """Bytes of a request."""
@@ -63,12 +64,26 @@ def check_variables(variables: Mapping[str, str | None]) -> None:
 
 def check_step(step: Step) -> None:
     """Raise `TooLarge` for a step whose names and ids are too long to be kept or looked up."""
-    agent = step.agent
     for name in _NAMES:
         value = getattr(step, name, None)
         if value is not None and len(value) > (PATH if name == "cwd" else NAME):
             raise TooLarge(f"{name} is at most {PATH if name == 'cwd' else NAME} characters")
-    if agent is not None and any(len(name) > NAME for name in (agent.id, agent.name, agent.parent) if name):
+    if step.agent is not None:
+        _check_agent(step.agent)
+
+
+def check_moment(who: Identity, fields: Mapping[str, Any]) -> None:
+    """Raise `TooLarge` for a CLI's moment with such names and ids, before any of it is remembered."""
+    named = {"session_id": who.session_id, "turn_id": who.turn_id}
+    for name, value in (named | {name: fields.get(name) for name in ("tool", "call_id")}).items():
+        if isinstance(value, str) and len(value) > NAME:
+            raise TooLarge(f"{name} is at most {NAME} characters")
+    if who.agent is not None:
+        _check_agent(who.agent)
+
+
+def _check_agent(agent: Agent) -> None:
+    if any(name is not None and len(name) > NAME for name in (agent.id, agent.name, agent.parent)):
         raise TooLarge(f"the id and the name of an agent are at most {NAME} characters")
 
 

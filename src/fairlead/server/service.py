@@ -33,7 +33,7 @@ from ..threads import threads
 from ..wire import step_of
 from .fallback import Fallback
 from .large import Large
-from .limits import LARGE, Overloaded, check_arguments, check_json, check_step
+from .limits import LARGE, Overloaded, check_arguments, check_json, check_moment, check_step
 from .pending import Asking, Gone, Pending, Question, Receipt, asking
 from .projects import Project, Projects
 from .sessions import Sessions
@@ -153,6 +153,7 @@ class Service:
             read = read_payload if size <= LARGE else _read_large_payload
             payload = await self.large.run(whose, read, host, asked.event, asked.payload)
             who = host.identify(payload)
+            check_moment(who, host.moments[asked.event].read(payload) or {})
             root, memory = asked.root(host), Memory()
             if who.session_id is not None:
                 root = self.sessions.began(whose, who.session_id) or root
