@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import FairleadError
 from ..guarded_files import SYSTEM_FOLDERS
 from .programs import can_write
-from .survey import path_spans, shebang_of
+from .survey import SHEBANGS, path_spans, shebang_of
 
 if TYPE_CHECKING:
     from .reading import Configured
 
 _SHELL_WORD = re.compile(r"[^\s;&|<>()`\"'{}]+")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)[^}]*\})")
-_SHEBANGS = 4
-"""Interpreters that are scripts themselves, one after another. The kernel takes no more either."""
 _FOLDERS = 8
 """Folders that a shell line may change to, and its words be relative to."""
 
@@ -95,7 +93,7 @@ def _paths_of_line(line: str, folder: str, env: Mapping[str, str]) -> Iterator[s
 
 def _interpreters(path: str, folder: str, env: Mapping[str, str]) -> Iterator[str]:
     """The interpreters of a script, by its first line and by theirs, and the files they are given."""
-    for _ in range(_SHEBANGS):
+    for _ in range(SHEBANGS):
         try:
             with open(path, "rb") as file:
                 words = shebang_of(file.read(512))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -97,6 +96,7 @@ class InForce:
             self.document = Document(source.path)
             self._look(self.document)
         self._choose()
+        self._other = self._other_repository() if self.snapshots else None
 
     def _look(self, document: Document) -> None:
         if document.mistakes:
@@ -131,12 +131,12 @@ class InForce:
     @property
     def notice(self) -> str | None:
         """What a user must know of a policy that is not the file that is there."""
-        return self._stays_in_force(self.details, self._other_repository())
+        return self._stays_in_force(self.details, self._other)
 
     @property
     def note(self) -> str | None:
         """The same for an agent, which reads it with every denial: nothing of it comes from the file."""
-        return self._stays_in_force("", self._other_repository() and "another one is there")
+        return self._stays_in_force("", self._other and "another one is there")
 
     def _stays_in_force(self, details: str, other: str | None) -> str | None:
         if not self.snapshots:
@@ -162,10 +162,8 @@ class InForce:
 
 def _changes(found: Survey, snapshot: Snapshot) -> str:
     """Which files are others than they were, as far as that is known."""
-    files = {path: sha256(content).hexdigest() for path, content in found.contents.items()}
-    changed = sorted(
-        path for path in files.keys() | snapshot.files.keys() if files.get(path) != snapshot.files.get(path)
-    )
+    named = found.files.keys() | snapshot.files.keys()
+    changed = sorted(path for path in named if found.files.get(path) != snapshot.files.get(path))
     return f" ({', '.join(changed[:5])})" if changed else ""
 
 

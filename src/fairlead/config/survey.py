@@ -28,7 +28,7 @@ FILE_LIMIT = 16 << 20
 """Bytes of one file that a project's hook names."""
 FOLDER_FILES, FOLDER_LIMIT = 1000, 32 << 20
 """Files below a folder that a project's hook names, and their bytes in all."""
-_SHEBANGS = 4
+SHEBANGS = 4
 """Interpreters that are scripts themselves, one after another. The kernel takes no more either."""
 _PART = re.compile(r"[^=,:]+")
 _PARTS = 256
@@ -73,6 +73,7 @@ class Survey(msgspec.Struct):
     hooks: list[Seen]
     file: bytes
     contents: dict[str, bytes] = {}  # of every file of the project that is named, by its path in the project
+    files: dict[str, str] = {}  # the SHA-256 of each
     folders: list[str] = []  # that are named as a whole
     others: dict[str, Any] = {}  # what the file says beside its hooks
     launch: dict[str, list[str]] = {}  # the words that start each program, once resolved
@@ -97,7 +98,7 @@ class Survey(msgspec.Struct):
         for seen in self.hooks:
             pins: dict[str, ProgramPin] = {}
             for program in seen.programs:
-                self.launch[program] = words = self._launch(program, around, _SHEBANGS)
+                self.launch[program] = words = self._launch(program, around, SHEBANGS)
                 pins |= {word: _pin(word) for word in words if os.path.isabs(word) and os.path.isfile(word)}
             pins |= {path: _pin(path) for path in seen.outside_files}
             seen.outside = list(pins.values())
@@ -127,8 +128,7 @@ def survey(document: Document, root: Path) -> Survey:
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict):
             found.hooks.append(_look(entry, found))
-    files = {path: sha256(content).hexdigest() for path, content in found.contents.items()}
-    covered = {"version": 2, "file": document.data, "files": files, "folders": sorted(found.folders)}
+    covered = {"version": 2, "file": document.data, "files": found.files, "folders": sorted(found.folders)}
     encoded = msgspec.json.encode(covered, order="deterministic", enc_hook=str)
     found.digest = f"sha256:{sha256(encoded).hexdigest()}"
     return found
@@ -168,7 +168,7 @@ def _look_at_argv(argv: list[str], seen: Seen, found: Survey) -> None:
 
 def _interpreted(argv: list[str], found: Survey) -> list[str]:
     """The words of a command, with the interpreter that the first line of its script names; empty for a binary."""
-    for _ in range(_SHEBANGS):
+    for _ in range(SHEBANGS):
         own = _own_program(argv[0], Path(found.root))
         if own is None:
             return argv
@@ -217,7 +217,7 @@ def _take_program(program: str, seen: Seen, found: Survey) -> None:
         raise Untrustworthy(f"hook {seen.name!r}: {program!r} is no name of a program")
     seen.programs.append(program)
     path: str | None = program
-    for _ in range(_SHEBANGS):
+    for _ in range(SHEBANGS):
         path = _own_program(path, Path(found.root)) if path is not None else None
         if path is None:
             return
@@ -237,9 +237,8 @@ def _take_word(word: str, seen: Seen, found: Survey) -> None:
         part = word[start:end]
         path = _in_project(part, root)
         if path is None and os.path.isdir(root / part):
-            seen.uncovered = (
-                f"{part} is a folder outside the project" if can_write(str(root / part)) else seen.uncovered
-            )
+            if can_write(str(root / part)):
+                seen.uncovered = f"{part} is a folder outside the project"
         elif path is None:
             seen.outside_files.append(os.path.normpath(root / part))
         elif os.path.isdir(root / path):
@@ -294,10 +293,11 @@ def _take_file(path: str, seen: Seen, found: Survey) -> None:
     if not inside(place, found.root):
         raise Untrustworthy(f"hook {seen.name!r}: {place} leads out of the project, to {place.resolve()}")
     if path not in found.contents:
-        found.contents[path] = _content(place)
+        found.contents[path] = content = _content(place)
+        found.files[path] = sha256(content).hexdigest()
         if sum(map(len, found.contents.values())) > TOTAL_LIMIT:
             raise Untrustworthy(f"the files that hooks name are larger than {TOTAL_LIMIT >> 20} MiB in all")
-    seen.files[path] = sha256(found.contents[path]).hexdigest()
+    seen.files[path] = found.files[path]
 
 
 def _take_folder(path: str, seen: Seen, found: Survey) -> None:
