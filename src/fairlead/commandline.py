@@ -169,7 +169,7 @@ class Line:
 
     def _open(self, sign: str) -> None:
         if sign != "(" and not self._command.words:
-            self._command.words.append("$(")  # nobody knows what this will run
+            self._command.words.append("$(")  # what this will run is not known
         self._frames.append((sign, self._command, self._pipeline, self._heard, self._folder))
         if len(self._frames) > FRAMES:
             raise TooMuch

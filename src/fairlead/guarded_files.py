@@ -90,7 +90,7 @@ _INLINE_CODE = _options({
     "python": r"-[a-zA-Z]*c.*|-",
     "node nodejs bun tsx lua osascript Rscript php deno": r"-[epr].*|-pe|--(?:eval|print)(?:=.*)?|eval|-",
 })  # fmt: skip
-"""Options that are followed by code. Nobody can say what that does with the files that it is given."""
+"""Options that are followed by code, which may do anything with the files that it is given."""
 _OPTION_VALUES = _words("-W -X -o -O -r -I -M --require --rcfile --init-file")
 _NO_OUTPUT = _words("ssh find ps mount sudo set") | frozenset(_INLINE_CODE)
 _OUTPUT = re.compile(r"-o.*|--out.*|of=.*", re.DOTALL)
@@ -106,7 +106,7 @@ def changed_words(name: str, rest: Sequence[str]) -> dict[str, int]:
     name, rest = _looked_through(name, list(rest))
     operands = [word for word in rest if word[:1] != "-"]
     if name == "$(":
-        return dict.fromkeys(operands, FILE)  # nobody knows what this will run
+        return dict.fromkeys(operands, FILE)  # what this will run is not known
     changed = dict.fromkeys(_outputs(name, rest), FILE)
     if name in _COPIES:
         return changed | _copied(name, rest)

@@ -420,7 +420,7 @@ def extend(
     values: Iterable[str] = (),
     environ: Environ | None = None,
 ) -> None:
-    """Take out more from now on and everywhere in this process, whoever else has asked for what."""
+    """Take out more from now on and everywhere in this process, beside what it takes out already."""
     configure(process_redactor().extended(names, patterns, values, environ or {}))
 
 

@@ -36,7 +36,7 @@ _BREAKS = re.compile(r"[\s;|&<>()`\x00-\x1f\x7f-\x9f]+")
 _KEY_LINE = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]{1,80}-----")
 _RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+=][\w+/=.-]{15,}", re.ASCII)
 _KEY_TAIL = re.compile(r"(?:\\*[nr])?[A-Za-z0-9+/=]{1,15}")
-_FIRST_TOKEN = 0xF0000  # of a private plane of Unicode: nobody's commands have these
+_FIRST_TOKEN = 0xF0000  # of a private plane of Unicode, which commands do not use
 
 
 class CannotBeShown(FairleadError):
@@ -163,7 +163,7 @@ def _is_plain(character: str) -> bool:
 def _masks(text: str, spans: list[Span]) -> list[Span] | None:
     """What marks stand for: the plain characters of each secret. None if that might hide more than a secret.
 
-    Nobody knows where a secret ends that runs on over whitespace or syntax. Beyond its first word, only what looks
+    Where a secret ends that runs on over whitespace or syntax is not known. Beyond its first word, only what looks
     random is taken for one.
     """
     masks: list[Span] = []

@@ -1,4 +1,4 @@
-"""Reading files that somebody else controls: only regular ones, and only so much of them.
+"""Reading files that another program controls: only regular ones, and only so much of them.
 
 A pipe or a device in the place of a file would hang the reader, so it is opened without waiting and then refused.
 """

@@ -48,7 +48,7 @@ MAX_AGE = 30 * 86400.0
 QUEUE = 4096
 """Decisions that wait to be written. Beyond that, whoever dispatches waits."""
 HEAVY = 64 << 20
-"""Bytes of records that wait to be written, beyond which whoever dispatches a large step waits."""
+"""Bytes of records that wait to be written, beyond which the dispatch of a large step waits."""
 BATCH = 512
 LULL, GATHER = 0.03, 0.5
 """Seconds without a decision after which those before are written, and for which they are gathered at most."""

@@ -1,7 +1,7 @@
 """What a service or a model is sent of a step, and the rule that it judges the step that runs.
 
-Redaction must not change what is judged: a command could be dressed up as a secret, and nobody would see it. So a
-hook that judges fails where redaction would touch a field that it judges. An observer only watches, and is sent
+Redaction must not change what is judged: a command could be dressed up as a secret, and the judge would not see it.
+So a hook that judges fails where redaction would touch a field that it judges. An observer only watches, and is sent
 redacted steps.
 """
 

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
+from ..journal.entry import Call, directly
 from ..threads import elsewhere, threads
 from .limits import HUGE, LARGE, Overloaded
 from .offload import Offload
 
 T = TypeVar("T")
 
-Call = Callable[..., Any]
 AT_ONCE = 256 << 20
 """Bytes of large requests that may be under way at once. One caller may have half of that."""
 
@@ -66,17 +66,13 @@ class Large:
     async def offload(self, caller: str, fn: Callable[[Call], None], size: int) -> None:
         """`fn(call)` on a thread, where `call` calls a function: for a huge request in another process."""
         if size <= HUGE:
-            await self.run(caller, fn, _directly)
+            await self.run(caller, fn, directly)
             return
         async with self._elsewhere.turn(caller):
             await threads.run(fn, self._offload.call)
 
     def close(self) -> None:
         self._offload.close()
-
-
-def _directly(fn: Callable[..., Any], *args: Any) -> Any:
-    return fn(*args)
 
 
 class Turns:

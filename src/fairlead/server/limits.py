@@ -51,7 +51,7 @@ def check_json(body: bytes) -> None:
 
 
 def check_arguments(args: Any) -> None:
-    """Raise `TooLarge` for arguments of a tool call that nobody could read in time."""
+    """Raise `TooLarge` for arguments of a tool call that hooks could not read in time."""
     if len(msgspec.json.encode(args, enc_hook=str)) > ARGUMENTS:
         raise TooLarge(f"the arguments of a tool call are at most {ARGUMENTS >> 20} MiB of JSON")
 

@@ -1,7 +1,7 @@
 """A process that works for this one, on what would keep all of this one's threads waiting.
 
 Python runs one thread at a time and does not interrupt a call into C, such as a search through a long text. Redaction
-makes many of those. In another process they keep nobody here waiting.
+makes many of those. In another process they hold up no request here.
 """
 
 from __future__ import annotations

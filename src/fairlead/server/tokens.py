@@ -63,7 +63,7 @@ class Tokens:
             tokens[:] = kept
 
     def find(self, token: str) -> Token | None:
-        """The token of this text, if somebody made it. All are compared, each in constant time."""
+        """The token of this text, if it was made here. All are compared, each in constant time."""
         digest, found = _digest(token), None
         for known in self.all():
             if hmac.compare_digest(known.digest, digest):
@@ -71,7 +71,7 @@ class Tokens:
         return found
 
     def scopes_of(self, token: str) -> frozenset[Scope]:
-        """What a token allows: nothing, if nobody made it."""
+        """What a token allows: nothing, if it was not made here."""
         found = self.find(token)
         return frozenset() if found is None else found.scopes
 
