@@ -201,9 +201,7 @@ class _Api:
         return await self._serve(request, _read_hooked, self._service.hook)
 
     async def acknowledge(self, request: Request) -> Any:
-        if _length(request) > BRIEF:
-            raise Refused(413, "too_large", f"at most {BRIEF >> 20} MiB")
-        told = _decoded(msgspec.json.Decoder(Acknowledgement).decode, await _body(request))
+        told = await _brief(request, msgspec.json.Decoder(Acknowledgement).decode)
         try:
             self._service.acknowledge(told.id)
         except NoSuchReceipt as error:
@@ -247,9 +245,7 @@ class _Api:
         return {"approvals": self._service.pending.questions(every=every)}
 
     async def answer(self, request: Request) -> Any:
-        if _length(request) > BRIEF:
-            raise Refused(413, "too_large", f"at most {BRIEF >> 20} MiB")
-        answer = _decoded(msgspec.json.Decoder(Answer).decode, await _body(request))
+        answer = await _brief(request, msgspec.json.Decoder(Answer).decode)
         uid = caller_of(request)
         _refuse_agents(request)
         user = None if uid is None else _name_of(uid)  # whom the kernel names, whoever it claims to be
@@ -376,6 +372,13 @@ def _decoded_large(decode: Callable[[bytes], B], body: bytes) -> B:
     asked = _decoded(decode, body)
     check_variables(asked.env)
     return asked
+
+
+async def _brief(request: Request, decode: Callable[[bytes], T]) -> T:
+    """A body that is decoded at once, because it is short."""
+    if _length(request) > BRIEF:
+        raise Refused(413, "too_large", f"at most {BRIEF >> 20} MiB")
+    return _decoded(decode, await _body(request))
 
 
 def _length(request: Request) -> int:
