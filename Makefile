@@ -9,13 +9,17 @@ CLIS ?=
 FRAMEWORKS ?=
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-frameworks e2e e2e-clis soak check bench docs format clean
+.PHONY: demo test test-pythons test-frameworks e2e e2e-clis soak check bench docs format clean
 
 demo: $(VENV)/demo
 	@$(BIN)/fairlead demo
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto
+
+# The same tests with the oldest and the newest Python that Debian has.
+test-pythons: $(VENV)/dev
+	$(BIN)/python tests/pythons.py .pythons
 
 test-frameworks: $(VENV)/dev
 	$(BIN)/python tests/frameworks/environments.py .frameworks $(FRAMEWORKS)
@@ -31,7 +35,7 @@ e2e-clis: $(VENV)/dev
 	FAIRLEAD_CLIS_WANTED="$(CLIS)" $(BIN)/python tests/clis/offline.py $(BIN)/python -m pytest -m clis -n auto tests/clis
 
 soak: $(VENV)/dev
-	$(BIN)/python -m pytest -m soak -n auto
+	$(BIN)/python -m pytest -m soak -n auto --timeout=1800
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -61,7 +65,7 @@ docs: $(VENV)/core
 	cp docs/frameworks/*.md build/docs/frameworks/
 
 clean:
-	rm -rf $(VENV) $(BENCH) .clis .frameworks build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) .clis .frameworks .pythons build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

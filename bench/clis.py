@@ -75,7 +75,8 @@ def prepared(folder: Path) -> dict[str, str]:
         "PATH": os.environ["PATH"], "HOME": str(folder), "FAIRLEAD_STATE_DIR": str(folder / "state"),
         "XDG_CONFIG_HOME": str(folder / "config"),
     }  # fmt: skip
-    write = "from fairlead.hosts.launcher import write_launcher; write_launcher()"
+    write = "from fairlead.hosts.launcher import write_launcher; from fairlead.folders import from_environment; "
+    write += "write_launcher(from_environment())"
     subprocess.run([sys.executable, "-c", write], env=environ, check=True)
     return environ
 

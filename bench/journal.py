@@ -15,10 +15,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-import msgspec
-
 from fairlead import Hooks, Journal
-from fairlead.journal.entry import Entry, columns_of, runs_of
+from fairlead.journal.entry import Entry, entry_of
 from fairlead.journal.reading import Filter, Reader
 from fairlead.journal.store import Store
 from fairlead.lifecycle import BeforeTool
@@ -106,7 +104,7 @@ def entries(count: int) -> Iterator[Entry]:
             "args": {"command": f"ls {i}"},
         }
         told = {"id": f"b-{i}", "at": now + i, "kind": "decision", "control": "proceed", "step": step, "runs": []}
-        yield Entry(msgspec.json.encode(told), columns_of(told), runs_of(told), {})
+        yield entry_of(told)
 
 
 def one_of_many(folder: Path) -> tuple[float, float, int]:

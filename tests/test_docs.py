@@ -125,6 +125,34 @@ def test_the_configuration_page_has_no_mistakes(tmp_path: Path, monkeypatch: pyt
     assert [c.hook.name for c in config.hooks] == ["no-force-push", "tests-before-done", "org-policy", "careful"]
 
 
+@pytest.mark.parametrize(
+    ("test", "control"), [(None, "proceed"), ("assert 1", "proceed"), ("assert 0", "extend")], ids=["none", "ok", "bad"]
+)
+async def test_the_recipe_with_pytest_holds_also_where_there_are_no_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str | None, control: str
+):
+    from fairlead import Hooks
+    from fairlead.config.layers import Sources, read
+    from fairlead.testing import step
+
+    program = tmp_path / "bin" / "pytest"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m pytest -p no:cacheprovider "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    page = "\n".join(TOML.findall((ROOT / "docs" / "configuration.md").read_text()))
+    (recipe,) = [part for part in page.split("[[hook]]") if "tests-before-done" in part]
+    user = tmp_path / "home" / "user.toml"
+    user.parent.mkdir()
+    user.write_text(f"[[hook]]{recipe}")
+    if test is not None:
+        (user.parent / "test_it.py").write_text(f"def test_it():\n    {test}\n")
+    hooks = Hooks()
+    read(Sources(None, user)).apply(hooks)
+    decision = await hooks.dispatch(step("before_turn_end"))
+    assert (decision.control, decision.failures) == (control, ()), decision
+
+
 def test_every_command_is_in_the_docs():
     from fairlead.cli import make_parser
 

@@ -24,15 +24,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairlead import doctor as module
 from fairlead.cli import main
 from fairlead.config import layers
-from fairlead.doctor import PROBE, version_of
+from fairlead.doctor import copies, program, trial
+from fairlead.doctor.program import version_of
+from fairlead.doctor.trial import PROBE
+from fairlead.folders import from_environment, write_record
 from fairlead.hosts import installing
 from fairlead.hosts import settings as where
 from fairlead.hosts.host import ALL, EXPERIMENTAL, host_named
-from fairlead.hosts.installing import carry_out, plan_install
-from fairlead.hosts.settings import SETTINGS, Scope, settings_file
+from fairlead.hosts.installing import carry_out, plan_install, read_records
+from fairlead.hosts.launcher import write_launcher
+from fairlead.hosts.settings import SETTINGS, Scope, served_file, settings_file
 from fairlead.switches import Setting, write_setting
 
 VARIABLES = [about.moved[0] for about in SETTINGS.values() if about.moved]
@@ -151,6 +154,10 @@ class Doctor:
         """The report on one CLI, without running it."""
         return self.reports(name, "--no-run")[0]
 
+    def own(self, *words: str) -> dict[str, Any]:
+        """The report on fairlead itself, without running any CLI."""
+        return self.reports(*words or ("claude", "--no-run"))[-1]
+
     def try_out(self, name: str = "claude_code") -> dict[str, Any]:
         return self.reports(name)[0]
 
@@ -233,18 +240,19 @@ def test_without_any_cli_nothing_is_wrong(doctor):
 def test_a_cli_that_is_on_path_is_looked_at(doctor):
     doctor.program("gemini")
     doctor.program("goose")
-    assert [report["host"] for report in doctor.reports("--no-run")] == ["gemini", "goose"]
+    assert [report["host"] for report in doctor.reports("--no-run")] == ["gemini", "goose", "fairlead"]
 
 
 def test_a_cli_that_has_our_hooks_is_looked_at_though_it_is_not_on_path(doctor):
     doctor.install("codex")
-    assert [report["host"] for report in doctor.reports("--no-run")] == ["codex"]
+    assert [report["host"] for report in doctor.reports("--no-run")] == ["codex", "fairlead"]
 
 
 def test_only_the_named_are_looked_at_each_once(doctor):
     doctor.program("gemini")
     doctor.program("claude_code")
-    assert [report["host"] for report in doctor.reports("--no-run", "claude", "claude_code")] == ["claude_code"]
+    reports = doctor.reports("--no-run", "claude", "claude_code")
+    assert [report["host"] for report in reports] == ["claude_code", "fairlead"]
 
 
 def test_a_name_that_no_cli_has_ends_with_2_and_says_which_there_are(doctor):
@@ -365,7 +373,7 @@ def test_what_a_program_says_cannot_take_over_the_terminal(doctor):
 
 
 def test_a_version_that_never_comes_is_not_waited_for_and_nothing_of_it_stays(doctor, folder, monkeypatch):
-    monkeypatch.setattr(module, "VERSION_WAIT", 0.3)
+    monkeypatch.setattr(program, "VERSION_WAIT", 0.3)
     doctor.program("gemini", script="#!/bin/sh\nsleep 1000 &\nsleep 1000\n")
     began = time.monotonic()
     report = doctor.look("gemini")
@@ -479,9 +487,10 @@ def test_entries_that_would_be_written_differently_are_outdated(doctor):
 
 
 @pytest.mark.parametrize("name", ["claude_code", "opencode", "cline"])
-def test_entries_of_another_launcher_are_outdated(doctor, monkeypatch, name):
+def test_entries_of_another_launcher_are_outdated(doctor, name):
     doctor.install(name)
-    monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(doctor.home / "elsewhere"))
+    for record in read_records().values():
+        doctor.write(Path(record.file), Path(record.file).read_text().replace(str(doctor.state), "/elsewhere"))
     report = doctor.look(name)
     assert "not as they would be installed now" in said(report, "problem")
 
@@ -490,6 +499,16 @@ def test_a_moved_home_of_a_cli_is_where_its_hooks_are_looked_for(doctor, monkeyp
     doctor.install("claude_code")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(doctor.home / "moved"))
     assert doctor.look("claude")["installed"] == []
+
+
+@pytest.mark.parametrize("name", ["gemini", "qwen"])
+@pytest.mark.parametrize("line", ["SHELLOPTS=noexec", "export BASH_ENV = x", "A=1\n LD_PRELOAD=/x.so", "PS4: x"])
+def test_a_variable_of_a_repository_that_a_shell_obeys_is_a_problem(doctor, name, line):
+    doctor.install(name)
+    doctor.write(doctor.project / ".env", "XDG_CONFIG_HOME=/x\nMY_ENV=1\n")
+    assert doctor.look(name)["well"] is True
+    doctor.write(doctor.project / ".env", line)
+    assert "obeys it before anything else" in said(doctor.look(name), "problem")
 
 
 def test_hooks_of_others_on_the_same_event_are_noted(doctor):
@@ -560,7 +579,7 @@ def test_what_cannot_be_read_counts_as_here_and_does_not_hide_the_others(doctor)
     doctor.install("gemini")
     path = doctor.file("claude_code")
     path.mkdir(parents=True)
-    assert [report["host"] for report in doctor.reports("--no-run")] == ["claude_code", "gemini"]
+    assert [report["host"] for report in doctor.reports("--no-run")] == ["claude_code", "gemini", "fairlead"]
 
 
 # --- what turns hooks off -----------------------------------------------------------------------------
@@ -629,6 +648,79 @@ def test_only_the_file_of_the_machine_can_say_that_only_its_own_hooks_run(doctor
     path = doctor.file("claude_code", file)
     doctor.write(path, (json.loads(path.read_text()) if path.exists() else {}) | {"allowManagedHooksOnly": True})
     assert doctor.look("claude")["well"] is (file != "managed")
+
+
+# --- settings that the vendor serves ------------------------------------------------------------------
+
+SERVED = [name for name, about in SETTINGS.items() if about.served]
+MERGED = [name for name in SERVED if SETTINGS[name].merged]
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_served_settings_that_hide_the_managed_file_are_a_problem_with_what_to_add(doctor, name):
+    doctor.install(name, "managed")
+    doctor.write(served_file(host_named(name)), {"unrelated": 1})
+    report = doctor.look(name)
+    assert json.dumps(SETTINGS[name].merged) in str(todo(report, "none of the managed file counts"))
+
+
+@pytest.mark.parametrize("name", MERGED)
+@pytest.mark.parametrize("more", [{"unrelated": 1}, {}])
+def test_served_settings_that_are_merged_are_well(doctor, name, more):
+    doctor.install(name, "managed")
+    doctor.write(served_file(host_named(name)), more | (SETTINGS[name].merged if more else {"$schema": "x"}))
+    assert said(doctor.look(name), "problem") == ""
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_served_settings_do_not_matter_to_hooks_of_a_user(doctor, name):
+    doctor.install(name)
+    doctor.write(served_file(host_named(name)), {"unrelated": 1})
+    assert said(doctor.look(name), "problem") == ""
+
+
+@pytest.mark.parametrize("name", SERVED)
+@pytest.mark.parametrize("scope", ["user", "managed"])
+def test_a_switch_that_is_served_is_a_problem(doctor, name, scope):
+    doctor.install(name, scope)
+    doctor.write(served_file(host_named(name)), OFF[name])
+    assert todo(doctor.look(name), "(the vendor serves it)") == "change it in the admin console"
+
+
+def test_a_vendor_that_has_only_managed_hooks_run_is_a_problem_for_those_of_a_user(doctor):
+    doctor.install("claude_code")
+    doctor.write(served_file(host_named("claude_code")), {"allowManagedHooksOnly": True})
+    assert "off that are not in that file" in said(doctor.look("claude"), "problem")
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_served_settings_that_cannot_be_read_are_a_warning(doctor, name):
+    doctor.install(name)
+    doctor.write(served_file(host_named(name)), "{")
+    assert "settings that the vendor serves cannot be read" in said(doctor.look(name), "warning")
+
+
+# --- hooks of others, in files that ours are not in -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "event"),
+    [
+        ("claude_code", "p/.claude/settings.json", "PreToolUse"),
+        ("claude_code", "p/.claude/settings.local.json", "PreToolUse"),
+        ("gemini", "p/.gemini/settings.json", "BeforeTool"),
+        ("copilot", "home/.copilot/hooks/other.json", "preToolUse"),
+        ("copilot", "p/.github/hooks/other.json", "preToolUse"),
+        ("cursor", "p/.cursor/hooks.json", "preToolUse"),
+    ],
+)
+def test_a_hook_of_others_in_another_file_is_a_warning_that_names_the_file(doctor, folder, name, file, event):
+    doctor.install(name)
+    hook = {"type": "command", "command": "theirs", "bash": "theirs"}
+    entry = hook if SETTINGS[name].form == "list" else {"matcher": "*", "hooks": [hook]}
+    path = doctor.write(folder / file, {"hooks": {event: [entry]}})
+    warnings = said(doctor.look(name), "warning")
+    assert f"may change the arguments unjudged: {event}: theirs ({path})" in warnings
 
 
 @pytest.mark.parametrize("scope", ["user", "project", "managed"])
@@ -726,7 +818,7 @@ def test_features_of_a_project_turn_hooks_of_codex_off(doctor, feature):
 def test_hooks_that_fairlead_only_watches_are_a_warning(doctor):
     doctor.install("claude_code")
     write_setting(Setting("monitor"))
-    assert todo(doctor.look("claude"), "only watches") == "fairlead enforce"
+    assert todo(doctor.own(), "only watches") == "fairlead enforce"
 
 
 # --- fairlead itself ----------------------------------------------------------------------------------
@@ -786,27 +878,27 @@ def test_a_launcher_of_the_machine_is_looked_at_where_the_hooks_are_the_machines
 def test_a_state_that_others_may_write_to_is_a_problem(doctor):
     doctor.install("claude_code")
     doctor.state.chmod(0o777)
-    assert todo(doctor.look("claude"), "others may write") == f"chmod 700 {doctor.state}"
+    assert todo(doctor.own(), "others may write") == f"chmod 700 {doctor.state}"
 
 
 def test_a_mistake_in_the_configuration_is_a_problem(doctor):
     doctor.install("claude_code")
     doctor.write(doctor.user_file, "[[hook]]\nnam = 1\n")
-    assert todo(doctor.look("claude"), str(doctor.user_file)) == "fairlead check"
+    assert todo(doctor.own(), str(doctor.user_file)) == "fairlead check"
 
 
 def test_where_no_hook_is_configured_that_is_noted(doctor):
     doctor.install("claude_code")
-    assert todo(doctor.look("claude"), "no hook is configured") == "fairlead init"
+    assert todo(doctor.own(), "no hook is configured") == "fairlead init"
     doctor.write(doctor.user_file, '[[hook]]\nname = "a"\non = "before_tool"\nrule = "true"\ndeny = "no"\n')
-    assert "no hook is configured" not in said(doctor.look("claude"))
+    assert "no hook is configured" not in said(doctor.own())
 
 
 def test_hooks_of_a_project_that_nobody_trusts_are_a_warning(doctor):
     doctor.install("claude_code")
     hook = '[[hook]]\nname = "a"\non = "before_tool"\nrule = "true"\ndeny = "no"\n'
     doctor.write(doctor.project / "fairlead.toml", hook)
-    assert "fairlead.toml (a) does not run" in said(doctor.look("claude"), "warning")
+    assert "fairlead.toml (a) does not run" in said(doctor.own(), "warning")
 
 
 # --- the journal --------------------------------------------------------------------------------------
@@ -821,7 +913,10 @@ command = ["/bin/echo", '{"args": {"command": "true"}}']
 
 def put(doctor: Doctor, name: str, event: str, payload: dict[str, Any]) -> str:
     """Put a step to fairlead as the CLI does, by the launcher, without a daemon."""
-    environ = {"HOME": str(doctor.home), "PATH": ROOT_PATH, "FAIRLEAD_DAEMON": "off"}
+    environ = {"HOME": str(doctor.home), "PATH": ROOT_PATH}
+    folders = from_environment(daemon=False)
+    write_launcher(folders)
+    write_record(folders)
     ours = host_named(name).moments[event].event
     about = {"session_id": "s", "cwd": str(doctor.project), "hook_event_name": event, **payload}
     ran = subprocess.run(
@@ -931,7 +1026,7 @@ def test_hooks_that_refuse_for_want_of_an_answer_are_told_apart(doctor):
     shutil.rmtree(doctor.launcher.parent / "__pycache__")
     report = doctor.try_out()
     assert report["fires"] is None
-    what = "fairlead-hook gets no answer from fairlead: fairlead gave no answer: its client ended with 7"
+    what = "fairlead-hook gets no answer from fairlead: its client ended with 7"
     assert todo(report, what) == "fairlead install claude_code"
 
 
@@ -948,13 +1043,13 @@ def test_a_fairlead_that_cannot_be_imported_is_told_apart(doctor):
     python.write_text("#!/bin/sh\nexit 1\n")
     python.chmod(0o755)
     text = doctor.launcher.read_text()
-    doctor.launcher.write_text(text.replace(f'"$state" {shlex.quote(sys.executable)}', f'"$state" {python}'))
+    doctor.launcher.write_text(text.replace(f'"$folders" {shlex.quote(sys.executable)}', f'"$folders" {python}'))
     report = doctor.try_out("kiro")
     assert "could not be run without a daemon (it ended with 1)" in said(report, "problem")
 
 
 def test_a_launcher_that_never_answers_is_not_waited_for(doctor, monkeypatch):
-    monkeypatch.setattr(module, "ANSWER_WAIT", 1.0)
+    monkeypatch.setattr(trial, "ANSWER_WAIT", 1.0)
     doctor.install("kiro")
     doctor.launcher.write_text("#!/bin/sh\nsleep 1000\n")
     assert "gets no answer from fairlead" in said(doctor.try_out("kiro"), "problem")
@@ -980,7 +1075,7 @@ def test_what_a_broken_program_could_not_prove_is_said(doctor, script, why):
 
 
 def test_a_program_that_never_ends_is_ended(doctor, folder, monkeypatch):
-    monkeypatch.setattr(module, "WAIT", 1.0)
+    monkeypatch.setattr(trial, "WAIT", 1.0)
     doctor.install("claude_code")
     version = 'case "$*" in *--version*) echo 2.1.325; exit ;; esac'
     doctor.program("claude_code", script=f"#!/bin/sh\n{version}\nsleep 1000\n")
@@ -1021,7 +1116,7 @@ def test_asked_only_to_look_it_runs_nothing_but_the_version(doctor):
 
 
 def test_where_the_daemon_of_the_machine_decides_nothing_is_tried(doctor, monkeypatch):
-    monkeypatch.setattr(module, "managed_folder", lambda: Path("/run/fairlead"))
+    monkeypatch.setattr(trial, "managed_folder", lambda: Path("/run/fairlead"))
     doctor.claude()
     doctor.install("claude_code")
     assert "/run/fairlead" in said(doctor.try_out(), "warning")
@@ -1118,7 +1213,7 @@ def test_what_is_installed_is_where_a_run_looks_for_it(doctor, name, scope):
     doctor.try_out(name)
     about = SETTINGS[name]
     path = about.user.removeprefix("~/") if scope == "user" else about.project
-    assert str(doctor.launcher) in given_to(doctor, scope, path + "/PreToolUse" * (about.form == "files"))
+    assert "fairlead-hook" in given_to(doctor, scope, path + "/PreToolUse" * (about.form == "files"))
 
 
 def test_a_file_that_wins_over_the_settings_is_given_too(doctor):
@@ -1180,11 +1275,11 @@ JSONS = st.recursive(
 @settings(max_examples=50)
 @given(data=st.dictionaries(st.text(max_size=5) | st.sampled_from(["hooks", "env", "disableAllHooks"]), JSONS))
 def test_of_whatever_settings_no_command_or_address_of_others_is_kept(data):
-    kept = module._about_hooks(json.dumps(data), (), whole=False)
+    kept = copies._about_hooks(json.dumps(data), (), whole=False)
     assert kept is not None
     again = json.loads(kept)
-    assert set(again) <= set(module._ABOUT_HOOKS)
-    commands = {value for value in _texts_under(again) if value not in module._STILL.values()}
+    assert set(again) <= set(copies._ABOUT_HOOKS)
+    commands = {value for value in _texts_under(again) if value not in copies._STILL.values()}
     assert commands == set()
 
 
@@ -1192,7 +1287,7 @@ def _texts_under(value: Any) -> Iterator[str]:
     """The texts that stand where a command or an address stands."""
     if isinstance(value, dict):
         for key, each in value.items():
-            if key in module._STILL and isinstance(each, str):
+            if key in copies._STILL and isinstance(each, str):
                 yield each
             yield from _texts_under(each)
     elif isinstance(value, list):
@@ -1212,13 +1307,13 @@ def _texts_under(value: Any) -> Iterator[str]:
     ],
 )
 def test_a_file_that_the_cli_reads_nothing_of_is_left_out(text, takes, kept):
-    given = module._about_hooks(text, takes, whole=False)
+    given = copies._about_hooks(text, takes, whole=False)
     assert (None if given is None else msgspec.json.decode(given)) == (None if kept is None else json.loads(kept))
 
 
 @pytest.mark.parametrize("text", ["// c\n{}", '{"hooks": {},}', "{"])
 def test_what_a_strict_cli_stumbles_over_stays_in_a_run(text):
-    given = module._about_hooks(text, (), whole=False)
+    given = copies._about_hooks(text, (), whole=False)
     assert given is not None
     with pytest.raises(ValueError, match=r"Expecting|Illegal"):
         json.loads(given)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from fairlead import Hooks
 from fairlead import guard as guard_module
 from fairlead.guard import PROTECTED, Guard, guard_hook
+from fairlead.hosts.settings import SETTINGS
 from fairlead.lifecycle import BeforeTool
 from fairlead.threads import elsewhere, threads
 from fairlead.tools import Target
@@ -93,7 +94,8 @@ fairlead.toml ./fairlead.toml src/../fairlead.toml sub/dir/fairlead.toml @ws@/fa
 ~/.gemini/settings.json .gemini/settings.json ~/.gemini/trustedFolders.json .gemini/extensions/x/hooks/hooks.json
 /etc/gemini-cli/settings.json ~/.qwen/settings.json .qwen/settings.json
 .github/hooks/policy.json ~/.copilot/hooks/a.json ~/.copilot/config.json .github/copilot/settings.json
-~/.factory/settings.json .factory/settings.json .factory/hooks/x.sh
+~/.claude/remote-settings.json ~/.claude/remote-settings.json.synced-at ~/.claude/policy-limits.json
+~/.factory/settings.json .factory/settings.json .factory/hooks/x.sh ~/.factory/cache/org-managed-settings.json
 .cline/hooks/PreToolUse .clinerules/hooks/PreToolUse ~/.cline/hooks/TaskStart ~/Documents/Cline/Hooks/PreToolUse
 .opencode/plugin/a.ts .opencode/plugins/a.ts ~/.config/opencode/plugin/a.js ~/.config/opencode/opencode.json
 opencode.json opencode.jsonc .cursor/hooks.json ~/.cursor/hooks.json .cursor/hooks/a.sh /etc/cursor/hooks.json
@@ -136,6 +138,13 @@ def test_other_files_are_written_as_ever(world: World, path: str):
 def test_every_host_of_the_table_is_tried_above(world: World):
     tried = "\n".join(str(world.judge("Write", {"file_path": world.fill(path)})) for path in WRITES)
     assert all(f"belongs to {whose}:" in tried for whose in PROTECTED)
+
+
+@pytest.mark.parametrize("name", [name for name, about in SETTINGS.items() if about.served])
+def test_no_agent_writes_what_a_cli_keeps_of_served_settings(world: World, name: str):
+    path = SETTINGS[name].served
+    denied(world.judge("Write", {"file_path": path, "content": "{}"}))
+    denied(world.shell(f"echo {{}} > {path}"))
 
 
 def test_reading_and_searching_a_protected_file_is_fine(world: World):
@@ -224,6 +233,8 @@ rm 'fairlead'.toml
 rm fair""lead.toml
 rm fair\lead.toml
 rm $'fairlead\x2etoml'
+rm $'fairlead.toml\0x'
+rm $'fairlead.toml\x00'y
 rm "$HOME/.claude/settings.json"
 rm ${HOME}/.claude/settings.json
 rm "${HOME}"/.claude/"settings.json"
@@ -369,6 +380,11 @@ fairlead install claude
 fairlead uninstall claude
 cd src && ../.venv/bin/fairlead pause
 python -m fairlead pause
+pip uninstall -y fairlead
+python3 -m pip uninstall -y 'fairlead[all]'
+uv pip uninstall fairlead
+pipx uninstall fairlead
+poetry remove fairlead==0.1
 python -m fairlead.cli trust
 uv run fairlead pause
 env X=1 fairlead pause
@@ -465,6 +481,8 @@ cd /tmp && rm -f settings.json
 kill 999999
 kill %1
 pkill -f pytest
+pip uninstall -y fairlead-plugin requests
+pip install fairlead
 kill -0 999999; echo $?
 systemctl status fairlead
 ps aux | grep fairlead
@@ -500,6 +518,15 @@ while sleep 1; do date; done
 @pytest.mark.parametrize("command", DENIED)
 def test_a_command_that_changes_what_is_protected_is_denied(world: World, command: str):
     denied(world.shell(command.replace("\\n", "\n").replace("\\t", "\t")))
+
+
+def test_what_says_that_fairlead_is_installed_is_protected(world: World) -> None:
+    marks = [path.removesuffix("/**") for path in guard_module._package()]
+    assert any("dist-info" in path for path in marks)
+    for path in marks:
+        denied(world.judge("write_file", {"path": path, "content": "x"}))
+        denied(world.shell(f"rm -rf {path}"))
+        denied(world.shell(f"cd {Path(path).parent} && rm *{Path(path).name[-8:]}"))
 
 
 @pytest.mark.parametrize("command", PASS)

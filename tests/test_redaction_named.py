@@ -122,6 +122,8 @@ password = '''{}'''
 """Anything may stand in quotes."""
 
 BARE = r"""
+const password = `{}`;
+{{ password: `{}`, user: me }}
 PASSWORD={}
 export PASSWORD={}
 export PASSWORD={} && make

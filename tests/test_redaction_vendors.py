@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import re
 import string
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from statistics import median
 from time import process_time
 
 import pytest
 
+from fairlead import redaction
 from fairlead.redaction import Redactor
 from fairlead.secret_names import WORDS
 from fairlead.secret_shapes import PLACES, SHAPES, known_secrets
@@ -614,3 +617,61 @@ def test_no_anchor_makes_a_long_text_slow():
             taken[unit] = process_time() - started
     usual = max(median(taken.values()), 0.001)
     assert {unit: seconds for unit, seconds in taken.items() if seconds > 40 * usual} == {}
+
+
+SIGNS = [
+    *"'\"`=:,;&|<>()[]{}$\\/@#!?%+*~-_. \n\t",
+    '\\"',
+    "=>",
+    ":=",
+    "://",
+    "'''",
+    "$(",
+    "${",
+    " = ",
+    ": ",
+    "aB3xY7",
+    "\u0130",
+]
+MOST_TIMES = 40
+"""How much longer a text may take than ordinary code. When each hit read its whole line, one took 150 times as long."""
+
+
+def slowest(units: Iterable[str], size: int = 1 << 12) -> dict[str, float]:
+    """The texts that take too long, made of many of each unit, and how many times as long as code they take."""
+    code = Path(redaction.__file__).read_text()[: 4 * size]
+    redactor = Redactor()
+
+    def seconds(text: str) -> float:
+        started = process_time()
+        redactor.spans(text)
+        return (process_time() - started) / len(text)
+
+    usual = sorted(seconds(code + str(n)) for n in range(9))[4]
+    taken = {unit: seconds((unit * (size // len(unit) + 1))[:size]) / usual for unit in units}
+    again = {
+        unit: seconds((unit * (size // len(unit) + 2))[: size + 1]) / usual
+        for unit in taken
+        if taken[unit] > MOST_TIMES
+    }
+    return {unit: times for unit, times in again.items() if times > MOST_TIMES}
+
+
+def test_no_name_with_signs_around_it_makes_a_text_slow():
+    assert (
+        slowest(f"{sign}{name}{given}" for name in ("token", "key") for sign in SIGNS for given in ("=", "='", '="'))
+        == {}
+    )
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("seed", range(4))
+def test_no_text_of_anchors_and_signs_takes_much_longer_than_code(seed: int):
+    anchors = sorted({anchor for shape in [*SHAPES, *(p.shape for p in PLACES)] for anchor in shape.anchors} | {*WORDS})
+    dice = random.Random(seed)
+    units = ["".join(dice.choice(dice.choice([anchors, SIGNS])) for _ in range(dice.randint(1, 4))) for _ in range(900)]
+    assert slowest([*filter(None, units), *(word + sign for word in WORDS for sign in SIGNS)]) == {}
+
+
+def test_an_encoded_key_beside_letters_of_other_alphabets_is_read():
+    assert redaction.redact_text("LS0tLS1CRUdJTi" + "\u0130a" * 20)

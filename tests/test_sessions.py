@@ -69,7 +69,9 @@ async def test_there_is_no_current_session_outside_of_a_dispatch():
     hooks = Hooks()
     session = hooks.session()
     await session.dispatch(session.step(TurnStart))
-    assert current_session() is None
+    assert current_session(None) is None
+    with pytest.raises(FairleadError, match="there is no session here"):
+        current_session()
 
 
 async def test_sessions_at_the_same_time_do_not_mix():

@@ -96,7 +96,7 @@ def test_all_of_them_are_one_trace(spans: Any) -> None:
 def test_a_span_speaks_of_generative_ai(spans: Any) -> None:
     about = spans["before_tool bash"]["about"]
     expected = {
-        "gen_ai.operation.name": "execute_tool",
+        "fairlead.operation.name": "decide",
         "gen_ai.tool.name": "bash",
         "gen_ai.tool.call.id": "c1",
         "gen_ai.conversation.id": "s1",
@@ -110,6 +110,25 @@ def test_a_span_speaks_of_generative_ai(spans: Any) -> None:
         "fairlead.tool.kind": "shell",
     }
     assert {key: about.get(key) for key in expected} == expected
+
+
+def test_a_hook_s_span_says_that_it_is_one(spans: Any) -> None:
+    assert {spans[name]["about"]["fairlead.operation.name"] for name in ("first", "broken", "no")} == {"run_hook"}
+
+
+def test_no_decision_is_counted_as_what_it_is_about() -> None:
+    code = """
+from fairlead.lifecycle import EVENTS
+traced()
+hooks = Hooks()
+hooks.add(lambda step: None, on="*", name="any")
+for event in EVENTS.values():
+    hooks.dispatch_sync(event.step(**({"tool": "bash"} if "tool" in event.step.__struct_fields__ else {})))
+done([[span["name"], span["about"]] for span in told()])
+"""
+    spans = run(code)
+    assert len(spans) >= 2 * 26
+    assert [name for name, about in spans if "gen_ai.operation.name" in about or "execute_tool" in name] == []
 
 
 def test_secrets_do_not_reach_a_span(spans: Any) -> None:
@@ -168,7 +187,6 @@ done(told())
     by_name = {span["name"]: span for span in found}
     assert by_name["before_model"]["parent"] == by_name["caller"]["id"]
     assert by_name["before_model"]["about"]["gen_ai.request.model"] == "m-1"
-    assert by_name["before_model"]["about"]["gen_ai.operation.name"] == "chat"
 
 
 def test_a_sync_dispatch_of_async_hooks_is_under_the_callers_span() -> None:

@@ -6,6 +6,8 @@ The calls are those of real agents: the ones in `CAPTURED` were seen on the wire
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairlead import Decision, Hooks, RegistrationError, Target, Tools, UnknownName, change, deny, skip_rest, stop
 from fairlead import tools as tools_module
@@ -319,8 +321,64 @@ UNKNOWN = ["launch_missiles", "TodoWrite", "lookup_order", "Bashful", "unread"]
 
 @pytest.mark.parametrize("tool", UNKNOWN)
 def test_a_tool_in_no_table_is_unknown_and_mutating(tool: str) -> None:
-    step = BeforeTool(tool=tool, args={"command": "ls", "path": "/a"})
+    step = BeforeTool(tool=tool, args={"path": "/a"})
     assert (step.kind, step.safety) == ("unknown", "mutating")
+
+
+@pytest.mark.parametrize("tool", [*UNKNOWN, "run_bash", "execute_shell", "cmd"])
+def test_a_tool_in_no_table_that_is_given_a_command_is_a_shell(tool: str) -> None:
+    step = BeforeTool(tool=tool, args={"command": "ls", "path": "/a", "url": "https://a.example/"})
+    assert (step.kind, step.safety, step.target) == ("shell", "mutating", Target("ls", ("/a",), "https://a.example/"))
+
+
+@pytest.mark.parametrize("tool", UNKNOWN)
+def test_a_tool_in_no_table_that_is_given_a_url_fetches(tool: str) -> None:
+    step = BeforeTool(tool=tool, args={"url": "https://a.example/", "path": "/a"})
+    assert (step.kind, step.safety, step.target) == ("fetch", "mutating", Target(None, ("/a",), "https://a.example/"))
+
+
+@given(
+    tool=st.text() | st.sampled_from([*UNKNOWN, "run_bash", "Read", "Task", "str_replace_editor", "use_mcp_tool"]),
+    args=st.dictionaries(
+        st.sampled_from(["command", "Command", "cmd", "script", "code", "commands", "path", "url", "prompt", "x"]),
+        st.text(min_size=1) | st.lists(st.text(min_size=1)) | st.integers(),
+    ),
+)
+def test_whatever_a_tool_is_called_a_gate_on_shells_sees_its_command(tool: str, args: dict[str, Any]) -> None:
+    seen: list[BeforeTool] = []
+    hooks = Hooks()
+    hooks.add(seen.append, on="before_tool", kind="shell", phase="gate", name="gate")
+    step = BeforeTool(tool=tool, args=args)
+    hooks.dispatch_sync(step)
+    assert bool(seen) == (step.kind == "shell")
+    if step.target.command and step.kind != "mcp":
+        assert seen
+
+
+def test_a_command_of_a_tool_in_no_table_can_be_changed() -> None:
+    hooks = Hooks()
+    hooks.add(lambda step: change(command="ls -l"), on="before_tool", kind="shell", name="h")
+    assert decide(hooks, "run_bash", {"cmd": "ls", "why": "?"}).step.args == {"cmd": "ls -l", "why": "?"}
+
+
+def test_a_kind_that_the_host_gives_is_not_guessed_at() -> None:
+    step = BeforeTool(tool="house_tool", args={"command": "ls", "script": "rm"}, kind="shell")
+    assert step.target == Target("ls\nrm")
+    assert BeforeTool(tool="house_tool", args={"command": "ls"}, kind="read").kind == "read"
+
+
+@pytest.mark.parametrize("args", [{}, {"command": "ls"}, {"url": "https://a.example/"}])
+def test_the_policy_for_unknown_tools_holds_whatever_their_arguments_say(args: dict[str, Any]) -> None:
+    assert decide(Hooks(unknown_tool="deny"), "launch_missiles", args).control == "deny"
+
+
+def test_an_unknown_tool_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    session = Hooks().session()
+    for _ in range(3):
+        session.dispatch_sync(session.step(BeforeTool, tool="frobnicate_once"))
+        session.dispatch_sync(session.step(BeforeTool, tool="Bash"))
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "'frobnicate_once' is of unknown kind; classify it with [[tool]]" in caplog.text
 
 
 def decide(hooks: Hooks, tool: str, args: dict[str, Any] | None = None, **fields: Any) -> Decision[BeforeTool]:
@@ -541,7 +599,7 @@ def test_a_changed_url_takes_the_shape_of_the_tools_own_argument(
         ("apply_patch", {"input": PATCH}, {"paths": "a"}),
         ("Task", {"prompt": "x"}, {"command": "ls"}),
         ("mcp__x__y", {}, {"command": "ls"}),
-        ("launch_missiles", {"command": "ls"}, {"command": "pwd"}),
+        ("launch_missiles", {"path": "a"}, {"paths": "b"}),
         ("shell", {"command": ["ls", "-la"]}, {"command": "it's"}),
         ("Bash", {"command": "ls"}, {"command": ["pwd"]}),
         ("Bash", {"command": "ls"}, {"command": 5}),

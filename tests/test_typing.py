@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,10 @@ MISTAKES = {
     "an option of the wrong type": ("hooks.on.before_tool(phase='gates')", "phase"),
     "a field the step does not have": ("BeforeTool(tool='x').comand", "comand"),
     "a step built with an unknown field": ("BeforeTool(tol='x')", "tol"),
+    "a step that is not narrowed to a shell's": (
+        "from fairlead.lifecycle import ShellCall\n@hooks.on.before_tool\ndef wrong(step: ShellCall) -> None: ...",
+        "ShellCall",
+    ),
     "a hook that returns nonsense": ("@hooks.on.before_tool\ndef wrong(step: BeforeTool) -> int: return 1", "int"),
 }
 
@@ -65,3 +71,28 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_a_type_checker_finds(title: str, findings: dict[str, str]):
     assert "error" in findings[title]
     assert MISTAKES[title][1] in findings[title]
+
+
+# --- the pages --------------------------------------------------------------------------------------
+
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if BLOCK.search(page.read_text())]
+
+
+@pytest.fixture(scope="module")
+def said_of_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What mypy says of the code on each page, from one run over all of them."""
+    folder = tmp_path_factory.mktemp("pages")
+    files = {}
+    for page in PAGES:
+        code = "".join(BLOCK.findall(page.read_text()))
+        files[page.name] = folder / f"{page.stem.lower()}_page.py"
+        # A page may await at its top, which only a function may.
+        files[page.name].write_text("async def page() -> None:\n" + textwrap.indent(code, "    "))
+    lines = mypy(*files.values()).stdout.splitlines()
+    return {name: [line for line in lines if file.name in line] for name, file in files.items()}
+
+
+@pytest.mark.parametrize("page", [page.name for page in PAGES])
+def test_the_code_on_a_page_passes_strict_checking(page: str, said_of_pages: dict[str, list[str]]):
+    assert said_of_pages[page] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _BYTES = {
@@ -37,12 +37,22 @@ def size(text: str | int) -> int:
 
 
 def moment(text: str, now: float | None = None) -> float:
-    """A moment, in seconds since 1970: a date, a date and a time, or how long ago ("2h"). `ValueError` otherwise."""
+    """A moment, in seconds since 1970: a date, a date and a time, a day ("today"), or how long ago ("2h").
+
+    Raises `ValueError` for anything else.
+    """
+    current = time.time() if now is None else now
+    days = {"today": 0, "yesterday": 1}.get(text.strip().lower())
+    if days is not None:
+        midnight = datetime.fromtimestamp(current).replace(hour=0, minute=0, second=0, microsecond=0)
+        return (midnight - timedelta(days=days)).timestamp()
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         pass
     try:
-        return (time.time() if now is None else now) - seconds(text)
+        return current - seconds(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no moment; write one like 2h, 30d, 2026-05-01 or 2026-05-01T14:00") from None
+        raise ValueError(
+            f"{text!r} is no moment; write one like 2h, 30d, today, 2026-05-01 or 2026-05-01T14:00"
+        ) from None

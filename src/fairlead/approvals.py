@@ -55,7 +55,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
         """The question and all of the call. Secrets are hidden inside words, and where that would hide more, shown."""
         from .showing import lay_out, mask_step, mask_text, rows_of  # only who asks a human pays for it
 
-        question, _ = mask_text(self.question or f"{self.hook} wants a human to decide")
+        question, _ = mask_text(self.question or f"{self.hook} wants a human to decide", self.step)
         step, _ = mask_step(self.step)
         rows = rows_of(step) if isinstance(self.step, ToolStep) else ()
         return lay_out([("question", question), *rows, ("asked by", self.hook)], indent="")

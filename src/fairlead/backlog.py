@@ -8,6 +8,7 @@ from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from .decision import Failure
 from .logs import logger
 from .threads import portal, waited_for
 
@@ -78,9 +79,14 @@ class _Lane:
             return await self._finish(timeout)
         if not self.loop.is_running():
             lost = len(self.queue)
-            self.queue.clear()
+            self._drop()
             return lost
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._finish(timeout), self.loop))
+
+    def _drop(self) -> None:
+        """Give up on what is queued."""
+        while self.queue:
+            _note_end(self.queue.popleft()[0], "dropped")
 
     async def _finish(self, timeout: float) -> int:
         """Wait for the queue to empty and say how many runs were lost."""
@@ -91,7 +97,7 @@ class _Lane:
         if done:
             return 0
         lost = len(self.queue) + 1
-        self.queue.clear()
+        self._drop()
         self._task.cancel()
         if self._current is not None:
             self._current.cancel()
@@ -100,7 +106,7 @@ class _Lane:
 
 
 async def _work_off(run: Run) -> None:
-    """One detached run. Its failures go to the log and nowhere else."""
+    """One detached run. Its failures go to the log, and how it ended into the journal."""
     from .engine import drive, rest
 
     run.clock[0] = monotonic()
@@ -108,5 +114,37 @@ async def _work_off(run: Run) -> None:
         await drive(run, rest)
     except Exception as error:
         logger.warning("a detached hook ended badly: %r", error)
+    except BaseException:
+        _note_end(run, "cancelled")
+        raise
     for _, failure in run.said:
         logger.warning("detached %s", failure)
+    _note_end(run)
+
+
+def _note_end(run: Run, outcome: RunOutcome | None = None) -> None:
+    """Write down how a detached run ended: the record of its decision was written before."""
+    note = getattr(run.chain.table.hooks.journal, "note", None)
+    if note is None:
+        return
+    hook, step = run.stretch.hooks[-1], run.step
+    mark = run.marks[-1] if run.marks else None
+    told: dict[str, object] = {"outcome": "none"}
+    if isinstance(mark, float):
+        told["duration"] = mark
+    elif isinstance(mark, tuple):
+        told["outcome"], told["duration"], _ = mark
+    if outcome is not None:
+        told["outcome"] = outcome
+    errors = [failure.error for _, failure in run.said if isinstance(failure, Failure)]
+    about = {
+        "event": step.event,
+        "session": step.session_id,
+        "sequence": step.sequence,
+        "error": next(iter(errors), None),
+    }
+    told |= {name: value for name, value in about.items() if value is not None}
+    try:
+        note("detached", hook=hook.name, **told)
+    except Exception as error:  # of a journal that cannot be written, which says so itself
+        logger.warning("how the detached hook %r ended could not be written down: %s", hook.name, error)

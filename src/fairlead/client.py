@@ -20,6 +20,7 @@ import msgspec
 
 from .decision import Decision, Failure
 from .errors import FairleadError
+from .folders import installed_folders
 from .hook import Hook
 from .lifecycle import Control, Step, event_named
 from .peers import peer_of
@@ -67,7 +68,8 @@ class DaemonError(FairleadError):
 
 def default_socket() -> Path:
     """Where the daemon is asked: at the machine's, if there is one that is not ours; otherwise at the user's."""
-    return (managed_folder() or runtime_folder()) / f"v{PROTOCOL}.sock"
+    folders = installed_folders()
+    return (managed_folder() or (runtime_folder() if folders is None else Path(folders.run))) / f"v{PROTOCOL}.sock"
 
 
 class _Common:

@@ -23,8 +23,8 @@ _LEX = re.compile(
     |(?P<redirect>\d*&?(?:>>|>\||>&|>|<>|<<<|<<-?|<&|<))
     |(?P<close>\))
     |(?P<end>\n|;|&&|&|\|\||\|&?)
-    |(?P<word>(?:[^\s;&|<>()`"'\\$]++|\\.|"(?:[^"\\]++|\\.)*+"|'[^']*+'|\$'(?:[^'\\]++|\\.)*+'
-        |\$\{[^}\s"'$]*+\}|\$(?![('{]))++)
+    |(?P<word>(?:[^\s;&|<>()`"'\\$]+|\\.|"[^"\\]*(?:\\.[^"\\]*)*"|'[^']*'|\$'[^'\\]*(?:\\.[^'\\]*)*'
+        |\$\{[^}\s"'$]*\}|\$(?![('{]))+)
     |(?P<odd>.)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -153,7 +153,10 @@ class Line:
             self._work.spend(1, len(known or ""))  # variables can double each other
             return known if known is not None else piece["default"] or piece[0]
         if kind == "ansi":
-            return _ANSI.sub(lambda m: m[4] or chr(int(m[3], 8) if m[3] else int(m[1] or m[2], 16)), text)
+            said = _ANSI.sub(lambda m: m[4] or chr(int(m[3], 8) if m[3] else int(m[1] or m[2], 16)), text)
+            read, null, _ = said.partition("\0")  # where bash ends this piece, and zsh the whole word
+            self.sound = self.sound and not null
+            return read
         if kind == "double":
             if inner := _SUBSTITUTES.search(text):
                 self._nest(text[inner.end() :])

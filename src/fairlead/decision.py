@@ -16,7 +16,7 @@ from .errors import HookAborted
 from .frozen import thaw
 from .hook import FailurePolicy, Hook, Phase
 from .lifecycle import BeforeTool, Control, Step, StopReason
-from .verdict import Cause, Opinion, Verdict, clean, fold
+from .verdict import TEXT_LIMIT, Cause, Opinion, Verdict, clean, fold
 
 RunOutcome = Literal[
     "verdict", "none", "error", "timeout", "malformed", "cancelled", "quarantined", "detached", "dropped"
@@ -42,7 +42,10 @@ class Context(str):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A hook that broke. `control` is what its policy made of that, None if the loop goes on."""
+    """A hook that broke. `control` is what its policy made of that, None if the loop goes on.
+
+    `traceback` is there for a Python hook that raised: from the hook on, redacted, and not longer than 4 KiB.
+    """
 
     hook: str
     event: str
@@ -50,6 +53,7 @@ class Failure(msgspec.Struct, frozen=True):
     error: str
     policy: FailurePolicy | None = None
     control: Control | None = None
+    traceback: str | None = None
 
     def __str__(self) -> str:
         return f"hook {self.hook!r} failed at {self.event} ({self.kind}): {self.error}"
@@ -77,16 +81,26 @@ class HookApproval(msgspec.Struct, frozen=True):
     hook: str
     question: str | None
     approval: Approval
+    note: str | None = None  # what every denial of the hook says, too
 
     @property
     def reason(self) -> str | None:
         reason = self.approval.explain(self.question)
+        if self.note is not None and self.approval.answer == "deny" and self.note not in (reason or ""):
+            return noted(reason, self.note)
         return None if reason is None else clean(reason)
 
     @property
     def signed(self) -> str:
         """As a human reads it beside others: who asks comes first."""
         return f"[{clean(self.hook)}] {self.reason or 'wants a human to decide'}"
+
+
+def noted(reason: str | None, note: str) -> str:
+    """A reason with what the hook has to say beside it, which is never what is cut off."""
+    room = TEXT_LIMIT - len(note.encode()) - len(" ()")
+    kept = clean(reason or "").encode()[:room].decode(errors="ignore")
+    return f"{kept} ({note})" if kept else note
 
 
 def deciding(approvals: Sequence[HookApproval]) -> Sequence[HookApproval]:
@@ -143,6 +157,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     control: Control = "proceed"
     said: tuple[Said, ...] = ()
     marks: tuple[Mark, ...] = ()  # cheap to write, and read by `runs`
+    effect: Control | None = None  # what the host carries out, where that is something else: see `effective`
 
     # --- what it says -----------------------------------------------------------------------
 
@@ -154,6 +169,11 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     def proceeds(self) -> bool:
         """True when nothing stands in the way: the control is proceed or allow."""
         return self.control == "proceed" or self.control == "allow"
+
+    @property
+    def effective(self) -> Control:
+        """What its host carries out: the control, unless the host can do only something else."""
+        return self.control if self.effect is None else self.effect
 
     @property
     def reason(self) -> str | None:
@@ -196,9 +216,10 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
         return tuple(name for name in self.step.__struct_fields__ if self._differs(name))
 
     def raise_for_abort(self) -> None:
-        """Raise `HookAborted` if a hook failed the request."""
+        """Raise `HookAborted` if a hook failed the request. Its cause is what the hook raised, if it did."""
         if self.control == "abort" and self._winner is not None:
-            raise HookAborted(self._winner.verdict.name or self._winner.hook.name, self.reason)
+            name = self._winner.verdict.name or self._winner.hook.name
+            raise HookAborted(name, self.reason) from self._winner.error
 
     # --- what else was said -----------------------------------------------------------------
 
@@ -288,7 +309,9 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
 
 def unknown_kind(tool: str) -> str:
     """What to say of a tool that no table knows."""
-    return clean(f"tool {tool!r} is of unknown kind; classify it with hooks.tools.add(...)")
+    return clean(
+        f"tool {tool!r} is of unknown kind; classify it with [[tool]] in fairlead.toml, or hooks.tools.add(...)"
+    )
 
 
 def _runs(marks: tuple[Mark, ...]) -> Iterator[HookRun]:
@@ -346,6 +369,8 @@ def _story(decision: Decision[Any]) -> Iterator[str]:
 def _story_line(decision: Decision[Any]) -> str:
     tool = getattr(decision.original, "tool", None)
     words = [f"{decision.event}{f' {tool}' if tool else ''}:", decision.control]
+    if decision.effect is not None:
+        words.append(f"(in effect: {decision.effect})")
     if decision.stop_reason:
         words.append(f"({decision.stop_reason})")
     if decision.hook:

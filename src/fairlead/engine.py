@@ -245,7 +245,7 @@ def _part(run: Run, gate: Stretch) -> Run:
 
 async def _ask(run: Run) -> None:
     """Put every question of every hook that asks to a human, with the final step."""
-    session, hooks = current_session(), run.chain.table.hooks
+    session, hooks = current_session(None), run.chain.table.hooks
     asking: dict[tuple[str, str | None], Hook] = {}
     for opinion in run.verdicts:
         if opinion.verdict.control == "ask":
@@ -255,7 +255,7 @@ async def _ask(run: Run) -> None:
     approver = (session and session.approver) or hooks.approver
     answers = await seek_approvals(approver, requests, hooks.approval_timeout)
     for hook, request, answer in zip(asking.values(), requests, answers, strict=False):  # a refusal may end them
-        run.said.append((hook, HookApproval(request.hook, request.question, answer)))
+        run.said.append((hook, HookApproval(request.hook, request.question, answer, hook.note)))
 
 
 def _elsewhere(awaitable: Any, run: Run) -> Any:

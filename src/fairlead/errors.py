@@ -33,6 +33,14 @@ class RunnerFailed(FairleadError):
         self.details = details
 
 
+class HookUnavailable(FairleadError):
+    """A hook cannot run on this machine: something that it needs is missing, and `missing` names it."""
+
+    def __init__(self, problem: str, missing: str = "") -> None:
+        super().__init__(problem)
+        self.missing = missing
+
+
 class MalformedVerdict(FairleadError, ValueError):
     """A verdict the event does not take. `field` names the part that is wrong; `details` are for the record."""
 

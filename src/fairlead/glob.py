@@ -65,9 +65,9 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 
 def _translate(pattern: str) -> str:
-    """Each `*` takes as little as it can and never gives it back, so that no name takes long to match."""
+    """Each `*` ends where what follows it is first found, and nowhere else, so that no name takes long to match."""
     first, *others = ("".join("." if c == "?" else re.escape(c) for c in part) for part in pattern.split("*"))
     if not others:
         return f"(?:{first})"
     *middle, last = others
-    return f"(?:{first}{''.join(f'(?>.*?{part})' for part in middle if part)}.*{last})"
+    return f"(?:{first}{''.join(f'(?:(?!{part}).)*{part}' for part in middle if part)}.*{last})"

@@ -11,7 +11,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from stat import S_ISLNK
@@ -33,6 +34,7 @@ from .guarded_files import (
 )
 from .hook import Hook
 from .threads import elsewhere, threads
+from .tools import is_named
 from .verdict import Verdict, deny
 
 # --- what is protected ------------------------------------------------------------------------------
@@ -40,7 +42,8 @@ from .verdict import Verdict, deny
 PROTECTED: dict[str, tuple[str, ...]] = {
     "fairlead": ("fairlead.toml", ".config/fairlead/**", "/etc/fairlead/**", "/usr/local/lib/fairlead/**"),
     "Claude Code": (
-        ".claude/settings*.json", ".claude/hooks/**", ".claude/plugins/**", "/etc/claude-code/**",
+        ".claude/settings*.json", ".claude/hooks/**", ".claude/plugins/**", ".claude/remote-settings.json*",
+        ".claude/policy-limits.json*", "/etc/claude-code/**",
         "/Library/Application Support/ClaudeCode/**",
     ),
     "Codex": (".codex/**", "/etc/codex/**"),
@@ -57,7 +60,8 @@ PROTECTED: dict[str, tuple[str, ...]] = {
         ".copilot/settings.json", ".copilot/installed-plugins/**", "/etc/github-copilot/**",
     ),
     "Factory Droid": (
-        ".factory/settings*.json", ".factory/hooks.json", ".factory/hooks/**", ".factory/plugins/**", "/etc/factory/**",
+        ".factory/settings*.json", ".factory/hooks.json", ".factory/hooks/**", ".factory/plugins/**",
+        ".factory/cache/org-managed-settings.json*", "/etc/factory/**",
     ),
     "Cline": (
         ".cline/hooks/**", ".clinerules/hooks/**", "~/Documents/Cline/Hooks/**", "~/Documents/Cline/Rules/Hooks/**",
@@ -139,6 +143,9 @@ _CHOOSES = _words("-name -iname -path -ipath -wholename -regex -iregex")
 KILLS = frozenset({"kill", "pkill", "killall", "skill", "systemctl", "launchctl", "service", "fuser"})
 _ONLY_ASKS = frozenset({"status", "is-active", "is-enabled", "show", "list-units", "list", "print", "-l", "-L"})
 RUNS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye", "sudo", "doas", "env", "nohup", "timeout"})
+INSTALLERS = _words("pip pip2 pip3 pipx uv poetry pdm hatch rye pipenv conda mamba micromamba easy_install")
+REMOVES_PACKAGES = _words("uninstall remove rm uninject")
+_OWN_PACKAGE = re.compile(r"fairlead(?![\w./-])")
 SHELLS = _words("sh bash zsh dash ksh ash fish eval su trap env xargs parallel find fd script tmux screen ssh watch")
 """What runs a command that it is given as one word."""
 TAKES_INPUT = (SHELLS - {"env", "find", "fd"}) | {"read", "mapfile", "readarray"}
@@ -183,9 +190,9 @@ class Guard:
         for whose, places in PROTECTED.items():
             for place in places:
                 self._keep(place.replace("~", home, 1) if place[0] == "~" else place, whose)
-        package = Path(__file__).parent
-        own = (state, *((runtime,) if runtime is not None else ()), Path(home, ".config/fairlead"), package)
-        for path in (*(f"{folder}/**" for folder in own), *map(str, configs)):
+        usual = (Path(home, ".config/fairlead"), Path(home, ".local/state/fairlead"))  # what is installed is in one
+        own = (state, *((runtime,) if runtime is not None else ()), *usual)
+        for path in (*(f"{folder}/**" for folder in own), *_package(), *map(str, configs)):
             for form in {os.path.abspath(path), os.path.realpath(path)}:
                 self._kept[form] = "fairlead"
         self._files = GuardedFiles(files)
@@ -250,10 +257,13 @@ class Guard:
             for key in step.args if len(step.args) > 1 else ():
                 if key in _FOLDER_ARGS and isinstance(step.args[key], str):
                     folder = join(folder, step.args[key], self._variables["HOME"])
-            return self._shell(str(target.command or ""), folder)
+            command = str(target.command or "")
+            if (problem := self._shell(command, folder)) or is_named(step.tool):
+                return problem
+            return self._arguments({key: v for key, v in step.args.items() if not _is_in(command, v)}, folder)
         if kind in ("read", "search", "fetch", "agent") and safety in ("read_only", "network"):
             return None
-        if kind in ("mcp", "unknown"):
+        if kind in ("mcp", "unknown", "fetch"):
             if safety == "read_only":
                 return None
             if target.command and (problem := self._shell(target.command, folder)):
@@ -519,6 +529,15 @@ class Guard:
         return folders
 
 
+def _package() -> Iterator[str]:
+    """Where fairlead itself is installed, and what says so to Python and to pip."""
+    package, site = Path(__file__).parent, Path(sysconfig.get_path("purelib"))
+    yield f"{package}/**"
+    for path in (*site.glob("fairlead-*.dist-info"), *package.parent.glob("fairlead-*.dist-info")):
+        yield f"{path}/**"
+    yield from map(str, site.glob("__editable__.fairlead*.pth"))
+
+
 def _only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]) -> bool:
     if name == "git":
         words = (w for before, w in zip(("", *rest), rest, strict=False) if before not in ("-C", "-c") and w[:1] != "-")
@@ -545,6 +564,8 @@ def _controls(name: str, words: list[str], names: set[str], moved: bool) -> str 
     runs = name == "fairlead" or names & RUNS or (_CODE.fullmatch(name) and (i == 1 or words[max(i - 1, 0)] == "-m"))
     if i >= 0 and runs and (command := _own_command(words[i + 1 :])):
         return f"`fairlead {command[:50]}` changes what judges this agent: {WAY_OUT.format('run')}"
+    if names & REMOVES_PACKAGES and names & INSTALLERS and any(map(_OWN_PACKAGE.match, words)):
+        return f"this takes fairlead away: {WAY_OUT.format('do')}"
     kills = names & KILLS and not names & _ONLY_ASKS
     if kills and ("fairlead" in " ".join(words).lower() or ("kill" in names and str(os.getpid()) in words)):
         return f"this would end fairlead: {WAY_OUT.format('do')}"
@@ -642,6 +663,12 @@ def _exists(path: str) -> bool:
         return os.path.lexists(path)
     except ValueError:
         return False
+
+
+def _is_in(command: str, value: Any) -> bool:
+    """Whether an argument is all in a command that was looked at."""
+    words = value if isinstance(value, (list, tuple)) else (value,)
+    return all(isinstance(word, str) and word in command for word in words)
 
 
 def _here() -> str:

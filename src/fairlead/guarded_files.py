@@ -39,7 +39,7 @@ CHANGES = REMOVES | _words("""
     tee truncate touch fallocate chmod chown chgrp chattr setfacl setfattr setcap patch applypatch apply_patch sponge ed
     ex vi vim nvim view nano pico emacs micro gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma compress uncompress lzip
     dos2unix unix2dos mac2unix strip objcopy patchelf rename prename mkfifo mknod crudini black isort pyupgrade rustfmt
-    stylua swiftformat unzip""")
+    stylua swiftformat unzip split csplit""")
 """Programs that change all their operands."""
 _UNLESS = _options({
     "gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma compress uncompress lzip":
@@ -62,6 +62,7 @@ _ONLY_WITH = _options({
     "terraform taplo deno nixfmt": r"fmt|format",
     "xmlstarlet xml": r"-L|--inplace",
     "zstd lz4": r"--rm|-m",
+    "xxd": r"-r.*|-revert",
 })  # fmt: skip
 """These change their operands only with one of these words."""
 _COPIES = frozenset({"cp", "ln", "install", "rsync", "scp"})

@@ -17,7 +17,7 @@ import msgspec
 from .errors import Quarantined, RegistrationError, UnknownName
 from .glob import compile_glob, is_exact
 from .lifecycle import EVENTS, OUTCOMES, Step, iter_events
-from .tools import KINDS, SAFETIES, Kind, Safety
+from .tools import KINDS, SAFETIES, Kind, Safety, View
 
 Phase = Literal["transform", "gate", "observe"]
 FailurePolicy = Literal["closed", "open", "abort"]
@@ -42,12 +42,11 @@ DEFAULT = Default()
 OneOrMore = str | Collection[str]
 
 
-class Options(TypedDict, total=False):
-    """The keyword options of `hooks.on.<event>(...)` and `hooks.add(...)`."""
+class OptionsButKind(TypedDict, total=False):
+    """The keyword options of `hooks.on.<event>(...)`, but for `kind`, which can narrow the type of the step."""
 
     name: str
     tool: OneOrMore
-    kind: Kind | Collection[Kind]
     safety: Safety | Collection[Safety]
     outcome: OneOrMore
     agent: OneOrMore
@@ -60,6 +59,12 @@ class Options(TypedDict, total=False):
     detached: bool
     enforce: bool
     quarantine: tuple[int, float] | None
+
+
+class Options(OptionsButKind, total=False):
+    """The keyword options of `hooks.on.<event>(...)` and `hooks.add(...)`."""
+
+    kind: Kind | Collection[Kind]
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -119,7 +124,7 @@ class Hook:
     __slots__ = (
         "agent", "blocking", "call", "detached", "enforce", "events", "everywhere", "fn", "host", "is_async", "kind",
         "layer", "limit", "locked", "name", "note", "on_failure", "order", "outcome", "owner", "patterns", "phase",
-        "priority", "quarantine", "safety", "source", "timeout", "tool", "version", "wants_decision",
+        "priority", "quarantine", "safety", "source", "timeout", "tool", "version", "view", "wants_decision",
     )  # fmt: skip
 
     def __init__(
@@ -171,6 +176,7 @@ class Hook:
         self.version = version  # of what it does, where the loader knows better than the function
         self.owner: str | None = None  # the object whose method this is
         self.note: str | None = None  # what every denial of it says, too
+        self.view: View | None = None  # how its file describes tools, where other files do, too
         self.order: tuple[int, int, int, int] = (0, 0, 0, 0)
         self._check(on_failure)
         self._prepare(timeout)
@@ -286,6 +292,15 @@ class Hook:
         return len(required) == 2 or named
 
     # --- matching ---------------------------------------------------------------------------
+
+    def applies(self, step: Step) -> bool:
+        """Whether this hook applies to the step, as it is or as the hook's own file describes the tool."""
+        return self.matches(step) or (self.view is not None and any(map(self.matches, self.view.readings(step))))
+
+    def seen(self, step: Any) -> Any:
+        """The step as this hook judges it: the first reading of it that the hook is for."""
+        readings = [step] if self.view is None else self.view.readings(step)
+        return next(filter(self.matches, readings), readings[0])
 
     def matches(self, step: Step) -> bool:
         """Whether this hook applies to the step, its event aside."""

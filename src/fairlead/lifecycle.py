@@ -252,6 +252,22 @@ class BeforeTool(ToolStep):
     is_error: bool | None = None
 
 
+if TYPE_CHECKING:
+
+    class ShellTarget(Target, frozen=True):
+        """The target of a shell call: its command is always a text."""
+
+        command: str = ""
+
+    class ShellCall(BeforeTool):
+        """What a hook for `before_tool(kind="shell")` is given, to a type checker: `target.command` is a `str`."""
+
+        target: ShellTarget = ShellTarget()
+
+else:
+    ShellCall = BeforeTool  # which it is
+
+
 class BeforePermission(ToolStep):
     """The host is about to decide whether the tool may run."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import sys
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -26,3 +27,14 @@ def peer_of(connection: socket.socket) -> Peer:
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, uid, _ = struct.unpack("3i", credentials)
     return Peer(uid, pid)
+
+
+@lru_cache(1024)
+def user_name(uid: int) -> str:
+    """A user's name, by number. A user that the system does not know has only the number."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

@@ -1,4 +1,8 @@
-"""Where fairlead keeps things: its state, its journal, its socket."""
+"""Where fairlead keeps things: its configuration, its state, its journal, its socket.
+
+Where fairlead is installed, that is what `fairlead install` has recorded: see `folders`. A program that only uses the
+library goes by its environment.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,11 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import msgspec
 
 from .errors import FairleadError
 
@@ -23,8 +31,65 @@ class BadPlace(FairleadError):
     """A place that must not be used as it is."""
 
 
+class Folders(msgspec.Struct, frozen=True, kw_only=True):
+    """The folders that fairlead was installed for, and the variables that each hook gets."""
+
+    home: str
+    config: str
+    """Holds the user's fairlead.toml."""
+    state: str
+    run: str
+    """Holds the daemon's socket."""
+    daemon: bool = True
+    """Whether there is to be a daemon."""
+    env: dict[str, str] = {}
+
+
+_fixed: Folders | None = None
+
+
+def fixed_folders() -> Folders | None:
+    """The folders that this process uses whatever its environment says. None: it goes by its environment."""
+    return _fixed
+
+
+@contextmanager
+def fixed(folders: Folders | None, home: str) -> Iterator[None]:
+    """Use these folders, if there are any, and this home in the whole process meanwhile."""
+    global _fixed
+    before, named = _fixed, os.environ.get("HOME")
+    _fixed = folders
+    os.environ["HOME"] = home
+    try:
+        yield
+    finally:
+        _fixed = before
+        if named is None:
+            os.environ.pop("HOME", None)
+        else:
+            os.environ["HOME"] = named
+
+
+def fix_for_good(folders: Folders) -> None:
+    """Use these folders until the process ends, and no other variables than theirs."""
+    global _fixed
+    _fixed = folders
+    os.environ.clear()
+    os.environ.update({**folders.env, "HOME": folders.home, "PYTHONSAFEPATH": "1"})
+
+
+def config_folder() -> Path:
+    """Where the user's fairlead.toml is."""
+    if _fixed is not None:
+        return Path(_fixed.config)
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return Path(base if base and os.path.isabs(base) else Path.home() / ".config") / "fairlead"
+
+
 def state_folder() -> Path:
     """Where fairlead keeps what it must remember."""
+    if _fixed is not None:
+        return Path(_fixed.state)
     named = os.environ.get("FAIRLEAD_STATE_DIR")
     if named:
         if not os.path.isabs(named):
@@ -36,6 +101,8 @@ def state_folder() -> Path:
 
 def runtime_folder() -> Path:
     """Where the daemon's socket is: a folder of the user's own, never bare temporary space."""
+    if _fixed is not None:
+        return Path(_fixed.run)
     base = os.environ.get("XDG_RUNTIME_DIR")
     if base and os.path.isabs(base) and not os.environ.get("FAIRLEAD_STATE_DIR"):
         return Path(base) / "fairlead"

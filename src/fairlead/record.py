@@ -7,7 +7,7 @@ Whatever else a decision tells (its reason, its context, who failed) follows fro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from .approvals import Approval
 from .decision import Decision, Failure, HookApproval, HookRun, Mark, Monitored, Said, Stretch, Unsupported
 from .errors import FairleadError
 from .hook import Hook
-from .lifecycle import CONTROLS, Step, event_named
+from .lifecycle import CONTROLS, Control, Step, event_named
 from .verdict import Opinion, Verdict
 from .wire import envelope, step_of
 
@@ -33,6 +33,8 @@ def tell(decision: Decision[Any]) -> dict[str, Any]:
         told["left"] = left
     if decision.said:
         told["said"] = [_tell_said(what) for what in decision.said]
+    if decision.effect is not None:
+        told["effect"] = decision.effect
     runs = decision.runs
     if runs:
         told["runs"] = [run if run.details is not None else run[:4] for run in runs]
@@ -75,7 +77,8 @@ def _tell_said(what: Said) -> dict[str, Any]:
         case Monitored():
             return {"monitored": what}
         case HookApproval():
-            return {"approval": what.approval._asdict(), "hook": what.hook, "question": what.question}
+            note = {} if what.note is None else {"note": what.note}
+            return {"approval": what.approval._asdict(), "hook": what.hook, "question": what.question, **note}
         case Unsupported():
             return {"unsupported": what.part}
 
@@ -84,17 +87,22 @@ def hear(told: Mapping[str, Any]) -> Decision[Any]:
     """The decision that was told. Raises `BadRecord` for anything else."""
     try:
         original = step_of(told["step"])
-        control = msgspec.convert(told["control"], str)
-        if control not in CONTROLS:
-            raise BadRecord(f"{control!r} is no control")
+        control = _control(told["control"])
+        effect = None if told.get("effect") is None else _control(told["effect"])
         hooks = _Hooks(original)
         said = tuple(hooks.heard(what) for what in told.get("said", ()))
         marks = tuple(hooks.marks(told.get("runs", ())))
-        return Decision(_left(original, told.get("left")), original, control, said, marks)
+        return Decision(_left(original, told.get("left")), original, control, said, marks, effect)
     except BadRecord:
         raise
     except (FairleadError, msgspec.ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadRecord(f"not a decision: {type(error).__name__} {error}") from None
+
+
+def _control(word: Any) -> Control:
+    if word not in CONTROLS:
+        raise BadRecord(f"{word!r} is no control")
+    return cast(Control, word)
 
 
 def _left(original: Step, left: Mapping[str, Any] | None) -> Step:
@@ -129,7 +137,7 @@ class _Hooks:
             return msgspec.convert(what["monitored"], Monitored)
         if "approval" in what:
             hook, question = (what["hook"], what["question"]) if "hook" in what else self._asks
-            return HookApproval(hook, question, Approval(**what["approval"]))
+            return HookApproval(hook, question, Approval(**what["approval"]), what.get("note"))
         return Unsupported(what["unsupported"])
 
     def marks(self, runs: Any) -> Iterator[Mark]:

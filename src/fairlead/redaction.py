@@ -25,7 +25,9 @@ _MARK = re.compile(r"\[redacted: [a-z0-9.]+(?: [a-z0-9.]+){0,3}\]")
 _MARKS = "[redacted: "
 _SHORTEST = 7  # pwd=abc
 _SHORT, _REMEMBERED = 64, 4096
-_ROUNDS = 6
+_BESIDE = 3  # lines, with its own
+_READ_AGAIN = 4096  # characters of a text, at most
+_SHORTEST_LAST, _LONGEST_LAST = 1 << 8, 1 << 16
 _DEEPEST = 250
 _SHORTEST_LISTED, _SHORTEST_VARIABLE = 4, 8
 _ORDINARY = re.compile(r"[A-Za-z]+|[\d.:-]+|[~.]{0,2}(?:/[\w.@~+-]*)+|[a-z]+://[^@]*")
@@ -75,6 +77,7 @@ class Redactor:
         self._ordinary: set[str] = set()  # keys even more so: these are harmless, and no secret's name
         self._key = _PROCESS_KEY if key is None else key
         self._keyed: Redactor | None = None
+        self._last: list[tuple[str, list[Span]]] = [("", [])]  # also of the one with another key
 
     def text(self, text: str) -> str:
         """A text without the secrets in it."""
@@ -115,35 +118,41 @@ class Redactor:
 
     def spans(self, text: str) -> list[Span]:
         """Where the secrets of a text are and of which kind, in order. What `text` replaces is just this."""
-        found: list[Span] = []
-        for _ in range(_ROUNDS):
-            marked, marks = _mark(text, found)
-            more = _merged(marked, list(self._spans(marked)))
-            if not more:
-                break
-            placed = [(_origin(start, marks), _origin(end, marks, end=True), kind) for start, end, kind in more]
-            ends = [(start, end) for start, end, _ in placed]
-            found = sorted([*placed, *(span for span in found if not _is_within(*span[:2], ends))])
+        last, found = self._last[0]
+        if last == text:  # a command is among the arguments of a step and in its target
+            return found
+        found = _merged(text, list(self._spans(text)))
+        if found:
+            found = self._with_those_beside(text, found)
+        if _SHORTEST_LAST < len(text) <= _LONGEST_LAST:
+            self._last[0] = (text, found)
         return found
+
+    def _with_those_beside(self, text: str, found: list[Span]) -> list[Span]:
+        """The secrets of a text, with those that are only seen to be ones once the others have marks."""
+        marked, marks = _mark(text, found)
+        beside = _lines_beside(marked, marks)
+        if sum(end - start for start, end in beside) > _READ_AGAIN:
+            return found
+        more = [
+            (start + at, start + stop, kind)
+            for start, end in beside
+            for at, stop, kind in _merged(marked[start:end], list(self._spans(marked[start:end])))
+        ]
+        placed = [(_origin(start, marks), _origin(end, marks, end=True), kind) for start, end, kind in more]
+        ends = [(start, end) for start, end, _ in placed]
+        return sorted([*placed, *(span for span in found if not _is_within(*span[:2], ends))])
 
     def _clean(self, text: str, found: list[Redacted] | None, path: Path) -> str:
         if text in self._harmless:
             return text
-        before = text
-        for _ in range(_ROUNDS):  # what stood beside a secret may only now be seen to be one
-            spans = _merged(text, list(self._spans(text)))
-            if not spans:
-                break
-            pieces, end = [], 0
-            for start, stop, kind in spans:
-                pieces += [text[end:start], f"{_MARKS}{kind}]"]
-                if found is not None:
-                    found.append(Redacted(_dotted(path), kind, self._digest(text[start:stop])))
-                end = stop
-            text = "".join([*pieces, text[end:]])
-        if text is before and len(text) <= _SHORT:
+        spans = self.spans(text)
+        if found is not None and spans:
+            where = _dotted(path)
+            found += [Redacted(where, kind, self._digest(text[start:end])) for start, end, kind in spans]
+        if not spans and len(text) <= _SHORT:
             _remember(text, self._harmless)
-        return text
+        return _mark(text, spans)[0] if spans else text
 
     def _spans(self, text: str) -> Iterator[Span]:
         """Every secret in a text, of those that overlap the one first that is to name it."""
@@ -315,6 +324,21 @@ def _mark(text: str, spans: list[Span]) -> tuple[str, list[_Moved]]:
     return "".join([*pieces, text[done:]]), marks
 
 
+def _lines_beside(text: str, marks: list[_Moved]) -> list[tuple[int, int]]:
+    """The lines of marks, with a few before and after them. None of them is there twice."""
+    stretches: list[tuple[int, int]] = []
+    for at, stop, _, _ in marks:
+        if stretches and stop <= stretches[-1][1]:
+            continue
+        start, end = at, stop
+        for _ in range(_BESIDE):
+            start, end = text.rfind("\n", 0, max(start - 1, 0)) + 1, text.find("\n", end) + 1 or len(text)
+        if stretches and start < stretches[-1][1]:
+            start, _ = stretches.pop()
+        stretches.append((start, end))
+    return stretches
+
+
 def _origin(at: int, marks: list[_Moved], *, end: bool = False) -> int:
     """Where a place of a marked text was before. Within a mark, that is an end of what the mark stands for."""
     before = (bisect_left if end else bisect_right)(marks, (at, 0, 0, 0) if end else (at, sys.maxsize)) - 1
@@ -361,9 +385,23 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         compiled = re.compile(pattern)
     except re.error as error:
         raise FairleadError(f"redaction: the pattern {pattern!r} is no regular expression: {error}") from None
+    if gives_nothing_back(pattern):
+        raise FairleadError(f"redaction: the pattern {pattern!r} {NOT_PORTABLE}")
     if compiled.search(""):
         raise FairleadError(f"redaction: the pattern {pattern!r} matches the empty text; say what a secret looks like")
     return compiled
+
+
+_ESCAPE_OR_SET = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_ATOMIC = re.compile(r"\(\?>|(?:[*+?]|\{(?:\d+,?\d*|,\d+)\})\+")
+NOT_PORTABLE = (
+    "has an atomic group or a possessive quantifier, which other versions of Python match wrongly; write it without"
+)
+
+
+def gives_nothing_back(pattern: str) -> bool:
+    """Whether a pattern has an atomic group or a possessive quantifier. Python matches those wrongly up to 3.11.4."""
+    return _ATOMIC.search(_ESCAPE_OR_SET.sub("x", pattern)) is not None
 
 
 def check_value(value: str) -> str:
@@ -436,25 +474,30 @@ class Scope:
     def __init__(self, *, values: Iterable[str] = (), environ: Environ | None = None) -> None:
         self._values = tuple(values)
         self._environ = dict(environ or {})
-        self._fixed: Redactor | None = None
+        self._fixed: tuple[Redactor, Redactor] | None = None
         self._made: tuple[Redactor, Redactor] | None = None  # the process's, and what was made of it
 
     @classmethod
-    def of(cls, redactor: Redactor) -> Scope:
-        """The scope in which just this redactor is used."""
+    def of(cls, redactor: Redactor, base: Redactor) -> Scope:
+        """The scope in which just this redactor is used, which takes out more than the process's, `base`."""
         scope = cls()
-        scope._fixed = redactor
+        scope._fixed = (base, redactor)
         return scope
 
     @property
     def redactor(self) -> Redactor:
         """The process's redactor, taking out more."""
         if self._fixed is not None:
-            return self._fixed
+            return self._fixed[1]
         base, made = process_redactor(), self._made
         if made is None or made[0] is not base:
             made = self._made = (base, base.extended((), (), self._values, self._environ))
         return made[1]
+
+    @property
+    def base(self) -> Redactor:
+        """The process's redactor, which knows nothing that a caller has brought."""
+        return process_redactor() if self._fixed is None else self._fixed[0]
 
 
 _scope: ContextVar[Scope | None] = ContextVar("fairlead_redaction", default=None)
@@ -482,6 +525,12 @@ def redactor_of(scope: Scope | None) -> Redactor:
 def current() -> Redactor:
     """The redactor of this context."""
     return redactor_of(_scope.get())
+
+
+def current_base() -> Redactor:
+    """The process's redactor, as the scope of this context has it: without what a caller has brought."""
+    scope = _scope.get()
+    return process_redactor() if scope is None else scope.base
 
 
 def redact(value: Any) -> Any:

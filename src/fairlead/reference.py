@@ -94,7 +94,8 @@ def _carried_out(host: Host, event: str) -> str:
         return ""
     wanted = [*(name for name in CONTROLS if name not in ("proceed", "abort")), *EVENTS[event].changes, "context"]
     can = host.can(event)
-    return " ".join(name for name in wanted if name in can) or "seen"
+    carried_out = " ".join(name for name in wanted if name in can) or "seen"
+    return f"{carried_out} (headless: {host.headless[event]})" if event in host.headless else carried_out
 
 
 def rules_table() -> str:

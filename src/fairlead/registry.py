@@ -12,7 +12,7 @@ from asyncio import CancelledError, wrap_future
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import count
 from time import monotonic
-from typing import Any, Generic, Self, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
 from msgspec.structs import replace as replace_fields
 
@@ -21,13 +21,13 @@ from .backlog import Backlog
 from .decision import Call, Decision, Mark, RunOutcome, Stretch, unknown_kind
 from .engine import CALM, NOT_OURS, alone, drive, each, parked, phases, rest
 from .errors import RegistrationError, UnknownName, closest
-from .hook import Hook, OneOrMore, Options
-from .lifecycle import EVENTS, Event, Lifecycle, Step, event_named, iter_events
+from .hook import Hook, OneOrMore, Options, OptionsButKind
+from .lifecycle import EVENTS, BeforeTool, Event, Lifecycle, ShellCall, Step, event_named, iter_events
 from .run import Chain, Keep, Run, begin
 from .session import About, Session
 from .table import Table
 from .threads import portal, threads
-from .tools import UNKNOWN_TOOL, Tools, UnknownTool
+from .tools import DEFAULT_TOOLS, UNKNOWN_TOOL, Tools, UnknownTool
 from .verdict import Verdict, ask, deny
 
 S = TypeVar("S", bound=Step)
@@ -47,6 +47,10 @@ class Decorate(Generic[S]):
     def __call__(self, fn: Callable[[S], R], /) -> Callable[[S], R]: ...
     @overload
     def __call__(self, fn: Callable[[S, Decision[S]], R], /) -> Callable[[S, Decision[S]], R]: ...
+    @overload
+    def __call__(
+        self: Decorate[BeforeTool], /, *, kind: Literal["shell"], replace: bool = ..., **options: Unpack[OptionsButKind]
+    ) -> _Registers[ShellCall]: ...
     @overload
     def __call__(self, /, *, replace: bool = ..., **options: Unpack[Options]) -> _Registers[S]: ...
     def __call__(self, fn: Any = None, /, *, replace: bool = False, **options: Any) -> Any:
@@ -125,6 +129,8 @@ class Hooks:
         self.approval_timeout = approval_timeout
         self.enforce = enforce
         self.switch: Callable[[], bool] | None = None  # see `fairlead pause`
+        self.root: str | None = None  # the project's folder, where hooks come from its configuration
+        self.variables: Mapping[str, str] | None = None  # those of the caller, which its hooks were given
         self._record = record or journal is not None
         self._journal = journal
         self.tools = _OwnTools(self)
@@ -136,7 +142,7 @@ class Hooks:
         self._backlog = Backlog()
         self._table = Table(self, ())
         if unknown_tool is not None:
-            self._register(tuple(unknown_tool_hooks(unknown_tool)), replace=False)
+            self._register(tuple(unknown_tool_hooks(unknown_tool, self.tools)), replace=False)
 
     # --- registering ------------------------------------------------------------------------
 
@@ -345,9 +351,14 @@ class Hooks:
         return decision
 
     def classified(self, step: S) -> S:
-        """The step with what the user's own table says about its tool."""
+        """The step with what the user's own table says about its tool.
+
+        Where the host is sure of the kind, only an entry in code says otherwise: a file's holds for its own hooks.
+        """
         tool, args, host = step.tool, step.args, step.host  # type: ignore[attr-defined]
         if not self.tools.knows(tool, host):
+            return step
+        if not self.tools.describes(tool, host) and step.kind != DEFAULT_TOOLS.spec(tool, args).kind:  # type: ignore[attr-defined]
             return step
         kind, target, safety = self.tools.classify(tool, args, host)
         return replace_fields(step, kind=kind, target=target, safety=safety)
@@ -468,16 +479,19 @@ def _again(stretch: Stretch, todo: Iterator[Call], *, said: Any = None, error: B
     return Stretch(((call, False), *left), stretch.hooks[len(stretch.hooks) - len(left) - 1 :])
 
 
-def unknown_tool_hooks(policy: UnknownTool, name: str = "fairlead.unknown_tool") -> Iterator[Hook]:
-    """The gate that carries out what becomes of a call to a tool that no table knows."""
+def unknown_tool_hooks(policy: UnknownTool, tools: Tools, name: str = "fairlead.unknown_tool") -> Iterator[Hook]:
+    """The gate that carries out what becomes of a call to a tool that no table knows, whatever its arguments say."""
     if policy not in UNKNOWN_TOOL:
         raise UnknownName("unknown_tool", policy, UNKNOWN_TOOL)
 
-    def unknown_tool(step: Any) -> Verdict:
+    def unknown_tool(step: Any) -> Verdict | None:
+        if step.kind != "unknown" and not tools.spec(step.tool, step.args, step.host).guessed:
+            return None
         return {"ask": ask, "deny": deny}[policy](unknown_kind(step.tool))
 
     if policy != "proceed":  # where every decision on such a tool carries a warning as it is
-        yield Hook(unknown_tool, "before_tool", kind="unknown", phase="gate", name=name, layer="builtin")
+        kinds = ("unknown", "shell", "fetch")
+        yield Hook(unknown_tool, "before_tool", kind=kinds, phase="gate", name=name, layer="builtin")
 
 
 def _duplicate(hook: Hook) -> str:

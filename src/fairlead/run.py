@@ -27,11 +27,12 @@ from .decision import (
     Said,
     Stretch,
     deciding,
+    noted,
 )
-from .errors import HookTimeout, MalformedVerdict, Quarantined, describe
+from .errors import HookTimeout, MalformedVerdict, Quarantined, Unenforceable, describe
 from .hook import Hook, Ran
 from .lifecycle import Control, Event, Step
-from .verdict import ENDING, TEXT_LIMIT, Opinion, Verdict, apply, check, clean, fold
+from .verdict import ENDING, Opinion, Verdict, apply, check, clean, fold
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -40,11 +41,15 @@ if TYPE_CHECKING:
     from .table import Table
 
 Details = dict[str, Any] | None
+Carry = Callable[[Decision[Any]], Control | None]
+"""Says what a host carries out of a decision; None if the decision is on another step than the host's."""
 Keep = Callable[[Decision[Any], float], "Future[None] | None"]
 """Takes in a finished decision and when it was begun. What it returns is waited for before the decision is given."""
 
 working: ContextVar[Session | None] = ContextVar("fairlead_session", default=None)
 """Whose step is being dispatched. Its host has the last word on a decision before it is journaled."""
+carrying: ContextVar[Carry | None] = ContextVar("fairlead_carrying", default=None)
+"""What the host of the step that is being dispatched carries out, where a session's capabilities do not tell."""
 
 
 class Chain(msgspec.Struct):
@@ -127,20 +132,20 @@ class Run(msgspec.Struct):
             return self._fail(hook, "timeout", f"no answer within {hook.timeout:g} s", took, details)
         if error is not None:
             kind = _FAILURES.get(type(error), "error")
-            return self._fail(hook, kind, describe(error), took, getattr(error, "details", None))
+            return self._fail(hook, kind, describe(error), took, getattr(error, "details", None), error)
         try:
             return self._take(hook, said, took, details)
         except MalformedVerdict as problem:
             return self._fail(hook, "malformed", str(problem), took, details)
         except Exception as problem:  # from a mapping, a value or a field of somebody else's making
-            return self._fail(hook, "malformed", describe(problem), took, details)
+            return self._fail(hook, "malformed", describe(problem), took, details, problem)
 
     def give_in(self, error: BaseException) -> None:
         """A hook's task ended in some other way than by the hook's returning or raising."""
         self.deadline = None
         if self.marks and isinstance(self.marks[-1], tuple):
             self.marks.pop()  # one start, one end
-        self._fail(self.stretch.hooks[-1], "error", describe(error), 0.0, None)
+        self._fail(self.stretch.hooks[-1], "error", describe(error), 0.0, None, error)
 
     def _cancel(self, hook: Hook, took: float, error: BaseException | None) -> NoReturn:
         """The caller was cancelled. That goes on, even where the hook swallowed it."""
@@ -167,7 +172,7 @@ class Run(msgspec.Struct):
             self.said.append((hook, Monitored(hook.name, verdict)))
             return False
         if hook.note is not None and verdict.control in _DENIALS:
-            verdict = replace(verdict, reason=_noted(verdict.reason, hook.note))
+            verdict = replace(verdict, reason=noted(verdict.reason, hook.note))
         self.said.append((hook, Opinion(hook, verdict)))
         self.asked = self.asked or verdict.control == "ask"
         if not transforms:
@@ -178,7 +183,10 @@ class Run(msgspec.Struct):
             return self._end_transforms(verdict.control)
         return moved
 
-    def _fail(self, hook: Hook, kind: FailureKind, error: str, took: float, details: Details) -> bool:
+    def _fail(
+        self, hook: Hook, kind: FailureKind, error: str, took: float, details: Details,
+        raised: BaseException | None = None,
+    ) -> bool:  # fmt: skip
         """A failure: what comes of it is the hook's policy, never an accident."""
         self._mark(kind, took, details)
         if hook.quarantine is not None and kind != "quarantined":
@@ -190,16 +198,19 @@ class Run(msgspec.Struct):
         elif policy == "closed" and self.chain.event.veto in ("abort", "deny", "stop"):
             control = self.chain.event.veto
         from .redaction import redact_text  # a failure may show anything, and only a failure should pay for it
+        from .tracebacks import keep_traceback
 
-        error = clean(redact_text(error)) if hook.note is None else _noted(redact_text(error), hook.note)
-        failure = Failure(hook.name, self.chain.event.name, kind, error, policy, control)
+        error = clean(redact_text(error)) if hook.note is None else noted(redact_text(error), hook.note)
+        traceback = None if raised is None else keep_traceback(hook.name, raised)
+        failure = Failure(hook.name, self.chain.event.name, kind, error, policy, control, traceback)
         if not self._enforced(hook):
             self.said.append((hook, Monitored(hook.name, Verdict(control or "proceed", str(failure)), "failure")))
             return False
         self.said.append((hook, failure))
         if control is None:
             return False
-        self.said.append((hook, Opinion(hook, Verdict(control, str(failure)), "failure")))
+        cause = raised if control == "abort" else None  # an error holds on to its frames, and to all that is in them
+        self.said.append((hook, Opinion(hook, Verdict(control, str(failure)), "failure", cause)))
         return hook.phase == "transform" and self._end_transforms(control)
 
     def _enforced(self, hook: Hook) -> bool:
@@ -275,6 +286,11 @@ class Run(msgspec.Struct):
         try:
             if self.said and (session := working.get()) is not None:
                 decision = session.last_word(decision)
+            if (carry := carrying.get()) is not None and (effect := carry(decision)) is not None:
+                decision = replace(decision, effect=None if effect == decision.control else effect)
+        except Unenforceable:  # which ends the operation
+            decision = replace(decision, effect="abort")
+            raise
         finally:  # what a host cannot carry out is written down, too
             if chain.keep is not None:
                 self.kept = chain.keep(decision, self.clock[1])
@@ -298,13 +314,6 @@ class Run(msgspec.Struct):
 _NOTHING = Stretch()
 _DENIALS = ("deny", "ask", "stop", "abort")
 _FAILURES: dict[type, FailureKind] = {Quarantined: "quarantined", MalformedVerdict: "malformed"}
-
-
-def _noted(reason: str | None, note: str) -> str:
-    """A reason with what the hook has to say beside it, which is never what is cut off."""
-    room = TEXT_LIMIT - len(note.encode()) - len(" ()")
-    kept = clean(reason or "").encode()[:room].decode(errors="ignore")
-    return f"{kept} ({note})" if kept else note
 
 
 def begin(chain: Chain, step: Step, todo: Iterator[Call], cell: list[Run], began: float | None) -> Run:

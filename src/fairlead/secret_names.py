@@ -7,11 +7,13 @@ from a type (`token: str`) and from prose. Where that is in doubt, a value that 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from .secret_shapes import BARE, FILLED_IN, OPERATOR, Span, looks_random
+from .secret_shapes import BARE, FILLED_IN, OPERATOR, Span, atomic, looks_random
 
 # --- names -------------------------------------------------------------------------------------------
 
@@ -81,7 +83,8 @@ def _may_be_secret_name(name: str) -> bool:
 # --- values ------------------------------------------------------------------------------------------
 
 _FILLED_IN = re.compile(
-    rf"(?:[a-z]{{1,8}}[-_:/ ])?{FILLED_IN}(?:[-_:/.@]?{FILLED_IN})*+[\w.:/)}}-]{{0,3}}|:?\*{{3,}}", re.IGNORECASE
+    rf"(?:[a-z]{{1,8}}[-_:/ ])?{FILLED_IN}{atomic('more', f'(?:[-_:/.@]?{FILLED_IN})*')}[\w.:/)}}-]{{0,3}}|:?\*{{3,}}",
+    re.IGNORECASE,
 )
 _NO_VALUES = """
     str bytes int float bool dict list tuple set object string number boolean any none null nil true false yes no on
@@ -292,7 +295,7 @@ def _is_quoted_literal(given: _Given) -> bool:
 
 _QUOTE = r"\\{0,7}[\"']"
 _GIVEN = re.compile(
-    rf"(?P<rest>[\w-]{{0,40}}+(?: \d{{1,2}}(?=:))?)(?:(?P<close>{_QUOTE})[\])]?|\[\w{{0,8}}\])?"
+    rf"(?P<rest>(?:[\w-]{{0,39}}(?![\w-])|[\w-]{{40}})(?: \d{{1,2}}(?=:))?)(?:(?P<close>{_QUOTE})[\])]?|\[\w{{0,8}}\])?"
     rf"(?:(?P<typed>\s?:\s{{0,2}}&?[A-Za-z'][\w.\[\], |&'<>?]{{0,40}}?(?:\s=\s|=(?={_QUOTE}))"
     rf"|\s[a-z][\w.]{{0,20}}\s=\s(?={_QUOTE}))"
     rf"|\s{{0,8}},?(?:\s|\\{{1,7}}[nrt]){{0,12}}(?:{_QUOTE})?(?P<pair>[vV]alue|content)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}"
@@ -307,9 +310,10 @@ _GIVEN = re.compile(
 )
 _CLOSED = re.compile(r"\s*(?:[+%.]\s|[,)](?:\s|$)|\.format)")
 _OPENED = re.compile(rf"[bBrRuUfF]{{0,2}}(?P<quote>\"\"\"|\'\'\'|{_QUOTE})")
+_TEMPLATE = re.compile(r"`([^`\s$;&|<>()\"'\\]{8,200})`")
 _LOOKED_AT, _JUDGED, _LONGEST = 160, 300, 1 << 14
-_BARE = re.compile(rf"(?:{BARE}|\({BARE}{{0,80}}+\)){{1,{_LOOKED_AT}}}+")
-_BARE_REST = re.compile(rf"{BARE}*+")
+_BARE = re.compile(rf"(?:{BARE}|\({BARE}{{0,80}}\)){{1,{_LOOKED_AT}}}")
+_BARE_REST = re.compile(rf"{BARE}*")
 _CUT = re.compile(r"[,)}\]](?=$|[,)}\];:.]|/[/*]|[\w.-]{1,40}[=:])")
 _NAME_BEFORE = re.compile(r"[\w-]*")
 _NO_NAME = ("", " ", '"', "'", "\n", ".", "(")  # what stands before most names
@@ -326,42 +330,89 @@ _MORE = re.compile(r"[ \t]*(?:[#}),\]\r\n\\;]|$)")
 _OPERATOR = re.compile(OPERATOR)
 _SUBSTITUTION = re.compile(r"`|\$\(")
 _SPACE = re.compile(r"\s")
-_TEXT_IN_QUOTES = re.compile(r"\\.|\"[^\"]*\"|'[^']*'")
-_LONGEST_LINE = 1024
+_TEXT_IN_QUOTES = re.compile(r"\\.|\"[^\"\n]*\"?|'[^'\n]*'?")
+_CROWD, _CROWDED = 64, 1536
+"""How many names there are within so many characters where they are crowded."""
+_CROWDED_VALUE = re.compile(rf"(?:{_QUOTE})?(?!{FILLED_IN})({BARE}{{4,{_LOOKED_AT}}})")
 
 
 def given_secrets(
     text: str, lowered: str, words: tuple[str, ...] = WORDS, is_secret: Callable[[str], bool] = is_secret_name
 ) -> Iterator[Span]:
-    """The secrets in a text that are known by the name they are given to."""
+    """The secrets in a text that are known by the name they are given to.
+
+    Where names are as crowded as only a text has them that is made to keep its reader busy, each word that is given to
+    a secret's name is taken for a secret. To judge it would take longer than the rest of the text.
+    """
+    quotes, named, found_to = _Quotes(text), 0, dict.fromkeys(words, 0)
+    tried: deque[int] = deque([-_CROWDED] * _CROWD, _CROWD)
+    for at, word in _hits(lowered, words):
+        if at < named or at < found_to[word]:  # a name with two of the words in it is tried once
+            continue
+        match = _GIVEN.match(text, at + len(word))
+        if match is None:
+            continue
+        named = match.end("rest")
+        if (given := _named(text, at, match, is_secret)) is None:
+            continue
+        tried.append(at)
+        if at - tried[0] < _CROWDED:
+            if given.sure and (value := _CROWDED_VALUE.match(text, match.end())) and value[1] not in _TYPE_WORDS:
+                yield *value.span(1), "secret"
+                named = value.end()
+        elif found := _value_of(text, given, match, quotes):
+            yield found
+            found_to[word] = found[1]
+
+
+def _hits(lowered: str, words: tuple[str, ...]) -> list[tuple[int, str]]:
+    """Where these words are, in order."""
+    hits: list[tuple[int, str]] = []
     for word in words:
         at = lowered.find(word)
         while at >= 0:
-            end = at + len(word)
-            match = None if word == "pat" and lowered[end : end + 1].isalpha() else _GIVEN.match(text, end)
-            if match and (found := _given(text, at, match, is_secret)):
-                yield found
-                end = max(end, found[1])
-            at = lowered.find(word, end)
+            if word != "pat" or not lowered[at + 3 : at + 4].isalpha():
+                hits.append((at, word))
+            at = lowered.find(word, at + len(word))
+    hits.sort()
+    return hits
 
 
-def _given(text: str, at: int, match: re.Match[str], is_secret: Callable[[str], bool]) -> Span | None:
-    """The secret that is given to the name around `at`, if it is a name and a secret."""
+class _Name(NamedTuple):
+    """A name that a value is given to: where it starts, how that is done, and whether it is surely a secret's."""
+
+    name: str
+    start: int
+    how: str
+    sure: bool
+
+
+def _named(text: str, at: int, match: re.Match[str], is_secret: Callable[[str], bool]) -> _Name | None:
+    """The name around `at`, if it may be a secret's and is given a value."""
     left = _NAME_BEFORE.match(text[max(0, at - 64) : at][::-1]) if text[at - 1 : at] not in _NO_NAME else None
     start = at - (left.end() if left else 0)
+    how = _how(match, text, start)
+    if not how:
+        return None
     name = text[start : match.end("rest")]
     if match["call"]:
         name = _SETTER.sub("", name)
     if name in ("key", "Key", "KEY") and (word := _WORD_BEFORE.search(text[max(0, start - 24) : start])):
         name = word[0] + name  # API key: ...
     sure = is_secret(name.strip("-"))
-    if not (sure or _may_be_secret_name(name)) or not (how := _how(match, text, start)):
-        return None
+    return _Name(name, start, how, sure) if sure or _may_be_secret_name(name) else None
+
+
+def _value_of(text: str, given: _Name, match: re.Match[str], quotes: _Quotes) -> Span | None:
+    """The secret that is given to a name, if it is one."""
     if opened := _OPENED.match(text, match.end()):
-        if not match["close"] and (opened["quote"] == text[start - 1 : start] or _CLOSED.match(text, opened.end())):
+        before = text[given.start - 1 : given.start]
+        if not match["close"] and (opened["quote"] == before or _CLOSED.match(text, opened.end())):
             return None  # "Password: " + password
-        return _quoted(text, name, how, sure, opened)
-    return None if how in ("==", ",", "(", "or") else _unquoted(text, name, how, sure, start, match.end())
+        return _quoted(text, given, opened, quotes)
+    if template := _TEMPLATE.match(text, match.end()):
+        return _in_a_template(given, template)
+    return None if given.how in ("==", ",", "(", "or") else _unquoted(text, given, match.end())
 
 
 def _how(match: re.Match[str], text: str, start: int) -> str:
@@ -396,12 +447,12 @@ def _starts_line(text: str, start: int) -> bool:
     return text[max(0, start - 40) : start].rpartition("\n")[2].strip(" \t-") in ("", "export", "set", "ENV", "- ")
 
 
-def _quoted(text: str, name: str, how: str, sure: bool, opened: re.Match[str]) -> Span | None:
+def _quoted(text: str, to: _Name, opened: re.Match[str], quotes: _Quotes) -> Span | None:
     quote, start = opened["quote"], opened.end()
     if quote in ('"""', "'''") and text[start : start + 1] == "\n":
         start += 1
-    end, whole = _closing(text, quote, start)
-    given = _Given(name, text[start : min(end, start + _JUDGED)], how, sure)
+    end, whole = _closing(text, opened, start, quotes)
+    given = _Given(to.name, text[start : min(end, start + _JUDGED)], to.how, to.sure)
     if end < whole and _LIKE_A_PATTERN.search(text, start, min(whole, start + _JUDGED)):
         return None
     if opened[0][0] in "fF" and "{" in given.value and not _MIXED.fullmatch(_BRACES.sub("", given.value[:200])):
@@ -409,13 +460,13 @@ def _quoted(text: str, name: str, how: str, sure: bool, opened: re.Match[str]) -
     return (start, end, "secret") if _is_secret(given, _is_quoted_literal) else None
 
 
-def _closing(text: str, quote: str, start: int) -> tuple[int, int]:
+def _closing(text: str, opened: re.Match[str], start: int, quotes: _Quotes) -> tuple[int, int]:
     """Where a quoted value ends, at its quote, with its line, or before a command; and where its quotes end.
 
     A shell runs what is substituted in double quotes. An operator that comes with spaces, or after quotes that close
     others on the same line, may be a command between two texts that are quoted.
     """
-    limit = start + _LONGEST
+    quote, limit = opened["quote"], start + _LONGEST
     end = text.find(quote, start, limit)
     while end > 0 and text[end - 1] == "\\":
         end = text.find(quote, end + 1, limit)
@@ -424,7 +475,7 @@ def _closing(text: str, quote: str, start: int) -> tuple[int, int]:
     line = text.find("\n", start, end)
     closed, whole = closed and line < 0, end if line < 0 else line
     operator = _OPERATOR.search(text, start, whole)
-    if operator and closed and not _SPACE.search(text, start, whole) and not _opens_within_quotes(text, start, quote):
+    if operator and closed and not _SPACE.search(text, start, whole) and not quotes.is_open(opened.start("quote")):
         operator = _SUBSTITUTION.search(text, start, whole) if quote[-1] == '"' else None
     end = operator.start() if operator else whole
     while end > start and text[end - 1].isspace():
@@ -432,13 +483,45 @@ def _closing(text: str, quote: str, start: int) -> tuple[int, int]:
     return end, whole
 
 
-def _opens_within_quotes(text: str, start: int, quote: str) -> bool:
-    """Whether a quote stands within other quotes on its line, so that it is none, or closes them."""
-    before = text[max(0, start - _LONGEST_LINE) : start - len(quote)].rpartition("\n")[2]
-    return any(mark in _TEXT_IN_QUOTES.sub("", before) for mark in "\"'")
+def _in_a_template(to: _Name, template: re.Match[str]) -> Span | None:
+    """What stands in backticks, as in JavaScript. A shell would run it, so it must be nothing that runs."""
+    value = template[1]
+    given = _Given(to.name, value, to.how, to.sure)
+    if not _MIXED.fullmatch(value) or (to.how == "=" and not looks_random(value)):
+        return None
+    return (*template.span(1), "secret") if _is_secret(given, _is_quoted_literal) else None
 
 
-def _unquoted(text: str, name: str, how: str, sure: bool, start: int, at: int) -> Span | None:
+class _Quotes:
+    """Where quotes are open in a text. Each line is read once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._line = (0, -1)
+        self._opens: list[int] = []
+        self._closes: list[int] = []
+
+    def is_open(self, at: int) -> bool:
+        """Whether a place is within quotes on its line, so that a quote there is none, or closes them."""
+        if not self._line[0] <= at <= self._line[1]:
+            self._read(at)
+        last = bisect_left(self._opens, at) - 1
+        return last >= 0 and at < self._closes[last]
+
+    def _read(self, at: int) -> None:
+        start, end = self._text.rfind("\n", 0, at) + 1, self._text.find("\n", at)
+        self._line = start, len(self._text) if end < 0 else end
+        self._opens.clear()
+        self._closes.clear()
+        for found in _TEXT_IN_QUOTES.finditer(self._text, *self._line):
+            if (quoted := found[0])[0] != "\\":
+                is_closed = len(quoted) > 1 and quoted[-1] == quoted[0]
+                self._opens.append(found.start())
+                self._closes.append(found.end() if is_closed else len(self._text) + 1)
+
+
+def _unquoted(text: str, to: _Name, at: int) -> Span | None:
+    name, start, how, sure = to
     if text[start - 2 : start] == "${":  # ${TOKEN:-a default}, ${TOKEN:?an error}
         if text[at : at + 1] == "?":
             return None

@@ -29,6 +29,14 @@ FILLED_IN = (
 """What stands for a secret in shells, templates, formats and documentation, and is none itself."""
 
 
+def atomic(name: str, pattern: str) -> str:
+    """A pattern that never gives back what it has matched. It takes a group, with a name of its own.
+
+    Python 3.11 and later have `(?>...)` and `*+` for this, but up to 3.11.4 these match wrongly.
+    """
+    return f"(?=(?P<{name}>{pattern}))(?P={name})"
+
+
 class Shape(NamedTuple):
     """One kind of secret. Its pattern is tried at its anchors, so it starts with one of them.
 
@@ -62,10 +70,10 @@ def _shape(kind: str, anchors: str, rest: str, *, back: str = "", random: bool =
 
 SHAPES: tuple[Shape, ...] = (
     # --- clouds
-    _shape("aws key", "<AKIA ASIA ABIA ACCA A3T", r"[0-9A-Z]{16,}+"),
+    _shape("aws key", "<AKIA ASIA ABIA ACCA A3T", r"[0-9A-Z]{16,}"),
     # In the file that AWS hands out, the secret key follows its id.
     _shape("aws key", "<AKIA ASIA ABIA ACCA A3T",
-           r"[0-9A-Z]{16,}+[\"',:\s]{1,4}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])", random=True),
+           r"[0-9A-Z]{16,}[\"',:\s]{1,4}([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])", random=True),
     _shape("aws key", "<ABSK", r"[A-Za-z0-9+/]{40,}={0,2}"),
     _shape("aws key", "bedrock-api-key-", r"[\w+/=%-]{20,}"),
     _shape("aws token", "<IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz", r"[A-Za-z0-9+/%]{60,}={0,2}"),
@@ -95,7 +103,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("baidu key", "bce-v3/ALTAK-", r"[\w/-]{30,}"),
     _shape("yandex key", "<AQVN", r"[\w-]{34,}"),
     _shape("yandex key", "<y0_ y1_ y2_ y3_", r"[\w-]{50,}"),
-    _shape("yandex key", "<t1.", r"[\w-]{40,}+={0,2}\.[\w-]{80,}={0,2}"),
+    _shape("yandex key", "<t1.", r"[\w-]{40,}={0,2}\.[\w-]{80,}={0,2}"),
     _shape("yandex key", "<YC", rf"[\w-]{{38}}{_END}", random=True),
     _shape("scaleway key", "<SCW", rf"[A-Z0-9]{{17}}{_END}", random=True),
     _shape("exoscale key", "<EXO", rf"[0-9a-f]{{24,32}}{_END}"),
@@ -136,9 +144,9 @@ SHAPES: tuple[Shape, ...] = (
     # --- code, builds and packages
     _shape("github token", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"\w{20,}"),
     _shape("gitlab token", "glpat- gldt- glrt- glrtr- glcbt- glptt- glft- glsoat- glimt- glagent- gloas- glffct- glwt-",
-           r"[\w-]{16,}+(?:\.[a-z0-9]{2}\.?[a-z0-9]{7,9})?"),
+           r"[\w-]{16,}(?:\.[a-z0-9]{2}\.?[a-z0-9]{7,9})?"),
     _shape("gitlab token", "<GR1348941", r"[\w-]{20}"),
-    _shape("bitbucket token", "<ATBB", r"[\w-]{24,}+=?"),
+    _shape("bitbucket token", "<ATBB", r"[\w-]{24,}=?"),
     _shape("bitbucket token", "<BBDC-", r"[A-Za-z0-9+/@_-]{40,}"),
     _shape("atlassian token", "ATATT3 ATCTT3", r"[\w=-]{24,}"),
     _shape("trello token", "<ATTA", r"[A-Za-z0-9]{60,}"),
@@ -163,7 +171,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("open vsx token", "ovsxat_", r"[\w-]{30,}"),
     _shape("docker token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}"),
     _shape("harness token", "<pat. sat.", r"[\w-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}"),
-    _shape("jetbrains token", "<perm: perm-", r"[\w=+/]{6,}+\.[\w=+/-]{4,}+\.[\w=+/-]{20,}", plain=True),
+    _shape("jetbrains token", "<perm: perm-", r"[\w=+/]{6,}\.[\w=+/-]{4,}\.[\w=+/-]{20,}", plain=True),
     _shape("jenkins token", "<11", rf"[0-9a-f]{{32}}{_END}"),
     _shape("codesandbox token", "csb_v1_", r"[\w-]{20,}"),
     _shape("val town token", "vtwn_", r"[A-Za-z0-9]{20,}"),
@@ -179,7 +187,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("vault token", "<hvs. hvb. hvr.", r"[\w-]{20,}"),
     _shape("vault token", "<s. b. r.", r"(?=\w{0,23}\d)(?=\w{0,23}[A-Z])(?=\w{0,23}[a-z])[A-Za-z0-9]{24}(?![\w.(\[])"),
     _shape("doppler token", "<dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"[\w.-]{30,}"),
-    _shape("infisical token", "<st.", r"[0-9a-f-]{24,}+\.[0-9a-f]{20,}+\.[0-9a-f]{20,}"),
+    _shape("infisical token", "<st.", r"[0-9a-f-]{24,}\.[0-9a-f]{20,}\.[0-9a-f]{20,}"),
     _shape("1password token", "<ops_", r"eyJ[\w+/=-]{60,}"),
     _shape("1password key", "<A3-", r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
     _shape("bitwarden token", "<0.", rf"{UUID}\.[A-Za-z0-9]{{30}}:[A-Za-z0-9+/]{{20,}}={{0,2}}"),
@@ -255,7 +263,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("toolhouse key", "<th-", rf"[\w-]{{40,46}}{_END}", random=True),
     _shape("kaggle token", "<KGAT_", r"[A-Za-z0-9]{28,}"),
     _shape("openai session", "<sess-", r"[A-Za-z0-9]{38,}"),
-    _shape("voiceflow key", "<VF.DM. VF.WS.", r"[0-9a-f]{20,}+\.[A-Za-z0-9]{12,}"),
+    _shape("voiceflow key", "<VF.DM. VF.WS.", r"[0-9a-f]{20,}\.[A-Za-z0-9]{12,}"),
     _shape("scrapfly key", "scp-live- scp-test-", r"[0-9a-f]{30,}"),
     _shape("coze token", "<pat_", r"[A-Za-z0-9]{50,}"),
     # --- money and shops
@@ -298,7 +306,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("webhook", "maker.ifttt.", r"com/(?:trigger/[\w-]{1,60}/(?:json/)?with/key|use)/([\w-]{16,})"),
     _shape("webhook", "/open-apis/bot/v2/hook/", rf"({UUID})"),
     _shape("twilio key", "<SK", rf"[0-9a-f]{{32}}{_END}"),
-    _shape("sendgrid key", "<SG.", r"[\w-]{16,}+\.[\w-]{16,}"),
+    _shape("sendgrid key", "<SG.", r"[\w-]{16,}\.[\w-]{16,}"),
     _shape("mailgun key", "<key-", r"[A-Za-z0-9]{32,}", random=True),
     _shape("mailchimp key", "-us", rf"(?<=[0-9a-f]{{32}}-us)\d{{1,2}}{_END}", back=r"\w*"),
     _shape("mandrill key", "<md-", rf"[\w-]{{22}}{_END}", random=True),
@@ -313,7 +321,8 @@ SHAPES: tuple[Shape, ...] = (
     _shape("facebook token", "<EAA", r"[A-Za-z0-9]{80,}", random=True),
     _shape("instagram token", "<IGQV IGAA", r"[\w-]{80,}"),
     _shape("oculus token", "<OC|", r"\d{8,20}\|\w{20,}"),
-    _shape("twitter token", "<AAAAAAAAAAAAAAAAAAAA", r"A{0,8}+(?![A-Za-z0-9%]*[+/=])[A-Za-z0-9%]{60,}", random=True),
+    _shape("twitter token", "<AAAAAAAAAAAAAAAAAAAA",
+           r"(?:A{8}|A{0,7}(?!A))(?![A-Za-z0-9%]*[+/=])[A-Za-z0-9%]{60,}", random=True),
     _shape("linkedin secret", "WPL_AP1.", r"[\w.+/=-]{16,}"),
     _shape("pinterest token", "<pina_", r"[A-Za-z0-9]{40,}"),
     _shape("twitch token", "<oauth:", rf"[a-z0-9]{{30}}{_END}"),
@@ -355,7 +364,7 @@ SHAPES: tuple[Shape, ...] = (
     _shape("sentry token", "sntrys_ sntryu_ sntrya_", r"[\w+/=]{30,}"),
     _shape("new relic key", "NRAK- NRII- NRJS- NRSP- NRIQ- NRAA- NRRA- NRBR-", r"[\w-]{16,}"),
     _shape("new relic key", "NRAL", rf"(?<=[0-9A-Za-z]{{36}}NRAL){_END}", back=r"\w*"),
-    _shape("dynatrace token", "dt0c01. dt0s01. dt0s02. dt0s16.", r"[A-Z0-9]{20,}+\.[A-Z0-9]{40,}"),
+    _shape("dynatrace token", "dt0c01. dt0s01. dt0s02. dt0s16.", r"[A-Z0-9]{20,}\.[A-Z0-9]{40,}"),
     _shape("honeycomb key", "<hcaik_ hcaic_ hcxik_ hcalk_ hcamk_ hcbik_ hcbmk_", r"[A-Za-z0-9]{30,}"),
     _shape("axiom token", "<xaat- xapt-", UUID),
     _shape("posthog key", "<phc_ phx_ phs_", r"[A-Za-z0-9]{30,}"),
@@ -369,8 +378,8 @@ SHAPES: tuple[Shape, ...] = (
     _shape("rootly key", "<rootly_", r"[A-Za-z0-9]{36,}"),
     _shape("logicmonitor token", "<lmb_", r"[\w+/=-]{30,}"),
     # --- keys
-    _shape("jwt", "eyJ", r"(?:(?<![\w-]eyJ)|(?<=\\[nrt]eyJ))[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]{6,}+){1,3}"),
-    _shape("mapbox token", "<pk. sk. tk.", r"eyJ[\w-]{20,}+\.[\w-]{20,}"),
+    _shape("jwt", "eyJ", r"(?:(?<![\w-]eyJ)|(?<=\\[nrt]eyJ))[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]{6,}){1,3}"),
+    _shape("mapbox token", "<pk. sk. tk.", r"eyJ[\w-]{20,}\.[\w-]{20,}"),
     _shape("age key", "AGE-SECRET-KEY-", r"[A-Za-z0-9]{20,}"),
     _shape("wallet key", "<xprv yprv zprv tprv", rf"{_BASE58}{{90,}}"),
     _shape("nostr key", "<nsec1", r"[02-9ac-hj-np-z]{50,}"),
@@ -538,17 +547,28 @@ def _secrets_at(text: str, starts: Iterable[_Start]) -> Iterator[Span]:
 def _at(anchor: str, place: Place, text: str, lowered: str) -> Iterator[Span]:
     """Every secret in a place that starts with this anchor."""
     _, shape, after, more = place
-    pattern = _compiled(shape.pattern)
+    if after and not _compiled(after.removesuffix(r"\Z")).search(lowered):
+        return
+    pattern, tries = _compiled(shape.pattern), _RARE + len(text) // _RARE
     at = lowered.find(anchor)
     while at >= 0:
-        end = at + len(anchor)
-        match = pattern.match(text, at)
-        if match and (not after or _compiled(after).search(lowered[max(0, at - 200) : at + 1])):
+        tries -= 1
+        match = (pattern.match if tries > 0 else pattern.search)(text, at)  # one by one only as long as it is rare
+        if match is None and tries <= 0:
+            return
+        end = at + len(anchor) if match is None else match.start() + len(anchor)
+        if match and (not after or _compiled(after).search(_command_before(lowered, match.start()))):
             start, end = match.span(pattern.groups)
             if not shape.random or looks_random(text[start:end]):
                 yield start, end, shape.kind
                 yield from _more(more, shape.kind, text, end)
-        at = lowered.find(anchor, max(end, at + 1))
+        at = lowered.find(anchor, end)
+
+
+def _command_before(lowered: str, at: int) -> str:
+    """What stands before a place in the same command, as far as it matters."""
+    near = lowered[max(0, at - 200) : at + 1]
+    return near[max(near.rfind(end, 0, -1) for end in _ENDS) + 1 :]
 
 
 def _more(pattern: str, kind: str, text: str, end: int) -> Iterator[Span]:
@@ -561,6 +581,7 @@ def _more(pattern: str, kind: str, text: str, end: int) -> Iterator[Span]:
 # Compiling them all would be most of what importing this costs, and most are never needed.
 _compiled = lru_cache(maxsize=None)(re.compile)
 _LONGEST_BACK = 128
+_RARE = 64
 
 
 def _length_before(text: str, at: int, letters: str) -> int:
@@ -599,26 +620,27 @@ _KEY_LINE = r"(?=(?:[a-z0-9+/=]*[A-Z]){4})[A-Za-z0-9+/=]{40,}"
 _LAST_LINE = r"(?![a-z/]+(?![\w+/=]))[A-Za-z0-9+/=]{1,39}(?![^\s\\\"',-])"
 _HEADER = r"(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|Subject): [^\n\\;&|<>`$]{0,120}"
 _BODY = (
-    rf"(?:{_BREAK}{{1,24}}+{_HEADER})*+"
-    rf"(?:(?:{_MARGIN}{{1,24}}+{_KEY_LINE})++(?:{_BREAK}{{1,24}}+{_LAST_LINE}){{0,2}}+"
-    rf"|(?:[ \"',+]{{0,4}}(?:\\{{1,7}}[nr]|[\r\n]){{1,8}}+[ \t]{{0,8}}{_LAST_LINE}){{1,2}}+"
-    rf"(?={_MARGIN}{{0,24}}+(?:{_END_OF_KEY}|\Z)))"
+    atomic("headers", f"(?:{atomic('margin1', f'{_BREAK}{{1,24}}')}{_HEADER})*")
+    + f"(?:(?:{atomic('margin2', f'{_MARGIN}{{1,24}}')}{_KEY_LINE})+"
+    + f"(?:{atomic('margin3', f'{_BREAK}{{1,24}}')}{_LAST_LINE}){{0,2}}|"
+    + atomic("short", rf"(?:[ \"',+]{{0,4}}(?:\\{{1,7}}[nr]|[\r\n]){{1,8}}[ \t]{{0,8}}{_LAST_LINE}){{1,2}}")
+    + rf"(?={atomic('margin4', f'{_MARGIN}{{0,24}}')}(?:{_END_OF_KEY}|\Z)))"
 )
-_CLOSED = rf"{_MARGIN}{{0,24}}+{_END_OF_KEY}"
+_CLOSED = atomic("margin", f"{_MARGIN}{{0,24}}") + _END_OF_KEY
 _KEY_WORD = r"(?<![\w+/])(?=(?:[a-z0-9+/=]*[A-Z]){3})(?=[A-Za-z+/=]*\d)[A-Za-z0-9+/=]{20,}"
 _LONGEST = 1 << 16
 _PUTTY = r"Private-Lines:(?: |\t)?\d{1,4}"
 _PUTTY_LINES = (
-    rf"(?:{_LINE_END}{{1,4}}+[A-Za-z0-9+/]{{64}}(?![^\s\\]))*+"
-    rf"(?:{_LINE_END}{{1,4}}+(?![a-z/]+(?![\w+/=]))[A-Za-z0-9+/]{{4,63}}+={{0,2}}(?![^\s\\]))?"
+    rf"(?:{_LINE_END}{{1,4}}[A-Za-z0-9+/]{{64}}(?![^\s\\]))*"
+    rf"(?:{_LINE_END}{{1,4}}(?![a-z/]+(?![\w+/=]))[A-Za-z0-9+/]{{4,63}}={{0,2}}(?![^\s\\]))?"
 )
-_PUTTY_MAC = rf"{_LINE_END}{{1,4}}+Private-(?:MAC|Hash):(?: |\t)?([0-9a-f]{{32,}})"
+_PUTTY_MAC = rf"{_LINE_END}{{1,4}}Private-(?:MAC|Hash):(?: |\t)?([0-9a-f]{{32,}})"
 _WALLET_KEY = r"0x[0-9a-fA-F]{64}(?![0-9a-fA-F])"
 _WALLET = r"(?i)(?:wallet|signer|from_?key|private_?key|to_?account)\w{0,20}\(\s{0,3}[\"']?\Z"
 _LISTED = r"\(\d{1,3}\) \Z"
 _JWK_PART = r"\"(?:d|p|q|dp|dq|qi|k)\"\s{0,3}:\s{0,3}\"([\w-]{20,})\""
 _ENCODED = "LS0tLS1CRUdJTi"  # "-----BEGIN ", as in a kubeconfig
-_ENCODED_KEY = r"LS0tLS1CRUdJTi[\w+/=-]{20,}"
+_ENCODED_KEY = r"LS0tLS1CRUdJTi[A-Za-z0-9_+/=-]{20,}"
 
 
 def _keys(text: str) -> Iterator[Span]:
@@ -690,17 +712,18 @@ at once: that would be a command, and the quotes those of two other texts.
 """
 _IN_QUOTES = rf"(?P<quote>[\"'])({_CLOSED_UP}{{2,200}}(?=[\"'])|{_SPACED}{{2,200}}(?=[\"']))"
 _OPEN = r"(?:\\{0,7}[\"'])?"
-_NOT_ENDED = r"\s(?:[^\n|;&\\]|\\(?!n))*\Z"
-_MYSQL = rf"(?:mysql|mariadb)[\w-]{{0,10}}{_NOT_ENDED}"
+_ENDS = ("\n", "|", ";", "&", "\\n")
+"""What ends a command, so that options after it are those of another program."""
+_MYSQL = r"(?:mysql|mariadb)[\w-]{0,10}\s"
 _LOGIN = (
     r"(?:(?:docker|podman|az|registry|oras|skopeo|buildah|nerdctl|helm|cf|auth) login|sshpass|mongo\w{0,8}|plink|pscp"
-    rf"|psftp|psexec\w{{0,4}}(?:\.exe)?|rdesktop|winexe|twine|curl){_NOT_ENDED}"
+    r"|psftp|psexec\w{0,4}(?:\.exe)?|rdesktop|winexe|twine|curl)\s"
 )
-_ZIP = rf"(?:zip|sqlcmd|bcp|isql|osql|tsql){_NOT_ENDED}"
-_PACKED = rf"\b(?:7z[a-z]{{0,2}}|rar|unrar){_NOT_ENDED}"
-_DIRECTORY = rf"(?:redis-cli|ldap[a-z]{{3,8}}){_NOT_ENDED}"
-_SAMBA = rf"(?:smbclient|rpcclient|smbget|smbmap|crackmapexec){_NOT_ENDED}"
-_SQL = r"\b(?:user|role|alter|grant|to)\s[^\n;]*\Z"
+_ZIP = r"(?:zip|sqlcmd|bcp|isql|osql|tsql)\s"
+_PACKED = r"\b(?:7z[a-z]{0,2}|rar|unrar)\s"
+_DIRECTORY = r"(?:redis-cli|ldap[a-z]{3,8})\s"
+_SAMBA = r"(?:smbclient|rpcclient|smbget|smbmap|crackmapexec)\s"
+_SQL = r"\b(?:user|role|alter|grant|to)\s"
 _NETRC = r"(?:login|machine|account|default)\s{1,8}\S{1,100}\s{1,8}\Z"
 _SCHEME = r"(?:(?!bearer|basic)[a-z][\w-]{2,20}[ \t]{1,3})?"
 _STDIN = (
@@ -708,9 +731,9 @@ _STDIN = (
     r"(?:--password-stdin|--with-token|--stdin))"
 )
 _COOKIE = r"[\w.$-]{1,80}=((?:[^\s;\"'\\,<>|&()`$]|\$(?!\())+)"
-_COOKIES = rf"(?=[^\n\d\\\"']{{0,200}}+\d|[\w.$-]{{1,80}}=\S{{16}}){_COOKIE}"
+_COOKIES = rf"(?=[\w.$-]{{1,80}}=)(?=[^\n\d\\\"']{{0,200}}\d|[\w.$-]{{1,80}}=\S{{16}}){_COOKIE}"
 _MORE_COOKIES = (
-    r"(?i)[^\s;\"'\\]*+;\s{0,2}(?!(?:path|domain|expires|max-age|samesite|version|priority)=)"
+    r"(?i)[^\s;\"'\\]*;\s{0,2}(?!(?:path|domain|expires|max-age|samesite|version|priority)=)"
     rf"{_COOKIE}(?=[;\"'\\]|\s*(?:[,)\]}}]|[\r\n]|$))"
 )
 _USER = (
@@ -726,8 +749,8 @@ _CALL = (
 class Place(NamedTuple):
     """Where a secret stands, whatever it looks like. `gate` is in every text that has one, in lower case.
 
-    `after` has to be found before the anchor: most options mean a password to a few programs only. `more` is what the
-    next value of the same list looks like; its group is the secret.
+    `after` has to be found before the anchor, in the same command: most options mean a password to a few programs only.
+    `more` is what the next value of the same list looks like; its group is the secret.
     """
 
     gate: str
@@ -749,16 +772,16 @@ PLACES: tuple[Place, ...] = (
     _place("basic", "basic", "basic", r"basic(?: |\+|%20)(?=[\w+/]{0,60}[\d=])([\w+/]{8,}={0,2})"),
     _place("auth", "authorization", "authorization",
            rf"authorization{_OPEN}\s{{0,3}}[:=,]\s{{0,3}}{_OPEN}{_SCHEME}(?=[^\s\"']{{0,80}}\d)(?![\w.]{{1,80}}[(\[])"
-           rf"(?![\[{{$]|x-[a-z])({BARE}{{6,}}+)"),
+           rf"(?![\[{{$]|x-[a-z])({BARE}{{6,}})"),
     _place("auth", "authorization", "authorization",
            rf"authorization{_OPEN}\s{{0,3}}[:=,]\s{{0,3}}{_OPEN}(?:bearer|basic|token|apikey|bot)[ \t]{{1,3}}"
-           rf"(?!{FILLED_IN})(?=[^\s\"']{{0,80}}(?:\d|(?-i:[a-z][A-Z])))({BARE}{{8,}}+)"),
+           rf"(?!{FILLED_IN})(?=[^\s\"']{{0,80}}(?:\d|(?-i:[a-z][A-Z])))({BARE}{{8,}})"),
     _place("cookie", "cookie", "cookie",
            rf"cookie2?{_OPEN}\s{{0,2}}[:=]\s{{0,3}}{_OPEN}{_COOKIES}", more=_MORE_COOKIES),
     _place("cookie", "cookie", " --cookie ", rf"\s--cookie\s{{1,2}}{_OPEN}{_COOKIES}", more=_MORE_COOKIES),
-    _place(" -", "cookie", " -b ", rf"\s-b\s{{1,2}}{_OPEN}{_COOKIES}", rf"(?:curl|http|wget){_NOT_ENDED}",
+    _place(" -", "cookie", " -b ", rf"\s-b\s{{1,2}}{_OPEN}{_COOKIES}", r"(?:curl|http|wget)\s",
            more=_MORE_COOKIES),
-    _place("://", "token", "://", r"://(?=[\w-]{0,100}\d)([\w-]{20,200}+)@"),
+    _place("://", "token", "://", r"://(?=[\w-]{0,100}\d)([\w-]{20,200})@"),
     _place("://", "password", "://",
            rf"://[^\s:/@\"'<>;|&`]{{0,100}}:(?!{FILLED_IN}@|\d{{2,5}}[?#]|(?:pass|password|passwd|pwd|redacted)@)"
            rf"((?:(?!/){BARE}){{1,200}})(?=@)"),
@@ -771,12 +794,12 @@ PLACES: tuple[Place, ...] = (
     _place(" -", "password", " -p", rf"\s(?-i:-P)\s{{1,3}}{_VALUE}", _ZIP),
     _place(" -", "password", " -a ", rf"\s-a\s{{1,3}}{_VALUE}", _DIRECTORY),
     _place(" -", "password", " -w ", rf"\s-w\s{{1,3}}{_VALUE}", _DIRECTORY),
-    _place(" -", "password", " -n | -p ", rf"\s(?-i:-[NP])\s{{1,3}}{_VALUE}", rf"ssh-keygen{_NOT_ENDED}"),
-    _place(" -", "password", " -k ", rf"\s-k\s{{1,3}}{_VALUE}", rf"openssl enc{_NOT_ENDED}"),
+    _place(" -", "password", " -n | -p ", rf"\s(?-i:-[NP])\s{{1,3}}{_VALUE}", r"ssh-keygen\s"),
+    _place(" -", "password", " -k ", rf"\s-k\s{{1,3}}{_VALUE}", r"openssl enc\s"),
     _place(" -", "password", " -u ", rf"\s-U\s{{1,3}}[\"']?[^\s%\"';&|<>`]{{1,80}}%{_VALUE}", _SAMBA),
-    _place(" -", "password", " -u ", rf"\s-u\s{{1,3}}[\"']?[^\s,\"';&|<>`]{{1,80}},{_VALUE}", rf"lftp{_NOT_ENDED}"),
-    _place("freerdp", "password", " /p:", rf"\s/p:{_VALUE}", rf"freerdp\w{{0,4}}{_NOT_ENDED}"),
-    _place("net us", "password", " /user:", rf"\s/user:\S{{1,80}}\s{{1,3}}{_VALUE}", rf"net use{_NOT_ENDED}"),
+    _place(" -", "password", " -u ", rf"\s-u\s{{1,3}}[\"']?[^\s,\"';&|<>`]{{1,80}},{_VALUE}", r"lftp\s"),
+    _place("freerdp", "password", " /p:", rf"\s/p:{_VALUE}", r"freerdp\w{0,4}\s"),
+    _place("net us", "password", " /user:", rf"\s/user:\S{{1,80}}\s{{1,3}}{_VALUE}", r"net use\s"),
     _place("net us", "password", "net user ", rf"net user\s{{1,3}}[\w.-]{{1,40}}\s{{1,3}}(?![/*]){_VALUE}"),
     _place("@", "password", "sqlplus ", rf"sqlplus\s{{1,3}}(?:-\w{{1,8}}\s{{1,3}}){{0,3}}[\"']?[\w$#]{{1,40}}/"
            rf"(?!{FILLED_IN})((?:(?!@){BARE}){{3,80}})@"),
@@ -788,7 +811,7 @@ PLACES: tuple[Place, ...] = (
            rf"echo\s{{1,2}}[\"']?[\w.-]{{1,60}}:(?!{FILLED_IN})({BARE}{{3,80}})[\"']?\s{{0,2}}"
            r"\|\s{0,2}(?:sudo\s)?chpasswd"),
     _place("pass", "password", "htpasswd",
-           rf"htpasswd\s{{1,3}}-\w{{0,4}}b\w{{0,4}}(?:\s{{1,3}}{BARE}{{1,200}}+){{1,2}}?\s{{1,3}}{_VALUE}"
+           rf"htpasswd\s{{1,3}}-\w{{0,4}}b\w{{0,4}}(?:\s{{1,3}}{BARE}{{1,200}}){{1,2}}?\s{{1,3}}{_VALUE}"
            r"(?=[\"']?\s*(?:$|[|;&\n)<>`]|\$\())"),
     _place("pass", "password", " pass:", rf"\spass:{_VALUE}"),
     _place("pass", "password", "requirepass|masterauth", rf"(?:requirepass|masterauth)\s{{1,4}}(?![=:(]){_VALUE}"),

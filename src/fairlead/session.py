@@ -9,15 +9,15 @@ from collections import deque
 from collections.abc import Coroutine
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, overload
 
 from msgspec.structs import replace
 
-from .decision import Decision, Unsupported
+from .decision import Decision, Unsupported, unknown_kind
 from .errors import FairleadError, Unenforceable
-from .lifecycle import Agent, Step, build, event_named
+from .lifecycle import Agent, BeforeTool, Control, Step, build, event_named
 from .logs import logger
-from .run import working
+from .run import Carry, carrying, working
 from .threads import portal
 
 if TYPE_CHECKING:
@@ -29,9 +29,14 @@ if TYPE_CHECKING:
     Capabilities = Mapping[str, Collection[str]]
 
 S = TypeVar("S", bound=Step)
+D = TypeVar("D")
 
 _numbers = count(1)
 _process = os.urandom(6).hex()  # so that ids are unique, though they come from a counter
+_seen_tools: set[str] = set()
+_TOOLS_SEEN = 1024
+"""Names of tools that are remembered, so that each unknown one is logged once."""
+_LONGEST_TOOL = 200
 
 
 def new_id(prefix: str) -> str:
@@ -39,9 +44,20 @@ def new_id(prefix: str) -> str:
     return f"{prefix}-{_process}-{next(_numbers)}"
 
 
-def current_session() -> Session | None:
-    """In a hook: the session whose step is being dispatched."""
-    return working.get()
+_RAISE: Any = object()
+
+
+@overload
+def current_session() -> Session: ...
+@overload
+def current_session(default: D, /) -> Session | D: ...
+def current_session(default: Any = _RAISE, /) -> Any:
+    """In a hook: the session whose step is being dispatched. Where there is none, the default, or an error."""
+    session = working.get()
+    if session is None and default is _RAISE:
+        problem = "there is no session here: dispatch the step with session.dispatch(...), or give a default"
+        raise FairleadError(f"{problem}, current_session(None)")
+    return default if session is None else session
 
 
 class StoreDump(TypedDict):
@@ -169,6 +185,8 @@ class Session:
             event_named(event)
         self.capabilities = capabilities
         self.lenient = False  # a deny that the host cannot carry out is listed, and not an error
+        self.limits: Mapping[str, int] = {}  # how often in a row the host carries out "extend" and "retry"
+        self.caller: str | None = None  # the user for whom it works, where that is not the process's own
         self.approver: Approver | ApproveFn | None = None  # in place of the hooks', where the host asks by itself
         self.store: Store = Store() if parent is None else parent.store
         self.errors: list[BaseException] = []
@@ -191,30 +209,68 @@ class Session:
 
     async def dispatch(self, step: S) -> Decision[S]:
         """`hooks.dispatch` with this session as `current_session()`."""
+        if isinstance(step, BeforeTool) and step.tool not in _seen_tools:
+            self._see_tool(step)
         token = working.set(self)
         try:
             return await self.hooks.dispatch(step)
         finally:
             working.reset(token)
 
+    async def dispatch_carried(self, step: S, carry: Carry) -> Decision[S]:
+        """`dispatch` for a host that says by itself what it carries out of the decision, before it is journaled."""
+        token = carrying.set(carry)
+        try:
+            return await self.dispatch(step)
+        finally:
+            carrying.reset(token)
+
     def dispatch_sync(self, step: S) -> Decision[S]:
         """`hooks.dispatch_sync` with this session as `current_session()`."""
+        if isinstance(step, BeforeTool) and step.tool not in _seen_tools:
+            self._see_tool(step)
         token = working.set(self)
         try:
             return self.hooks.dispatch_sync(step)
         finally:
             working.reset(token)
 
+    def _see_tool(self, step: BeforeTool) -> None:
+        """Log, once for each tool, that no table knows it. Hooks for a kind of tool may not see its calls."""
+        if len(step.tool) > _LONGEST_TOOL:
+            return  # it is no tool, and would be remembered at length
+        if len(_seen_tools) >= _TOOLS_SEEN:
+            _seen_tools.clear()
+        _seen_tools.add(step.tool)
+        spec = self.hooks.tools.spec(step.tool, step.args, step.host)
+        if spec.guessed:
+            logger.info("tool %r is in no table; by its arguments, it is taken for kind %s", step.tool, spec.kind)
+        elif spec.kind == step.kind == "unknown":
+            logger.warning("%s", unknown_kind(step.tool))
+
     def last_word(self, decision: Decision[S]) -> Decision[S]:
         """What its host says to a decision, before it is journaled."""
         can = self.capabilities
-        return decision if can is None else carried_out(decision, can, lenient=self.lenient)
+        if can is not None:
+            decision = carried_out(decision, can, lenient=self.lenient)
+        return replace(decision, effect="proceed") if self.limits and self._exhausted(decision) else decision
+
+    def _exhausted(self, decision: Decision[S]) -> bool:
+        """Whether the host has done what is decided so often that it does not do it again."""
+        control, step = decision.control, decision.step
+        limit = self.limits.get(control)
+        if limit is None:
+            return False
+        so_far = getattr(step, "attempt", 1) - 1 if control == "retry" else getattr(step, "continues_so_far", 0)
+        return so_far >= limit
 
     def subagent(self, name: str, **about: Any) -> Session:
         """A session for a subagent: it knows its parent and shares its store."""
         agent = Agent(new_id("agent"), name, self.agent.id if self.agent else None)
         inherited = {key: getattr(self, key) for key in ("host", "cwd", "user_id", "channel", "thread_id")}
-        return Session(self.hooks, agent=agent, parent=self, **(inherited | about))
+        child = Session(self.hooks, agent=agent, parent=self, **(inherited | about))
+        child.limits, child.caller = self.limits, self.caller
+        return child
 
     def twin(self) -> Session:
         """Another one that shares everything: its hooks, say, can be others."""
@@ -316,4 +372,16 @@ def carried_out(decision: Decision[S], capabilities: Capabilities, *, lenient: b
         raise Unenforceable(
             f"hook {decision.hook!r} denies at {decision.event}, which {host} cannot carry out: {decision.reason}"
         )
-    return replace(decision, said=(*decision.said, *map(Unsupported, missing))) if missing else decision
+    if not missing:
+        return decision
+    effect = _effect(decision, can, stops=stops)
+    return replace(decision, said=(*decision.said, *map(Unsupported, missing)), effect=effect)
+
+
+def _effect(decision: Decision[Any], can: Collection[str], *, stops: bool) -> Control | None:
+    """What is carried out in place of a control that the host does not know. None: it knows it."""
+    if decision.control in ("proceed", *can):
+        return None
+    if decision.denied and "deny" in can:
+        return None if decision.control == "deny" else "deny"
+    return "stop" if decision.denied and stops else "proceed"

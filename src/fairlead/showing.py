@@ -1,15 +1,17 @@
-"""What a human who decides is shown of a step: all of it, with nothing hidden but secrets inside words.
+"""What a human who decides is shown of a step: all of it, with nothing hidden but what looks random.
 
 What is approved is what was shown. So a mark here stands for characters of one word and never for whitespace, for
-shell syntax or for another command, and a shell would read the same commands with the marks in place. A text in which
-a secret cannot be hidden like that is left as it is, and said to be.
+shell syntax or for another command, and a shell would read the same programs with the marks in place. In a command it
+stands for nothing that could mean something: no program, option, path, host or word looks random, whatever the name
+is that it was given to, and however a shell comes to run it. What a caller has brought in its variables hides nothing
+at all. A text in which a secret cannot be hidden like that is left as it is, and said to be.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .commandline import Command, Line, TooMuch, Work
@@ -17,7 +19,7 @@ from .errors import FairleadError
 from .escaping import escape
 from .guard import SHELLS
 from .lifecycle import Step
-from .redaction import Redactor, Scope, current, redact, within
+from .redaction import Redactor, Scope, current, current_base, redact, within
 from .secret_shapes import Span
 from .wire import plain
 
@@ -34,8 +36,15 @@ WIDE = 32
 _SYNTAX = frozenset(";|&<>()$`\"'\\{}*?[]#!~")
 _BREAKS = re.compile(r"[\s;|&<>()`\x00-\x1f\x7f-\x9f]+")
 _KEY_LINE = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]{1,80}-----")
-_RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+=][\w+/=.-]{15,}", re.ASCII)
 _KEY_TAIL = re.compile(r"(?:\\*[nr])?[A-Za-z0-9+/=]{1,15}")
+_WORD = re.compile(r"[A-Za-z][a-z]{3,}|[A-Z]{4,}")
+_NO_LETTER = re.compile(r"[^A-Za-z0-9]")
+_OF_A_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+/.~%:^*!#?-]*={0,2}")
+_HOST = re.compile(r"(?:[\w-]+\.)+[A-Za-z]{2,24}(?:[:/].*)?")  # or a file
+_FOLDER = re.compile(r"/[a-z_.-]{2,}(?=/|\Z)|\A[a-z_.-]{2,}/")
+_OF_A_PASSWORD = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s/-][^\s/]{5,}")
+_NAME = re.compile(r"[A-Za-z]+\d*(?:[-_.:=][A-Za-z0-9]+)+")
+_SHORTEST_RANDOM = 12
 _FIRST_TOKEN = 0xF0000  # of a private plane of Unicode, which commands do not use
 
 
@@ -59,17 +68,21 @@ class CannotBeShown(FairleadError):
 def mask_step(step: Step) -> tuple[dict[str, Any], list[str]]:
     """A step for a human to judge, and the paths where a secret was not hidden, because that would hide more."""
     data = plain(step, str)
-    target = data.get("target")
-    masker = _Masker(current(), str(target.get("command") or "") if isinstance(target, dict) else "")
+    masker = _Masker(_command_of(data))
     shown = redact(data)
-    judged = {name: data[name] for name in ("tool", "args", "target") if name in data}
+    judged = {name: data[name] for name in ("tool", "args", "target", "cwd") if name in data}
     return shown | masker.mask(judged, {name: shown[name] for name in judged}, ""), masker.unhidden
 
 
-def mask_text(text: str) -> tuple[str, bool]:
-    """A text for a human to judge by, and whether all secrets in it are hidden."""
-    masker = _Masker(current(), "")
+def mask_text(text: str, step: Step) -> tuple[str, bool]:
+    """A text for a human to judge a step by, and whether all secrets in it are hidden."""
+    masker = _Masker(_command_of(plain(step, str)))
     return masker.text(text, current().text(text), "text"), not masker.unhidden
+
+
+def _command_of(step: Mapping[str, Any]) -> str:
+    target = step.get("target")
+    return str(target.get("command") or "") if isinstance(target, dict) else ""
 
 
 def show(request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
@@ -78,24 +91,27 @@ def show(request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
     Raises `CannotBeShown` where a secret cannot be hidden without hiding what runs.
     """
     step, paths = mask_step(request.step)
-    question, hidden = (None, True) if request.question is None else mask_text(request.question)
+    question, hidden = (None, True) if request.question is None else mask_text(request.question, request.step)
     if paths or not hidden:
         raise CannotBeShown([*paths, *([] if hidden else ["the question"])])
     return question, step
 
 
-def show_with(redactor: Redactor, request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
-    """`show` with this redactor, also in another process."""
-    with within(Scope.of(redactor)):
+def show_with(redactor: Redactor, base: Redactor, request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
+    """`show` in a scope of these redactors, also in another process."""
+    with within(Scope.of(redactor, base)):
         return show(request)
 
 
 class _Masker:
-    """Walks a value beside its redacted copy, and hides what the copy hides, as far as that is inside words."""
+    """Walks a value beside its redacted copy, and hides what the copy hides, as far as that looks random.
 
-    def __init__(self, redactor: Redactor, command: str) -> None:
+    Beside a command, only what no command could mean is hidden. Elsewhere, what has the look of a password is, too.
+    """
+
+    def __init__(self, command: str) -> None:
         self.unhidden: list[str] = []
-        self._redactor = redactor
+        self._redactor, self._base = current(), current_base()
         self._command = command
         self._masked: dict[tuple[str, str], str | None] = {}  # a command is among the arguments and in the target
 
@@ -113,7 +129,9 @@ class _Masker:
         if isinstance(value, (dict, list, tuple)):  # nested too deeply for the redactor
             self.unhidden.append(path)
             return value
-        return value if value == clean else _mark("value")  # a number is one word
+        if value != clean:
+            self.unhidden.append(path)  # no number looks random
+        return value
 
     def _items(self, value: dict[Any, Any], clean: dict[Any, Any], path: str) -> Iterator[tuple[Any, Any]]:
         taken: set[Any] = set()
@@ -137,10 +155,13 @@ class _Masker:
 
     def _with_marks(self, text: str, clean: str) -> str | None:
         """The text with marks inside words; None if these would hide more than secrets."""
-        spans = self._redactor.spans(text)
-        if _with_marks(text, spans, (f"[redacted: {kind}]" for _, _, kind in spans)) != clean:
+        spans = self._base.spans(text)
+        found = self._redactor.spans(text)
+        if self._redactor is not self._base and not _is_covered(found, spans):
+            return None  # what a caller has brought hides nothing from who judges what the caller does
+        if _with_marks(text, found, (f"[redacted: {kind}]" for _, _, kind in found)) != clean:
             spans = [(0, len(text), "secret")]  # for the name of its key: it is one as a whole
-        masks = _masks(text, spans)
+        masks = _masks(text, spans, _looks_random if self._command else _looks_secret)
         if masks is None or (self._is_run(text) and not _reads_alike(text, masks)):
             return None
         return _with_marks(text, masks, (_mark(kind) for _, _, kind in masks))
@@ -160,35 +181,62 @@ def _is_plain(character: str) -> bool:
     return character.isprintable() and not character.isspace() and character not in _SYNTAX
 
 
-def _masks(text: str, spans: list[Span]) -> list[Span] | None:
-    """What marks stand for: the plain characters of each secret. None if that might hide more than a secret.
+def _is_covered(spans: list[Span], by: list[Span]) -> bool:
+    """Whether each of these spans is within one of the others. Both are in order."""
+    others = iter(by)
+    first = last = -1
+    for start, end, _ in spans:
+        while last < end and (other := next(others, None)):
+            first, last, _ = other
+        if not first <= start or last < end:
+            return False
+    return True
 
-    Where a secret ends that runs on over whitespace or syntax is not known. Beyond its first word, only what looks
-    random is taken for one.
+
+def _looks_random(value: str) -> bool:
+    """Whether a text is nothing but random: no program, option, path, host, name or word of any language.
+
+    It has letters and digits and few signs, and words are little more than half of it. Chance makes some.
     """
+    letters = _NO_LETTER.sub("", value)
+    digits = sum(map(str.isdigit, letters))
+    joints = len(value.rstrip("=")) - len(letters)
+    if len(letters) < _SHORTEST_RANDOM or not 2 <= digits <= len(letters) - 2 or joints * 8 > len(value):
+        return False
+    if not _OF_A_KEY.fullmatch(value) or _HOST.fullmatch(value) or (len(value) < 40 and _FOLDER.search(value)):
+        return False
+    return sum(map(len, _WORD.findall(value))) * 5 <= len(letters) * 3
+
+
+def _looks_secret(value: str) -> bool:
+    """Whether a text looks like a password: it has letters and digits, and is no option, path, host or name."""
+    if _looks_random(value):
+        return True
+    return _OF_A_PASSWORD.fullmatch(value) is not None and not (_NAME.fullmatch(value) or _HOST.fullmatch(value))
+
+
+def _masks(text: str, spans: list[Span], is_secret: Callable[[str], bool]) -> list[Span] | None:
+    """What marks stand for: the plain characters of each secret. None if that might hide more than a secret."""
     masks: list[Span] = []
     for start, end, kind in spans:
         key_lines = [(found.start() + start, found.end() + start) for found in _KEY_LINE.finditer(text[start:end])]
-        for first, last, word in _words(text, start, end, key_lines):
-            runs = list(_runs(text, word[0], word[1]))
-            if first or all(_RANDOM.fullmatch(text, *run) for run in runs):
-                masks += [(*run, kind) for run in runs]
+        for last, word in _words(text, start, end, key_lines):
+            if is_secret(text[slice(*word)]):
+                masks += [(*run, kind) for run in _runs(text, *word)]
             elif not (last and key_lines and _KEY_TAIL.fullmatch(text, *word)):  # a key's last few letters may be seen
                 return None
     return masks
 
 
-def _words(
-    text: str, start: int, end: int, key_lines: list[tuple[int, int]]
-) -> Iterator[tuple[bool, bool, tuple[int, int]]]:
-    """The words of a secret but for the first and last lines of a key: whether first, whether before such a line."""
+def _words(text: str, start: int, end: int, key_lines: list[tuple[int, int]]) -> Iterator[tuple[bool, tuple[int, int]]]:
+    """The words of a secret but for the first and last lines of a key, and whether one is before such a line."""
     at = start
     for stop, after in [*key_lines, (end, end)]:
         gaps = [*_BREAKS.finditer(text, at, stop)]
         edges = [at, *(edge for gap in gaps for edge in gap.span()), stop]
         words = [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
         for word in words:
-            yield word[0] == start, word == words[-1] and stop < end, word
+            yield word == words[-1] and stop < end, word
         at = after
 
 
@@ -228,22 +276,8 @@ def _is_same(masked: str, text: str, hidden: dict[str, str], depth: int) -> bool
     found, run = (Line(one, "/", Work({"HOME": "~"}), depth) for one in (masked, text))
     if not (found.sound and run.sound) or [*map(len, found.pipelines)] != [*map(len, run.pipelines)]:
         return False
-    if _is_expanded([word for pipeline in found.pipelines for command in pipeline for word in command.words], hidden):
-        return False
     both = zip(found.pipelines, run.pipelines, strict=True)
     return all(_is_same_pipeline(shown, truly, hidden, depth) for shown, truly in both)
-
-
-def _is_expanded(words: list[str], hidden: Mapping[str, str]) -> bool:
-    """Whether a variable brings something hidden to the start of a word: `T=--upload-file=x; curl $T`.
-
-    There it may be an option, a file or a program. What looks random is none of these.
-    """
-    for token, value in hidden.items():
-        holding = [word for word in words if token in word]
-        if len(holding) > 1 and not _RANDOM.fullmatch(value) and any(word.startswith(token) for word in holding):
-            return True
-    return False
 
 
 def _is_same_pipeline(found: list[Command], run: list[Command], hidden: dict[str, str], depth: int) -> bool:
@@ -262,10 +296,8 @@ def _is_same_pipeline(found: list[Command], run: list[Command], hidden: dict[str
 
 
 def _is_same_in_shell(masked: str, text: str, hidden: dict[str, str], depth: int) -> bool:
-    """Whether what a shell is given, and so may run, has its commands in sight. What looks random is no command."""
-    if not all(map(_is_plain, text)):
-        return _is_same(masked, text, hidden, depth + 1)
-    return all(_RANDOM.fullmatch(value) for token, value in hidden.items() if token in masked)
+    """Whether what a shell is given, and so may run, has its commands in sight. A word alone is none."""
+    return all(map(_is_plain, text)) or _is_same(masked, text, hidden, depth + 1)
 
 
 def _restore(text: str, hidden: Mapping[str, str]) -> str:

@@ -1,6 +1,8 @@
 """A decision as spans: what they are called, what they say, and when they began.
 
-Names follow OpenTelemetry's conventions for generative AI where those have one. Secrets are taken out.
+Names follow OpenTelemetry's conventions for generative AI where those have one. They have none for a decision yet. A
+decision is not the tool run or the model call that it is about, for which the host has a span with
+`gen_ai.operation.name`; a decision has `fairlead.operation.name` instead. Secrets are taken out.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 
 SCOPE = "fairlead"
 BAD = ("error", "timeout", "malformed", "quarantined", "dropped")
-_OPERATIONS = {"before_model": "chat", "after_model": "chat", "subagent_start": "invoke_agent"}
 
 
 def title(decision: Decision[Any]) -> str:
@@ -29,7 +30,7 @@ def attributes(decision: Decision[Any]) -> dict[str, Any]:
     step = decision.step
     agent = step.agent
     known = {
-        "gen_ai.operation.name": "execute_tool" if hasattr(step, "tool") else _OPERATIONS.get(step.event),
+        "fairlead.operation.name": "decide",
         "gen_ai.conversation.id": step.session_id,
         "gen_ai.agent.id": agent and agent.id,
         "gen_ai.agent.name": agent and agent.name,
@@ -50,7 +51,10 @@ def attributes(decision: Decision[Any]) -> dict[str, Any]:
 
 def run_attributes(run: HookRun) -> dict[str, Any]:
     """What a hook's span says."""
-    return {"fairlead.hook": run.hook, "fairlead.phase": run.phase, "fairlead.outcome": run.outcome}
+    return {
+        "fairlead.operation.name": "run_hook", "fairlead.hook": run.hook, "fairlead.phase": run.phase,
+        "fairlead.outcome": run.outcome,
+    }  # fmt: skip
 
 
 def timeline(decision: Decision[Any], start: int, end: int) -> Iterator[tuple[HookRun, int, int]]:

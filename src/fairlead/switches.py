@@ -83,6 +83,11 @@ class Switch:
                 self._setting = read_setting(self._folder)
         return self._setting.enforced
 
+    @property
+    def setting(self) -> Setting:
+        """How it was set when it was last looked at."""
+        return self._setting
+
     def _look(self) -> tuple[int, int] | None:
         try:
             status = _file(self._folder).stat()

@@ -14,6 +14,7 @@ from .decision import Stretch
 from .hook import PHASES, Hook
 from .lifecycle import EVENTS, Event, Step
 from .run import Chain, Keep
+from .tools import guess
 
 if TYPE_CHECKING:
     from .registry import Hooks
@@ -29,13 +30,14 @@ Plan = tuple[Find | None, Chain | None]
 class Table:
     """The registered hooks at one moment, and a plan for each class of step that was dispatched."""
 
-    __slots__ = ("_cached", "_heard", "hooks", "plans", "policy", "registered")
+    __slots__ = ("_cached", "_heard", "hooks", "plans", "policy", "registered", "variables")
 
     def __init__(self, hooks: Hooks, registered: tuple[Hook, ...]) -> None:
         self.hooks = hooks
         self.registered = registered
         self.plans: dict[type[Step], Plan] = {}
         self.policy: tuple[bytes, bytes] | None = None  # its digest and its text, once somebody asks
+        self.variables: str | None = None  # a digest of those that its hooks were given, once the journal asks
         self._cached: list[dict[Any, Chain | None]] = []
         self._heard: frozenset[type[Step]] | None = None
 
@@ -83,7 +85,7 @@ class Table:
             except KeyError:
                 if sum(map(len, self._cached)) >= CACHE_LIMIT:
                     self._forget()
-                matching = [hook for hook in index.candidates(step) if hook.matches(step)]
+                matching = [hook for hook in index.candidates(step) if hook.applies(step)]
                 chain = chains[at] = self._compile(event, matching)
                 return step, chain
 
@@ -135,7 +137,13 @@ class Table:
 
 
 def _stretch(hooks: list[Hook]) -> Stretch:
-    return Stretch(tuple((hook.call, hook.is_async) for hook in hooks), tuple(hooks))
+    return Stretch(tuple((_call_of(hook), hook.is_async) for hook in hooks), tuple(hooks))
+
+
+def _call_of(hook: Hook) -> Callable[..., Any]:
+    if hook.view is None or hook.phase == "observe":
+        return hook.call
+    return lambda step: hook.call(hook.seen(step))
 
 
 class _Index:
@@ -159,6 +167,8 @@ def _key_for(hooks: list[Hook], event: Event[Any]) -> Callable[[Step], Any] | No
     parts = [part for part in ("tool", "kind", "safety", "outcome", "host", "agent") if _filters(hooks, part)]
     if not parts:
         return None
+    if event.about_tool and any(hook.view is not None for hook in hooks):
+        return _viewed_key
     if not event.about_tool:
         parts = [part for part in parts if part in ("host", "agent")]
     if "outcome" in parts and "outcome" not in event.fields:
@@ -167,6 +177,13 @@ def _key_for(hooks: list[Hook], event: Event[Any]) -> Callable[[Step], Any] | No
         return attrgetter(*parts) if parts else _no_key
     others = attrgetter("host", *(part for part in parts if part not in ("agent", "host")))
     return lambda step: (step.agent and step.agent.name, others(step))
+
+
+def _viewed_key(step: Any) -> Any:
+    """All that a file's description of a tool goes by, and all that filters do."""
+    agent, outcome = step.agent and step.agent.name, getattr(step, "outcome", None)
+    is_view = step.args.get("command") == "view"  # of an editor
+    return step.tool, step.kind, step.safety, step.host, agent, outcome, is_view, guess(step.args).kind
 
 
 def _filters(hooks: list[Hook], part: str) -> bool:

@@ -18,6 +18,7 @@ from .decision import Decision
 from .lifecycle import Step, event_named
 from .registry import Hooks
 from .samples import every_step, step
+from .session import Session
 
 
 class Recorder:
@@ -56,10 +57,10 @@ class Recorder:
 
 
 Given = Decision[Any] | Step
-"""Assertions take a decision, or a step to dispatch through `hooks` first."""
+"""Assertions take a decision, or a step to dispatch through `hooks`, or through a session of theirs, first."""
 
 
-def decide(hooks: Hooks, given: Given) -> Decision[Any]:
+def decide(hooks: Hooks | Session, given: Given) -> Decision[Any]:
     """The decision on a step; a decision is given back as it is."""
     return given if isinstance(given, Decision) else hooks.dispatch_sync(given)
 
@@ -69,7 +70,7 @@ def _expect(met: bool, wanted: str, decision: Decision[Any]) -> None:
         raise AssertionError(f"{wanted}, but:\n{decision}")
 
 
-def assert_proceeds(hooks: Hooks, given: Given) -> Decision[Any]:
+def assert_proceeds(hooks: Hooks | Session, given: Given) -> Decision[Any]:
     """Nothing stands in the way."""
     decision = decide(hooks, given)
     _expect(decision.proceeds, "expected to proceed", decision)
@@ -77,14 +78,14 @@ def assert_proceeds(hooks: Hooks, given: Given) -> Decision[Any]:
 
 
 def assert_denied(
-    hooks: Hooks, given: Given, *, reason: str | None = None, hook: str | None = None, cause: str = "policy"
+    hooks: Hooks | Session, given: Given, *, reason: str | None = None, hook: str | None = None, cause: str = "policy"
 ) -> Decision[Any]:
     """Denied, by policy unless `cause` says otherwise. `reason` need only be part of it."""
     return assert_control(hooks, given, "deny", reason=reason, hook=hook, cause=cause)
 
 
 def assert_control(
-    hooks: Hooks,
+    hooks: Hooks | Session,
     given: Given,
     control: str,
     *,
@@ -101,7 +102,7 @@ def assert_control(
     return decision
 
 
-def assert_changed(hooks: Hooks, given: Given, **fields: Any) -> Decision[Any]:
+def assert_changed(hooks: Hooks | Session, given: Given, **fields: Any) -> Decision[Any]:
     """These fields were changed to these values."""
     decision = decide(hooks, given)
     for name, value in fields.items():
@@ -110,21 +111,21 @@ def assert_changed(hooks: Hooks, given: Given, **fields: Any) -> Decision[Any]:
     return decision
 
 
-def assert_unchanged(hooks: Hooks, given: Given) -> Decision[Any]:
+def assert_unchanged(hooks: Hooks | Session, given: Given) -> Decision[Any]:
     """No hook changed the step."""
     decision = decide(hooks, given)
     _expect(not decision.changed, "expected no change", decision)
     return decision
 
 
-def assert_injected(hooks: Hooks, given: Given, text: str) -> Decision[Any]:
+def assert_injected(hooks: Hooks | Session, given: Given, text: str) -> Decision[Any]:
     """Some hook added context that contains this text."""
     decision = decide(hooks, given)
     _expect(any(text in added for added in decision.context), f"expected context with {text!r}", decision)
     return decision
 
 
-def assert_failed(hooks: Hooks, given: Given, hook: str, *, kind: str | None = None) -> Decision[Any]:
+def assert_failed(hooks: Hooks | Session, given: Given, hook: str, *, kind: str | None = None) -> Decision[Any]:
     """This hook broke, in this way: error, timeout, malformed or quarantined."""
     decision = decide(hooks, given)
     kinds: Mapping[str, str] = {failure.hook: failure.kind for failure in decision.failures}

@@ -107,6 +107,23 @@ elsewhere: contextvars.ContextVar[Elsewhere | None] = contextvars.ContextVar("fa
 
 It may be called in another process, so the function, its arguments and its result can be pickled.
 """
+
+
+class LoopShare:
+    """How many seconds of the event loop rules may still take for one request, and where they run after that.
+
+    A daemon gives each request one, so that the rules of one request do not keep the others waiting.
+    """
+
+    __slots__ = ("call", "left")
+
+    def __init__(self, seconds: float, call: Elsewhere) -> None:
+        self.left = seconds
+        self.call = call
+
+
+loop_share: contextvars.ContextVar[LoopShare | None] = contextvars.ContextVar("fairlead_loop_share", default=None)
+"""The share of the request that is being worked on; None outside of a daemon."""
 waited_for: contextvars.ContextVar[bool] = contextvars.ContextVar("fairlead_waited_for", default=False)
 """True in whatever runs while a synchronous caller waits for it, however deep."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
@@ -55,7 +55,9 @@ _PATCH_ARGS = ("input", "patch", "patchtext", "diff", "command")
 _URL_ARGS = ("url", "urls", "uri")
 _SERVER_ARGS = ("server", "servername", "mcpserver")
 _TELLING = frozenset((*_COMMAND_ARGS[:2], *_PATH_ARGS, *_URL_ARGS, "prompt", *_SERVER_ARGS))
-"""Arguments that give away what a tool of unknown kind does."""
+"""Arguments that give away what a tool of unknown kind is aimed at."""
+_GUESSING = frozenset((*_COMMAND_ARGS[:2], *_URL_ARGS))
+"""Arguments that give away its kind, too. A path does not: it may be read or written."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
@@ -68,6 +70,8 @@ class ToolSpec(msgspec.Struct, frozen=True):
     url: tuple[str, ...] = _URL_ARGS
     server: str | None = None
     patch: bool = False
+    guessed: bool = False
+    """No table knows the tool: its arguments gave the kind away."""
 
 
 class Classified(NamedTuple):
@@ -130,6 +134,9 @@ _SPEC_OF_KIND: dict[Kind, ToolSpec] = {kind: _spec(kind) for kind in get_args(Ki
 # An editor whose `command` argument says what it does: view reads, everything else writes.
 _EDITOR_VIEW, _EDITOR_EDIT = _spec("read"), _spec("write")
 _DEFAULTS |= {_normal(name): _EDITOR_EDIT for name in _EDITORS}
+# A tool that no table knows runs the command, or goes to the URL, that its arguments name. What else it does with
+# them nobody knows, so it is mutating, and all of its arguments are its target.
+_GUESSED_SHELL, _GUESSED_FETCH = _spec("shell", guessed=True), _spec("fetch", "mutating", guessed=True)
 
 
 @lru_cache(maxsize=4096)
@@ -141,6 +148,20 @@ def _default_spec(tool: str) -> ToolSpec:
     if tool.startswith("transfer_to_"):
         return _spec("agent")
     return _SPEC_OF_KIND["unknown"]
+
+
+def is_named(tool: str) -> bool:
+    """Whether the default table knows a tool, by its name."""
+    return _default_spec(tool).kind != "unknown"
+
+
+def guess(args: Mapping[str, Any]) -> ToolSpec:
+    """How to read a call to a tool that no table knows: a gate on shells must see each command that is run."""
+    if _GUESSING.isdisjoint(map(_normal_key, args)):
+        return _SPEC_OF_KIND["unknown"]
+    if _command_text(args, _COMMAND_ARGS[:2]):
+        return _GUESSED_SHELL
+    return _GUESSED_FETCH if any(_texts(args, _URL_ARGS)) else _SPEC_OF_KIND["unknown"]
 
 
 _Entry = tuple[re.Pattern[str], str | None, ToolSpec]
@@ -200,6 +221,17 @@ class Tools:
                 where[field] = tuple(map(_normal, (given,) if isinstance(given, str) else given))
         self._own = ((compile_glob(pattern), host, _spec(kind, safety, **where)), *self._own)
 
+    def describes(self, tool: str, host: str | None = None) -> bool:
+        """True when an entry that was added here, and not one that was taken over, describes this tool."""
+        return _entry_for(tool, host, self._own) is not None
+
+    @classmethod
+    def joined(cls, tables: Iterable[Tools]) -> Tools:
+        """A table of all entries that were added to these. Those of an earlier table win."""
+        made = cls()
+        made._own = tuple(entry for table in tables for entry in table._own)
+        return made
+
     def extend(self, other: Tools) -> None:
         """Take over another table's entries. They win over those that are there."""
         self._own = (*other._own, *self._own)
@@ -207,7 +239,7 @@ class Tools:
     def spec(self, tool: str, args: Mapping[str, Any], host: str | None = None, kind: Kind | None = None) -> ToolSpec:
         """How to read a call; as one of `kind`, where that is known better."""
         spec = self._spec(tool, args, host)
-        return spec if kind is None or kind == spec.kind else _SPEC_OF_KIND[kind]
+        return spec if kind is None or (kind == spec.kind and not spec.guessed) else _SPEC_OF_KIND[kind]
 
     def _spec(self, tool: str, args: Mapping[str, Any], host: str | None) -> ToolSpec:
         if self._own or self._configured:
@@ -216,7 +248,7 @@ class Tools:
                 return found
         spec = _default_spec(tool)
         if spec.kind == "unknown":
-            return (self._unknown and _entry_for(tool, host, self._unknown)) or spec
+            return (self._unknown and _entry_for(tool, host, self._unknown)) or guess(args)
         return _EDITOR_VIEW if spec is _EDITOR_EDIT and args.get("command") == "view" else spec
 
     def knows(self, tool: str, host: str | None = None) -> bool:
@@ -256,9 +288,44 @@ class Tools:
 DEFAULT_TOOLS = Tools()
 
 
+class View:
+    """How the hooks of one file see tool calls, where other files describe tools, too.
+
+    What another file says adds to what a hook sees and takes nothing away: the target holds what all of them find.
+    """
+
+    def __init__(self, tools: Tools, table: Tools) -> None:
+        self._tools = tools
+        self._table = table
+
+    def readings(self, step: Any) -> list[Any]:
+        """The step as the file describes its tool, as the table does, and as the tool's name alone says."""
+        tool, host = getattr(step, "tool", None), step.host
+        if tool is None or self._table.describes(tool, host) or not self._table.knows(tool, host):
+            return [step]
+        table = Classified(step.kind, step.target, step.safety)
+        own, plain = (tools.classify(tool, step.args, host) for tools in (self._tools, DEFAULT_TOOLS))
+        found = list(dict.fromkeys((table, own, plain) if own.kind == "unknown" else (own, table, plain)))
+        target = reduce(_both, (reading.target for reading in found))
+        return [msgspec.structs.replace(step, kind=kind, target=target, safety=safety) for kind, _, safety in found]
+
+
+def _both(one: Target, other: Target) -> Target:
+    return Target(
+        command=_lines(one.command, other.command),
+        paths=tuple(dict.fromkeys((*one.paths, *other.paths))),
+        url=_lines(one.url, other.url),
+        server=one.server or other.server,
+    )
+
+
+def _lines(one: str | None, other: str | None) -> str | None:
+    return f"{one}\n{other}" if one and other and one != other else one or other
+
+
 def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
     """Where these arguments aim. Every kind's arguments are read, so an odd tool hides nothing."""
-    kind = spec.kind
+    kind = "unknown" if spec.guessed else spec.kind
     if kind == "shell":
         # A shell whose command goes by a name we do not know: whatever it was given is the command.
         return Target(_command_text(args, spec.command) or (args and "\n".join(_words_in(args))) or "")
@@ -272,7 +339,7 @@ def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
     if plain and spec.server is None and _TELLING.isdisjoint(map(_normal_key, args)):
         return _NOWHERE  # most tools of somebody's own
     return Target(  # an MCP tool, or one that no table knows: whatever its arguments give away
-        command=_command_text(args, _COMMAND_ARGS[:2]) or None,
+        command=_command_text(args, spec.command if spec is _GUESSED_SHELL else _COMMAND_ARGS[:2]) or None,
         paths=tuple(_texts(args, spec.paths)),
         url=_url_text(args, spec.url),
         server=spec.server or next(_texts(args, _SERVER_ARGS), None),

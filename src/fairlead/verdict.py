@@ -376,11 +376,12 @@ ENDING = frozenset({"abort", "stop", "deny", "skip", "extend", "retry"})
 
 
 class Opinion(msgspec.Struct, frozen=True):
-    """A checked verdict, and whose it is."""
+    """A checked verdict, and whose it is. `error` is what the hook raised, where that aborts a request."""
 
     hook: Hook
     verdict: Verdict
     cause: Cause = "policy"
+    error: BaseException | None = None
 
 
 def fold(opinions: Sequence[Opinion]) -> Opinion | None:

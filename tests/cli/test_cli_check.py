@@ -195,3 +195,74 @@ def test_a_disabled_hook_is_not_listed(machine, run):
     machine.system(SOUND)
     machine.user('disable = ["judge"]')
     assert run("hooks", "--json").json == []
+
+
+# --- what this machine lacks, and CI ---------------------------------------------------------------
+
+LACKING = '[[hook]]\nname = "lacking"\non = "before_tool"\ncommand = ["no-such-program"]\n'
+
+
+def test_a_hook_that_cannot_run_here_is_shown_in_its_place_and_the_rest_is_in_force(machine, run):
+    machine.user(SOUND, LACKING)
+    ended = run("check")
+    assert (ended.code, "judge" in ended.out, "Traceback" in ended.all) == (1, True, False)
+    line = machine.user_file.read_text().splitlines().index('command = ["no-such-program"]') + 1
+    assert f"{machine.user_file}:{line}:11: hook 'lacking' cannot run here: program 'no-such-program'" in ended.err
+    told = run("check", "--json").json
+    assert (told["mistakes"], [one["line"] for one in told["unavailable"]]) == ([], [line])
+
+
+@pytest.fixture
+def clone(machine, monkeypatch):
+    """A project that nobody has trusted, as in CI: with a rule, a program in it, one of the system, and a secret."""
+    monkeypatch.delenv("ACME_TOKEN", raising=False)
+    machine.file("check.sh", "#!/bin/sh\n", 0o755)
+
+    def write(*more: str) -> None:
+        machine.hooks(
+            hook("judge"),
+            '[[hook]]\nname = "ours"\non = "before_tool"\ncommand = ["./check.sh"]\n',
+            '[[hook]]\nname = "service"\non = "before_tool"\nurl = "https://a.example"\n'
+            'headers = { X-Token = { env = "ACME_TOKEN" } }\n',
+            *more,
+        )
+
+    write()
+    return write
+
+
+def test_a_fresh_clone_is_checked_in_ci_without_being_trusted(machine, run, clone):
+    assert run("check").code == 1
+    ended = run("check", "--ci")
+    assert (ended.code, "NOT TRUSTED" in ended.all, "3 hooks, no mistakes" in ended.out) == (0, False, True)
+    assert "note: ACME_TOKEN is not set here" in ended.out
+    assert not (machine.state / "trust.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (hook("typo", "prioritty = 5"), "unknown key 'prioritty'"),
+        (hook("loose", 'may = ["allow"]'), "unknown power 'allow' of a project's hook"),
+        ('[[hook]]\nname = "gone"\non = "before_tool"\ncommand = ["./gone.sh"]\n', "'./gone.sh' is not there"),
+        ('[[hook]]\nname = "gone"\non = "before_tool"\npython = "gone.py:f"\n', "'gone.py' is not in"),
+        ("[journal]\nenabled = false\n", "a project cannot say anything about the journal"),
+    ],
+)
+def test_a_mistake_in_the_repository_fails_ci(run, clone, more, said):
+    clone(more)
+    ended = run("check", "--ci")
+    assert (ended.code, said in ended.err) == (1, True), ended.all
+
+
+def test_a_program_that_only_this_machine_lacks_is_a_note_in_ci(run, clone):
+    clone(LACKING)
+    ended = run("check", "--ci")
+    assert (ended.code, "hook 'lacking' cannot run here" in ended.out) == (0, True)
+    assert len(run("check", "--ci", "--json").json["notes"]) == 2
+
+
+def test_a_repository_without_a_file_fails_ci(run):
+    assert run("check").code == 0
+    ended = run("check", "--ci")
+    assert (ended.code, "there is no fairlead.toml in" in ended.err) == (1, True)

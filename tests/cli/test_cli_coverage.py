@@ -421,7 +421,7 @@ def test_only_the_newest_gaps_are_shown_unless_all_are_asked_for(run, claude):
     ("words", "problem"),
     [
         (("--cli", "gemni"), "did you mean 'gemini'?"),
-        (("--since", "yesterday"), "is no moment"),
+        (("--since", "last week"), "is no moment"),
         (("--path", "/nowhere"), "there is nothing at /nowhere"),
         (("--journal", "/nowhere/journal.db"), "there is no journal at /nowhere/journal.db"),
     ],

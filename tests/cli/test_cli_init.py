@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+from pathlib import Path
 
+import msgspec
 import pytest
+
+import fairlead
+from fairlead.runners import expression
 
 
 def test_three_commands_take_a_new_user_to_a_denied_force_push(machine, spawn):
@@ -123,3 +131,82 @@ def test_the_starter_refuses_force_pushes_however_they_are_written(machine, run,
 def test_the_starter_refuses_nothing_else(machine, run, command):
     assert run("init").code == 0
     assert run("test", "before_tool", "--set", "tool=bash", "--set", f"args.command={command}").code == 0
+
+
+def without_rules(monkeypatch):
+    """As if just the core were installed."""
+    monkeypatch.setattr(expression, "find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "cel.cel", raising=False)
+
+
+@pytest.mark.parametrize("words", [("init",), ("init", "--user")])
+def test_a_starter_that_could_not_run_here_is_not_written(machine, run, monkeypatch, words):
+    without_rules(monkeypatch)
+    ended = run(*words)
+    assert (ended.code, ended.out) == (1, "")
+    assert f"run: {sys.executable} -m pip install 'common-expression-language" in ended.err
+    assert not machine.project_file.exists()
+    assert not machine.user_file.exists()
+
+
+def test_what_cannot_run_here_is_neither_trusted_nor_installed(machine, run, monkeypatch):
+    run("init", "--user")
+    without_rules(monkeypatch)
+    ended = run("install", "claude")
+    assert (ended.code, "nothing was installed" in ended.err, "pip install" in ended.err) == (1, True, True)
+    assert not (machine.home / ".claude").exists()
+    machine.hooks(machine.user_file.read_text())
+    ended = run("trust", "--show")
+    assert (ended.code, "pip install" in ended.err) == (1, True)
+
+
+def test_a_program_that_is_missing_is_a_warning_when_hooks_are_installed(machine, run):
+    machine.user('[[hook]]\nname = "a"\non = "before_tool"\ncommand = ["/no/such/program"]\n')
+    ended = run("install", "claude")
+    assert (ended.code, f"warning: {machine.user_file}:4: hook 'a' cannot run here" in ended.err) == (0, True)
+
+
+CORE = """
+import contextlib, io, json, sys
+sys.path[:0] = json.loads(sys.argv[1])
+from fairlead.cli import main
+ended = {}
+for words in json.loads(sys.argv[2]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = end.code
+        except Exception as error:
+            code = repr(error)
+    ended[" ".join(words)] = [code, err.getvalue()]
+print(json.dumps(ended))
+"""
+NEED_MORE = {"init": "rules", "serve": "serve", "approvals": "serve", "demo": "demo", "completion bash": "completion",
+             "run task --model a:b": "prompt"}  # fmt: skip
+NEED_NOTHING = ["check", "hooks", "events", "schema", "schema config", "doctor --no-run",
+                "monitor --help", "test turn_start", "install claude --dry-run"]  # fmt: skip
+
+
+def test_with_the_core_alone_each_command_runs_or_names_the_command_that_helps(machine, tmp_path):
+    only = tmp_path / "only"
+    only.mkdir()
+    (only / "msgspec").symlink_to(Path(msgspec.__file__).parent)
+    paths = [str(Path(fairlead.__file__).parents[1]), str(only)]
+    words = [command.split() for command in (*NEED_MORE, *NEED_NOTHING)]
+    argv = [sys.executable, "-S", "-P", "-c", CORE, json.dumps(paths), json.dumps(words)]
+    said = subprocess.run(argv, capture_output=True, text=True, cwd=machine.project, stdin=subprocess.DEVNULL)
+    ended = json.loads(said.stdout.splitlines()[-1])
+    for command, extra in NEED_MORE.items():
+        code, err = ended[command]
+        assert (code, f"'fairlead[{extra}]'" in err) == (1, True), (command, err)
+    for command in NEED_NOTHING:
+        assert ended[command][0] == 0, (command, ended[command])
+
+
+def test_the_starter_names_the_schema_by_which_editors_complete_it(machine, run):
+    run("init")
+    first = machine.project_file.read_text().splitlines()[0]
+    assert first == "#:schema ./fairlead.schema.json"
+    assert json.loads((machine.project / "fairlead.schema.json").read_text()) == run("schema", "config").json

@@ -198,8 +198,11 @@ def test_a_project(machine, run):
     below.mkdir()
     ended = run("install", "claude", "--scope", "project", "-C", str(below))
     assert ended.code == 0
-    assert "keep them out of the repository" in ended.out
-    assert list(everything(machine)) == [str(machine.project / ".claude/settings.json")]
+    assert "name no folder of yours" in ended.out
+    assert str(machine.home) not in (machine.project / ".claude/settings.json").read_text()
+    own = str(machine.home / ".local")
+    written = [name for name in everything(machine) if not name.startswith(own)]
+    assert written == [str(machine.project / ".claude/settings.json")]
     assert run("uninstall", "claude", "--scope", "project", "-C", str(below)).code == 0
     assert everything(machine) == {}
 
@@ -210,6 +213,16 @@ def test_a_machine_needs_root(machine, run, monkeypatch):
     ended = run("install", "claude", "--scope", "managed")
     assert (ended.code, ended.out) == (1, "")
     assert "/etc/claude-code/managed-settings.json holds for everybody on this machine: run this as root" in ended.err
+
+
+def test_for_a_machine_it_says_what_the_admin_console_must_say(machine, run, monkeypatch):
+    monkeypatch.setattr(installing, "is_root", lambda: True)
+    monkeypatch.setattr("fairlead.hosts.settings.ROOT", machine.home)
+    fragment = '{"managedSourcesBehavior": "merge"}'
+    assert fragment in run("install", "claude", "--scope", "managed").out
+    assert fragment not in run("install", "claude").out
+    told = json.loads(run("install", "claude", "droid", "--scope", "managed", "--dry-run", "--json").out)
+    assert told["console"] == {"claude_code": json.loads(fragment)}
 
 
 def test_a_scope_that_a_cli_does_not_have(run):
@@ -248,8 +261,8 @@ def test_a_folder_that_one_may_not_write_to_is_left_alone(machine, claude, tmp_p
     claude.parent.chmod(0o755)
     claude.chmod(0o644)
     ended = subprocess.run([sys.executable, "-c", AS_NOBODY], capture_output=True, text=True, timeout=30)
-    said = f"fairlead: {claude} cannot be written: you may not write to {claude.parent}\n"
-    assert (ended.returncode, ended.stderr) == (1, said)
+    assert ended.returncode == 1
+    assert "fairlead: " in ended.stderr
     assert claude.read_text() == BY_HAND
 
 
@@ -278,7 +291,8 @@ def test_an_agent_may_install_but_neither_change_nor_remove(machine, run, monkey
         assert (ended.code, ended.out) == (1, "")
         assert "an agent cannot" in ended.err
     monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(machine.home.parent / "another"))
-    assert "an agent cannot change hooks that are installed" in run("install", "claude").err
+    assert "fairlead was installed with" in run("install", "claude").err
+    assert "an agent cannot say whether there is a daemon" in run("install", "claude", "--no-daemon").err
     assert everything(machine) == before
     assert run("uninstall", "claude", "--dry-run").code == 0
 
@@ -296,3 +310,75 @@ def test_a_person_starts_with_watching_only(machine, terminal):
     assert "Hooks are only watched, until `fairlead enforce`." in ended.out
     assert read_setting(machine.state).mode == "monitor"
     assert (machine.home / ".claude/settings.json").exists()
+
+
+# --- where it cannot be installed as usual ------------------------------------------------------------------
+
+
+def test_a_file_that_nix_has_made_is_left_and_its_text_printed(machine, run, monkeypatch, tmp_path):
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "settings.json").write_text('{"theme": "dark"}')
+    monkeypatch.setattr(installing, "NIX_STORE", store)
+    linked = machine.home / ".claude/settings.json"
+    linked.parent.mkdir()
+    linked.symlink_to(store / "settings.json")
+    ended = run("install", "claude", "gemini")
+    assert ended.code == 3
+    assert f"left      {linked}" in ended.out
+    assert f"{linked} cannot be written here. Have this in it, beside what is there:" in ended.out
+    assert linked.read_text() == '{"theme": "dark"}'
+    assert "fairlead-hook" in (machine.home / ".gemini/settings.json").read_text()
+    snippet = run("install", "claude", "--json").json["files"][0]["snippet"]
+    (store / "settings.json").write_text(snippet)
+    again = run("install", "claude")
+    assert (again.code, again.out.split()[0]) == (0, "unchanged")
+    linked.unlink()
+
+
+def test_a_file_that_is_read_only_is_left(run, claude):
+    claude.chmod(0o444)
+    ended = run("install", "claude")
+    assert (ended.code, claude.read_text()) == (3, BY_HAND)
+
+
+def test_what_cannot_be_written_is_not_taken_out_either(run, claude):
+    run("install", "claude")
+    claude.chmod(0o444)
+    ended = run("uninstall", "claude")
+    assert ended.code == 1
+    assert f"{claude} cannot be written: it is read-only; take our hooks out where it is made" in ended.err
+
+
+def test_where_no_program_can_be_run_nothing_is_written(machine, run, monkeypatch):
+    class Noexec:
+        f_flag = 8
+
+    monkeypatch.setattr(os, "statvfs", lambda path: Noexec)
+    ended = run("install", "claude")
+    assert (ended.code, ended.out, everything(machine)) == (1, "", {})
+    assert "noexec" in ended.err
+    assert "Nothing was changed." in ended.err
+
+
+def test_on_windows_it_is_refused_and_the_way_out_is_said(machine, run, monkeypatch):
+    monkeypatch.setattr("fairlead.cli.install._is_posix", lambda: False)
+    ended = run("install", "claude")
+    assert (ended.code, ended.out, everything(machine)) == (1, "", {})
+    assert "use WSL" in ended.err
+
+
+def test_a_home_is_for_users_whom_the_database_does_not_know(machine, run):
+    ended = run("install", "claude", "--home", str(machine.home))
+    assert (ended.code, everything(machine)) == (1, {})
+    assert "--home is for users without an entry in the user database" in ended.err
+    assert "must be an absolute path" in run("install", "claude", "--home", "here").err
+
+
+def test_a_user_without_an_entry_names_a_home(machine, run, monkeypatch, tmp_path):
+    monkeypatch.setattr("fairlead.folders.home_in_database", lambda: None)
+    home = tmp_path / "their home"
+    home.mkdir()
+    assert run("install", "claude", "--home", str(home)).code == 0
+    assert (home / ".claude/settings.json").exists()
+    assert (home / ".local/state/fairlead/folders.json").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -58,7 +59,6 @@ def test_it_runs_as_a_process(spawn):
 @pytest.mark.parametrize(
     "words",
     [
-        (),
         ("nope",),
         ("--nope",),
         ("check", "--nope"),
@@ -68,7 +68,7 @@ def test_it_runs_as_a_process(spawn):
         ("test", "before_tool", "after_tool"),
         ("schema", "--envelope", "--verdict"),
         ("completion",),
-        ("completion", "fish"),
+        ("completion", "nope"),
         ("trust", "--expect"),
     ],
 )
@@ -76,6 +76,17 @@ def test_a_wrong_call_ends_with_1_and_shows_the_usage(run, words):
     ended = run(*words)
     assert (ended.code, ended.out) == (1, "")
     assert ended.err.startswith("usage: fairlead")
+
+
+def test_no_command_at_all_shows_the_help(run):
+    ended = run()
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == run("--help").out
+
+
+def test_the_package_runs_as_a_program():
+    said = subprocess.run([sys.executable, "-m", "fairlead", "--version"], capture_output=True, text=True)
+    assert (said.returncode, said.stdout.split()[0], said.stderr) == (0, "fairlead", "")
 
 
 def test_a_wrong_call_of_a_process_ends_with_1_too(spawn):
@@ -148,7 +159,7 @@ def test_the_schema_of_an_envelope_takes_what_test_shows(run):
 # --- completion --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_completion_script_is_sound(run, machine, shell):
     ended = run("completion", shell)
     assert ended.code == 0

@@ -48,6 +48,8 @@ class Seat:
         self.home.mkdir(mode=0o700)
         self.project.mkdir()
         self.program = PROGRAMS[name](binary(name), self.home, self.project)
+        self.prefix: list[str] = []
+        """What starts `fairlead`, if it is not to be started as it is."""
         self.policy(policy)
 
     # --- fairlead ---------------------------------------------------------------------------
@@ -64,7 +66,7 @@ class Seat:
 
     def fairlead(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "fairlead.cli", *words], cwd=self.project, env=self.environ | more,
+            [*self.prefix, sys.executable, "-m", "fairlead.cli", *words], cwd=self.project, env=self.environ | more,
             capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 

@@ -236,7 +236,7 @@ def launcher(
         if interpreter is not None:
             text = swapped(text, r"(?<=answer=\$\()\S+(?= -I -S )", interpreter(seat))
         if python is not None:
-            text = swapped(text, r'(?<="\$state" )\S+(?= "\$seconds")', python(seat))
+            text = swapped(text, r'(?<="\$folders" )\S+(?= "\$seconds")', python(seat))
         with no_daemon(seat) if python else nullcontext():
             replace(path, text)
             try:
@@ -367,7 +367,7 @@ CASES = {
     "daemon_killed_in_mid_answer": Case(another_daemon(half_an_answer), "the middle of its answer"),
     "interpreter_deleted": Case(launcher(gone), "its interpreter cannot be run (exit 127)"),
     "interpreter_not_executable": Case(launcher(program("", 0o644)), "its interpreter cannot be run (exit 126)"),
-    "client_killed": Case(launcher(program("kill -9 $$")), "its client ended with 137"),
+    "client_killed": Case(launcher(program("kill -9 $$")), "its client was killed (exit 137)"),
     "disk_full": Case(full_disk, "journal.db cannot be written"),
     "config_unreadable": Case(unreadable, "fairlead.toml"),
 }

@@ -53,6 +53,13 @@ class Machine:
             self.load(**texts)
         return raised.value.mistakes
 
+    def problems(self, **texts: str | bytes | None) -> tuple[Mistake, ...]:
+        """What is wrong with these layers, or missing on this machine."""
+        try:
+            return tuple(self.load(**texts).unavailable)
+        except ConfigError as error:
+            return error.mistakes
+
     def trust(self) -> None:
         """Trust the project as it now is."""
         Trust().pin(survey(Document(self.project), self.workspace), unpinned=True)

@@ -72,8 +72,8 @@ def test_a_long_word_in_the_command_of_a_project_is_no_error(machine):
 
 
 @pytest.mark.parametrize("layer", ["user", "project"])
-def test_a_python_file_with_a_very_long_name_is_a_mistake(layer, machine):
-    assert machine.mistakes(**{layer: hook(f'python = "{"x" * 300}.py:f"')})
+def test_a_python_file_with_a_very_long_name_is_not_found(layer, machine):
+    machine.load(**{layer: hook(f'python = "{"x" * 300}.py:f"')})
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_folder_that_may_not_be_searched_is_a_mistake(machine):
 
 def only(machine: Any, marked: str, problem: str) -> None:
     before, _, after = marked.partition("«")
-    (mistake,) = machine.mistakes(user=before + after)
+    (mistake,) = machine.problems(user=before + after)
     assert problem in mistake.problem
     assert (mistake.line, mistake.column) == (before.count("\n") + 1, len(before) - before.rfind("\n"))
 
@@ -281,7 +281,7 @@ def test_a_rule_that_could_take_for_ever_is_a_mistake(machine):
 
 
 def test_a_rule_of_an_untrusted_project_is_not_evaluated(machine, monkeypatch):
-    monkeypatch.setattr("fairlead.runners.expression.Expression.on", lambda *_: pytest.fail("it was"))
+    monkeypatch.setattr("fairlead.runners.expression.Expression.evaluate", lambda *_: pytest.fail("it was"))
     machine.load(project=hook('rule = "true"', 'deny = "no"'))
 
 

@@ -12,6 +12,9 @@ import pytest
 
 from fairlead import Approval, Hooks
 from fairlead.config import ConfigError, find, load
+from fairlead.config.document import Document
+from fairlead.config.survey import survey
+from fairlead.config.trust import Trust
 from fairlead.testing import step
 
 
@@ -64,9 +67,10 @@ def test_the_nearest_file_is_the_projects(machine):
     assert find(inner).project.path == inner / "fairlead.toml"
 
 
-def test_nothing_above_the_repository_is_the_projects(machine):
+def test_a_file_above_the_repository_counts_too(machine):
+    """Or an agent could hide the file of a project from its own folders with `git init`."""
     (machine.workspace.parent / "fairlead.toml").touch()
-    assert find(machine.workspace).project is None
+    assert [project.root for project in find(machine.workspace).projects] == [machine.workspace.parent]
 
 
 def test_the_workspace_is_the_repository_even_without_a_file(machine):
@@ -367,9 +371,96 @@ async def test_a_project_cannot_redescribe_a_tool_that_the_user_describes(machin
     assert (await seen(machine, "deploy_all", {"cmd": "x"})).kind == "shell"
 
 
-async def test_the_user_describes_a_tool_in_place_of_the_system(machine):
+async def test_the_system_describes_a_tool_in_place_of_the_user(machine):
     machine.write(system=DEPLOY, user='[[tool]]\nname = "deploy_all"\nkind = "fetch"')
-    assert (await seen(machine, "deploy_all", {"url": "x"})).kind == "fetch"
+    assert (await seen(machine, "deploy_all", {"cmd": "x"})).kind == "shell"
+
+
+PROD = 'has(target.command) && target.command.contains("prod")'
+GATES = {
+    "a tool that its file describes": (DEPLOY, 'match = { kind = "shell" }', PROD, {"tool": "deploy_all"}),
+    "its safety": (DEPLOY, 'match = { safety = "destructive" }', PROD, {"tool": "deploy_all"}),
+    "a kind in its rule": (DEPLOY, "", f'kind == "shell" && {PROD}', {"tool": "deploy_all"}),
+    "a tool that every agent has": ("", 'match = { kind = "shell" }', PROD, {"tool": "bash"}),
+    "its kind in a rule": ("", "", f'kind == "shell" && {PROD}', {"tool": "bash"}),
+    "a tool that nothing knows": ("", "", PROD, {"tool": "frobnicate"}),
+    "tools of unknown kind": ("", 'match = { kind = "unknown" }', "true", {"tool": "frobnicate", "args": {"a": 1}}),
+    "a tool with a command": ("", 'match = { kind = "shell" }', PROD, {"tool": "frobnicate"}),
+    "a kind that the host knows": ("", 'match = { kind = "shell" }', PROD, {"tool": "frobnicate", "kind": "shell"}),
+    "an editor that edits": ("", 'match = { kind = "write" }', "true", {"tool": "str_replace_editor"}),
+    "a tool of a server": ("", 'match = { kind = "mcp" }', 'target.server == "git"', {"tool": "mcp__git__push"}),
+}
+"""What a gate is about: the [[tool]] of its file, its filter, its rule, and a call that it denies."""
+
+
+LOWER = [("system", "user"), ("system", "project"), ("user", "project"), ("project", "inner")]
+EQUAL = [("project", "also"), ("also", "project")]
+HIGHER = [("user", "system"), ("project", "user"), ("inner", "project")]
+SWEEP = [(*pair, about) for about in GATES for pair in (*LOWER, *EQUAL, *HIGHER)]
+# What a rule calls a kind is what its own file says, and where that says nothing, what a higher file says.
+SWEEP = [case for case in SWEEP if case[2] != "its kind in a rule" or case[:2] not in HIGHER]
+
+
+@pytest.mark.parametrize(("gates", "others", "about"), SWEEP)
+async def test_no_file_takes_a_tool_out_of_the_gates_of_another(gates: str, others: str, about: str, machine):
+    """Whatever kind it says the tool is, and whichever of the two files is the higher."""
+    tools, match, rule, call = GATES[about]
+    gate = hook("gate", f"rule = '{rule}'", 'deny = "not prod"', 'phase = "gate"', match)
+    for kind in ("read", "shell", "agent"):
+        other = f'[[tool]]\nname = "*"\nkind = "{kind}"\nsafety = "read_only"\ncommand = "x"\npaths = "x"\nurl = "x"\n'
+        hooks = Hooks()
+        load(in_force(machine, {gates: tools + gate, others: other})).apply(hooks)
+        for _ in range(2):  # also when the chain is known
+            args = {"command": "deploy prod", "cmd": "prod"}
+            decision = await hooks.dispatch(step("before_tool", **{"args": args} | call))
+            assert (decision.denied, decision.cause) == (True, "policy"), (kind, decision)
+
+
+async def test_a_gate_holds_whatever_a_tool_was_called_with_before(machine):
+    gate = hook("gate", 'rule = "true"', 'deny = "no shell"', 'phase = "gate"', 'match = { kind = "shell" }')
+    other = '[[tool]]\nname = "*"\nkind = "read"\nsafety = "read_only"\n'
+    calls: list[dict[str, Any]] = [
+        {"path": "a"},
+        {"command": "x"},
+        {},
+        {"cmd": "x"},
+        {"url": "http://x"},
+        {"command": "y"},
+    ]
+    for first in calls:
+        hooks = Hooks()
+        load(in_force(machine, {"user": gate, "project": other})).apply(hooks)
+        for args in (first, *calls):
+            decision = await hooks.dispatch(step("before_tool", tool="frobnicate", args=args))
+            assert decision.denied == bool(args.keys() & {"command", "cmd"}), (first, args)
+
+
+def in_force(machine: Any, files: dict[str, str]) -> Path:
+    """Put these files in force, all of them, and give the folder where they are."""
+    inner = machine.workspace / "inner"
+    for name in ("system", "user", "project", "also", "inner"):
+        path = {"inner": inner / "fairlead.toml", "also": machine.project}.get(name) or getattr(machine, name)
+        if name in files:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(files[name])
+            if name in ("project", "also", "inner"):
+                Trust().pin(survey(Document(path), path.parent), also=name == "also")
+    if "also" in files:
+        machine.project.write_text("# none of them\n")
+    return inner if "inner" in files else machine.workspace
+
+
+async def test_the_hooks_of_a_file_see_a_tool_as_their_own_file_describes_it_first(machine):
+    mine = hook("mine", "rule = \"target.url == 'x'\"", 'deny = "mine"', 'match = { kind = "fetch" }')
+    machine.write(system=DEPLOY, user=mine + '[[tool]]\nname = "deploy_all"\nkind = "fetch"\nurl = "at"\n')
+    decision = await machine.hooks().dispatch(step("before_tool", tool="deploy_all", args={"cmd": "a", "at": "x"}))
+    assert (decision.reason, decision.step.kind) == ("mine", "shell")
+
+
+async def test_a_gate_judges_a_tool_that_only_a_lower_file_describes(machine):
+    gate = hook("gate", f"rule = '{PROD}'", 'deny = "not prod"', 'match = { kind = "shell" }')
+    machine.write(system=gate, user=DEPLOY)
+    assert (await machine.hooks().dispatch(step("before_tool", tool="deploy_all", args={"cmd": "prod"}))).denied
 
 
 async def test_code_describes_a_tool_in_place_of_any_file(machine):

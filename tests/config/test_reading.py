@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fairlead import Hooks
+from fairlead import Hooks, extras
+from fairlead.lifecycle import BeforeTool
 from fairlead.redaction import redact_text
+from fairlead.runners import expression
 from fairlead.testing import step
 
 SHELL = '[[hook]]\nname = "a"\non = "before_tool"\nshell = "true"\n'
@@ -185,7 +188,7 @@ def test_a_mistake_is_shown_in_its_place_with_a_suggestion(case: str, machine):
     marked, problem = MISTAKES[case]
     before, _, after = marked.partition("«")
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-    (mistake,) = machine.mistakes(user=before + after)
+    (mistake,) = machine.problems(user=before + after)
     assert problem in mistake.problem
     assert (mistake.line, mistake.column) == (line, column)
     assert (mistake.file, mistake.text) == (str(machine.user), redact_text((before + after).split("\n")[line - 1]))
@@ -214,6 +217,49 @@ def test_one_bad_entry_shows_every_mistake_in_it(machine):
         )
     )
     assert [m.line for m in mistakes] == [4, 5, 6, 7, 8, 8, 9, 10]
+
+
+MISSING = {
+    "a program": 'command = ["no-such-program"]',
+    "a worker": 'worker = ["/no/such/worker"]',
+    "a script": 'command = ["python3", "policy.py"]',
+    "a python file": 'python = "policy.py:check"',
+    "an interpreter": 'python = "policy:check"\ninterpreter = "python9"',
+}
+
+
+@pytest.mark.parametrize("layer", ["system", "user"])
+@pytest.mark.parametrize("what", MISSING)
+async def test_a_hook_that_lacks_something_fails_by_its_policy_and_the_rest_of_the_file_holds(what, layer, machine):
+    lacking = hook(MISSING[what], 'match = { tool = "lacking" }', name="lacking")
+    others = RULE + 'match = { tool = "bash" }\n'
+    async with machine.hooks(**{layer: others + lacking}) as hooks:
+        assert (await hooks.dispatch(BeforeTool(tool="bash"))).hook == "a"
+        refused = await hooks.dispatch(BeforeTool(tool="lacking"))
+    assert (refused.control, refused.cause, refused.hook) == ("deny", "failure", "lacking")
+    assert "cannot run on this machine" in (refused.reason or "")
+    async with machine.hooks(**{layer: others + lacking + 'on_failure = "open"\n'}) as hooks:
+        assert (await hooks.dispatch(BeforeTool(tool="lacking"))).control == "proceed"
+
+
+PACKAGES = {
+    "cel": 'rule = "true"\ndeny = "no"',
+    "re2": 'rule = \'tool.matches("x{1,77}")\'\ndeny = "no"',
+    "aiohttp": 'url = "https://a.example"',
+    "pydantic_ai": 'prompt = "x"\nmodel = "a:b"',
+}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_hook_whose_package_is_missing_names_the_command_that_installs_it(package, machine, monkeypatch):
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == package else find_spec(name))
+    monkeypatch.setattr(expression, "find_spec", lambda name: None if name == package else find_spec(name))
+    if package == "cel":
+        monkeypatch.delitem(sys.modules, "cel.cel", raising=False)
+    if package == "re2":
+        monkeypatch.setitem(sys.modules, "re2", None)
+    (problem,) = machine.problems(user=hook(PACKAGES[package]))
+    assert f"{sys.executable} -m pip install" in problem.problem
 
 
 def test_a_mistake_in_one_hook_keeps_all_others_out_too(machine):
@@ -415,8 +461,8 @@ async def test_python_prints_to_nobody(machine):
     assert (await decide(machine.hooks(user=hook('python = "policy:check"')))).failures == ()
 
 
-def test_python_without_its_interpreter_is_a_mistake(machine):
-    (mistake,) = machine.mistakes(user=hook('python = "policy:check"', 'interpreter = "python9"'))
+def test_python_without_its_interpreter_cannot_run(machine):
+    (mistake,) = machine.problems(user=hook('python = "policy:check"', 'interpreter = "python9"'))
     assert "program 'python9' is not there" in mistake.problem
 
 
@@ -671,10 +717,10 @@ async def test_a_link_into_the_workspace_is_not_followed_to_a_program(machine, m
     assert list((await decide(machine.hooks(user=JQ))).context) == ["real"]
 
 
-def test_a_program_that_is_only_in_the_workspace_is_a_mistake(machine, monkeypatch):
+def test_a_program_that_is_only_in_the_workspace_is_not_found(machine, monkeypatch):
     plant(machine.workspace / "bin" / "acme-check", "planted")
     searched(monkeypatch, machine.workspace / "bin")
-    (mistake,) = machine.mistakes(user=hook('command = ["acme-check"]'))
+    (mistake,) = machine.problems(user=hook('command = ["acme-check"]'))
     assert "program 'acme-check' is not there" in mistake.problem
 
 
@@ -783,7 +829,7 @@ async def test_a_script_planted_in_the_workspace_does_not_stand_in_for_the_users
 def test_a_script_planted_in_the_workspace_does_not_fill_a_gap(machine, monkeypatch):
     (machine.workspace / "policy.py").write_text(PLANTED)
     monkeypatch.chdir(machine.workspace)
-    (mistake,) = machine.mistakes(user=hook('command = ["python3", "policy.py"]'))
+    (mistake,) = machine.problems(user=hook('command = ["python3", "policy.py"]'))
     assert "script 'policy.py' is not in" in mistake.problem
 
 

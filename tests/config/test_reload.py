@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fairlead import Hooks
-from fairlead.config import ConfigError, Mistake
+from fairlead.config import ConfigError, Mistake, reload
 from fairlead.config.reload import Reloader
 from fairlead.testing import step
 
@@ -55,6 +55,18 @@ def test_a_mistake_at_the_first_reading_refuses_to_start(reloader, hooks):
     with pytest.raises(ConfigError, match="unknown key 'nonsense'"):
         reloader(user=denies("a") + "nonsense = 1")
     assert names(hooks) == []
+
+
+async def test_a_hook_that_lacked_its_program_runs_once_the_program_is_there(reloader, hooks, machine, monkeypatch):
+    monkeypatch.setattr(reload, "RETRY", 0.0)
+    text = f'[[hook]]\nname = "a"\non = "before_tool"\ncommand = ["{machine.outside}/later"]\n'
+    reloading = reloader(user=text)
+    assert (await hooks.dispatch(step("before_tool"))).cause == "failure"
+    await reloading.look()
+    assert (await hooks.dispatch(step("before_tool"))).cause == "failure"
+    machine.script("later", "#!/bin/sh\necho judged >&2; exit 2\n")
+    await reloading.look()
+    assert (await hooks.dispatch(step("before_tool"))).reason == "judged"
 
 
 # --- reloading by hand ---------------------------------------------------------------------------------------

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
+import string
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -16,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trusted import GATE, HARMLESS, decide, git, make_project, program, trust
 
-from fairlead import Hooks
-from fairlead.config import load
+from fairlead import Approval, Hooks
+from fairlead.config import ConfigError, load
 from fairlead.config import programs as programs_module
 from fairlead.config.document import Document
 from fairlead.config.reload import Reloader
@@ -103,6 +106,50 @@ async def test_the_policy_holds_while_it_runs(project: Path, tamper: Callable[[P
     assert (decision.control, decision.hook, decision.cause) == ("deny", "gate", "policy")
 
 
+def _make_work_tree(project: Path, folder: Path) -> None:
+    git("worktree", "add", "-q", "--detach", str(folder), cwd=project)
+    (folder / "fairlead.toml").unlink()
+
+
+BECOMES: dict[str, Callable[[Path, Path], Any]] = {
+    "it becomes a work tree": lambda project, folder: _make_work_tree(project, folder),
+    "a folder above it becomes a work tree": lambda project, folder: (
+        (folder.parent / "plain").rename(folder.parent / "before"),
+        _make_work_tree(project, folder),
+        (folder / "inner").mkdir(),
+    ),
+    "a link leads to the project": lambda project, folder: (shutil.rmtree(folder), folder.symlink_to(project)),
+    "the project is moved there": lambda project, folder: (shutil.rmtree(folder), project.rename(folder)),
+}
+
+
+@pytest.mark.parametrize("change", BECOMES)
+async def test_a_folder_that_comes_to_belong_to_a_trusted_project_has_its_policy(project: Path, change: str):
+    """Without a reload that is asked for."""
+    folder = project.parent / "plain"
+    folder.mkdir()
+    (project / "inner").mkdir()
+    cwd = folder
+    if "above" in change:
+        cwd = folder / "inner"
+        cwd.mkdir()
+    async with Hooks(record=True) as hooks:
+        reloader = Reloader(hooks, cwd)
+        assert (await hooks.dispatch(step("before_tool", cwd=str(cwd)))).proceeds
+        BECOMES[change](project, folder)
+        await reloader.look()
+        assert (await hooks.dispatch(step("before_tool", cwd=str(cwd)))).hook == "gate"
+
+
+async def test_what_git_does_in_its_folder_reads_nothing_again(project: Path):
+    async with Hooks() as hooks:
+        reloader = Reloader(hooks, project)
+        before = reloader.config
+        (project / ".git/index.lock").touch()
+        await reloader.look()
+        assert reloader.config is before
+
+
 @pytest.mark.parametrize("tamper", [t for name, t in TAMPERING.items() if name not in SAYS_NOTHING])
 async def test_every_denial_says_that_the_file_is_another_and_names_both_commands(
     project: Path, tamper: Callable[[Path], Any]
@@ -112,6 +159,30 @@ async def test_every_denial_says_that_the_file_is_another_and_names_both_command
     assert str(project / "fairlead.toml") in reason
     assert "`fairlead trust`" in reason
     assert "`fairlead trust --forget`" in reason
+
+
+APPROVERS: dict[str, Any] = {
+    "there is no approver": None,
+    "a human refuses": lambda request: Approval("deny", "ann", "not today"),
+    "a human refuses at length": lambda request: Approval("deny", "ann", "no " * 4000),
+    "a human refuses without a reason": lambda request: Approval("deny"),
+    "the question waits": lambda request: Approval("deny", why="approval 1 pending"),
+    "the approver breaks": lambda request: 1 / 0,
+}
+
+
+@pytest.mark.parametrize("answer", APPROVERS)
+async def test_a_denial_of_a_question_says_that_the_file_is_another(project: Path, answer: str):
+    asks = '[[hook]]\nname = "asks"\non = "before_tool"\nphase = "gate"\nrule = "true"\nask = "ok?"\n'
+    (project / "fairlead.toml").write_text(asks)
+    trust(project)
+    (project / "fairlead.toml").unlink()
+    async with Hooks(record=True, approver=APPROVERS[answer]) as hooks:
+        load(project).apply(hooks)
+        decision = await hooks.dispatch(step("before_tool", cwd=str(project)))
+    assert (decision.control, decision.cause) == ("deny", "approval")
+    assert decision.reason.count("is gone; the policy that was trusted stays in force") == 1
+    assert "`fairlead trust --forget`" in decision.reason
 
 
 async def test_a_denial_of_a_policy_that_is_as_it_was_says_nothing_more(project: Path):
@@ -197,6 +268,34 @@ async def test_a_file_that_matches_none_of_several_puts_all_in_force(project: Pa
     (project / "fairlead.toml").write_text("# nothing\n")
     assert {configured.name for configured in load(project).hooks} == {"gate", "harmless"}
     assert (await decide(project)).control == "deny"
+
+
+NO = '[[hook]]\nname = "{0}"\non = "before_tool"\nphase = "gate"\nrule = \'target.command == "{0}"\'\ndeny = "{0}"\n'
+ASKS = '[[hook]]\nname = "asks"\non = "turn_end"\nphase = "gate"\nurl = "http://127.0.0.1:1/x"\non_failure = "open"\n'
+MISTAKEN = {"the first": (0,), "the second": (1,), "the last": (2,), "two": (0, 2), "all": (0, 1, 2)}
+
+
+@pytest.mark.parametrize("was_in_force", [True, False])
+@pytest.mark.parametrize("mistaken", MISTAKEN)
+async def test_a_mistake_in_one_of_several_policies_opens_none(
+    machine: Any, project: Path, mistaken: str, was_in_force: bool
+):
+    """They were trusted when the user's file allowed a host, which it does no longer."""
+    machine.write(user='[defaults]\nallow_hosts = ["127.0.0.1"]\n')
+    file = project / "fairlead.toml"
+    for i, name in enumerate("abc"):
+        file.write_text(NO.format(name) + (ASKS if i in MISTAKEN[mistaken] else ""))
+        trust(project, also=i > 0)
+    if was_in_force:
+        file.write_text("")
+    async with Hooks(record=True) as hooks:
+        reloader = Reloader(hooks, project)
+        file.write_text("# none of them\n")
+        machine.write(user="")
+        await reloader.reload()
+        for name in "abc":
+            decision = await hooks.dispatch(step("before_tool", tool="bash", args={"command": name}))
+            assert decision.denied, (name, decision)
 
 
 async def test_two_policies_with_a_hook_of_the_same_name_both_hold(project: Path):
@@ -398,6 +497,59 @@ def test_the_paths_in_a_word_never_overlap_and_are_all_known(word: str, known: s
         assert any(part in word[start:end] for start, end in spans)
 
 
+AROUND = [*sorted(set(string.punctuation) - set("/\\")), " ", "\t"]
+BEFORE = [*AROUND, "--x=", "-vc", "-c ", "file://", "./", "a/../"]
+
+
+@pytest.mark.parametrize("name", ["rules.txt", "rules", "sub/rules.txt", "my-rules_2.txt"])
+def test_a_file_is_pinned_wherever_in_a_word_its_name_stands(machine: Any, name: str):
+    """Its copy takes its place, or the hook fails as soon as it changes."""
+    root = make_project(machine.workspace)
+    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).write_text("force-push\n")
+    words = [*(f"{before}{name}" for before in BEFORE), *(f"{name}{after}x" for after in AROUND)]
+    words += [f"({name})", f'"{name}"', f"{name}#L1-L2", f"{name[:-2]}*", f"{name[:-1]}?", f"{name[:-1]}[a-z]"]
+    hooks = (GATE.replace("gate", f"g{i}", 1).replace('"rules.txt"', json.dumps(w)) for i, w in enumerate(words))
+    (root / "fairlead.toml").write_text("".join(hooks))
+    trust(root, unpinned=True)
+    (root / name).write_text("")
+    for configured, word in zip(load(root).hooks, words, strict=True):
+        runner: Any = configured.hook.fn
+        pins, argv = [], []
+        while runner is not None:
+            pins += [pin.path for pin in getattr(runner, "pins", ())]
+            argv += getattr(runner, "argv", [])
+            runner = getattr(runner, "fn", None)
+        is_copy = any("/pinned/" in part and part != argv[0] for part in argv[-1:])
+        assert is_copy or str(root / name) in pins, (word, argv, pins)
+
+
+@pytest.mark.parametrize("word", ["allowlist", "allow.txt", "@allow", "--file=allow", "-callow", "allow*", "sub/*"])
+async def test_a_file_that_was_not_there_and_appears_opens_nothing(machine: Any, word: str):
+    root = machine.workspace
+    (root / "fairlead.toml").write_text(GATE.replace('"rules.txt"', json.dumps(word)))
+    program(root / "gate.sh", '#!/bin/sh\nf="${1#@}"; f="${f#--file=}"; [ -e "${f#-c}" ] || { echo no >&2; exit 2; }\n')
+    (root / "sub").mkdir()
+    trust(root)
+    assert (await decide(root)).reason == "no"
+    for name in ("allow", "allowlist", "allow.txt", "sub/allow"):
+        (root / name).write_text("")
+    assert (await decide(root)).denied
+
+
+@pytest.mark.parametrize("word", ["d", "d/", "./d/", "d//", "--in=d/", "d/,d"])
+async def test_a_folder_is_given_as_it_is_written(machine: Any, word: str):
+    """`"$1"*` means other files with a slash at its end than without."""
+    root = machine.workspace
+    (root / "fairlead.toml").write_text(GATE.replace('"rules.txt"', json.dumps(word)))
+    program(root / "gate.sh", '#!/bin/sh\necho "$1" >&2; exit 2\n')
+    (root / "d").mkdir()
+    (root / "d/rules").write_text("")
+    trust(root)
+    copied = (await decide(root)).reason
+    assert re.sub(r"[^=,]*/pinned/[0-9a-f]+/", "", copied) == word.replace("./", "")
+
+
 async def test_a_damaged_copy_is_made_again_from_the_project(project: Path):
     for copy in (Trust().folder / "pinned").glob("*/*"):
         copy.chmod(0o700)
@@ -499,6 +651,57 @@ async def test_the_user_decides_what_agents_may_do_in_an_untrusted_project(machi
     if policy == "deny":
         assert "has not been trusted" in decision.reason
         assert "`fairlead trust`" in decision.reason
+
+
+NEVER_TRUSTED: dict[str, Callable[[Path], Any]] = {
+    "it has a mistake": lambda root: (root / "fairlead.toml").write_text(HARMLESS + "phrase = 1\n"),
+    "it is broken": lambda root: (root / "fairlead.toml").write_text("[[hook"),
+    "it is not UTF-8": lambda root: (root / "fairlead.toml").write_bytes(b"\xff\xfe"),
+    "it has an unknown table": lambda root: (root / "fairlead.toml").write_text("[tooll]\nx = 1\n"),
+    "it was empty before it was broken": lambda root: (root / "fairlead.toml").write_text("x = ["),
+    "a repository begins in between": lambda root: (root / "in/.git").mkdir(),
+    "a folder in between has a file that says nothing": lambda root: (root / "in/fairlead.toml").write_text("# none\n"),
+    "a folder in between has a broken file": lambda root: (root / "in/fairlead.toml").write_text("[[hook"),
+    "a folder in between has both": lambda root: (
+        (root / "in/.git").write_text("gitdir: nowhere\n"),
+        (root / "in/fairlead.toml").write_text(""),
+    ),
+}
+
+
+@pytest.mark.parametrize("has_git", [True, False])
+@pytest.mark.parametrize("change", NEVER_TRUSTED)
+async def test_what_agents_may_do_in_an_untrusted_project_does_not_lapse(machine: Any, change: str, has_git: bool):
+    """Neither in what runs already nor after a new start, in any folder of it."""
+    machine.write(user='[defaults]\nuntrusted = "deny"\n', project="" if "was empty" in change else HARMLESS)
+    inner = machine.workspace / "in/src"
+    inner.mkdir(parents=True)
+    if not has_git:
+        (machine.workspace / ".git").rmdir()
+    async with Hooks(record=True) as hooks:
+        reloader = Reloader(hooks, inner)
+        NEVER_TRUSTED[change](machine.workspace)
+        await reloader.look()
+        assert (await hooks.dispatch(step("before_tool", cwd=str(inner)))).hook == "fairlead.toml.untrusted"
+    try:
+        decision = await decide(inner)
+    except ConfigError:
+        return  # which is a failure of the dispatch: the caller's policy decides
+    assert decision.hook == "fairlead.toml.untrusted"
+
+
+@pytest.mark.parametrize("text", ["[[hook", "[tooll]\n", HARMLESS + "phrase = 1\n"])
+async def test_a_broken_untrusted_file_in_a_trusted_project_counts_as_untrusted(machine: Any, project: Path, text: str):
+    machine.write(user='[defaults]\nuntrusted = "deny"\n')
+    trust(make_gateless(project))
+    (project / "in").mkdir()
+    (project / "in/fairlead.toml").write_text(text)
+    assert (await decide(project / "in")).hook == "fairlead.toml.untrusted"
+
+
+def make_gateless(root: Path) -> Path:
+    (root / "fairlead.toml").write_text(HARMLESS)
+    return root
 
 
 async def test_the_strictest_layer_decides_about_an_untrusted_project(machine: Any):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-TESTING = ["pytest>=8.2", "pytest-asyncio>=0.26"]
+TESTING = ["pytest>=8.2", "pytest-asyncio>=0.26", "pytest-timeout>=2.3"]
 
 
 def main(folder: Path, names: list[str]) -> int:

@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
 from machines import UNSET, Machine
 from played import payload_of
 
+from fairlead.folders import from_environment
 from fairlead.hosts import launcher
 from fairlead.hosts.hook_client import TOLD
 from fairlead.hosts.host import host_named
@@ -87,8 +88,8 @@ class Launched:
     def env(self) -> dict[str, str]:
         return {name: value for name, value in self.machine.env.items() if name not in TOLD} | self.more
 
-    def write(self, interpreter: Path | None = None) -> Path:
-        """Write the launcher, for an interpreter that a test may do something to."""
+    def write(self, interpreter: Path | None = None, *, daemon: bool = True) -> Path:
+        """Write the launcher, for an interpreter that a test may do something to, with or without a daemon."""
         with pytest.MonkeyPatch.context() as patch:
             for name in UNSET:
                 patch.delenv(name, raising=False)
@@ -96,7 +97,12 @@ class Launched:
                 patch.setenv(name, self.env[name]) if name in self.env else patch.delenv(name, raising=False)
             if interpreter is not None:
                 patch.setattr(launcher, "base_interpreter", lambda: str(interpreter))
-            return launcher.write_launcher()
+            return launcher.write_launcher(from_environment(daemon=daemon))
+
+    def alone(self) -> Launched:
+        """The same, without a daemon."""
+        self.write(daemon=False)
+        return self
 
     def policy(self, text: str, folder: Path | None = None) -> None:
         """What holds in a folder: the user's own, or a project's that is trusted."""
@@ -223,9 +229,11 @@ def request(connection: socket.socket) -> bytes:
     """What the client says, to the end."""
     heard = b""
     while b"\r\n\r\n" not in heard:
-        heard += connection.recv(65536)
+        if not (part := connection.recv(65536)):
+            return b""  # it has hung up
+        heard += part
     head, _, body = heard.partition(b"\r\n\r\n")
-    length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+    length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
     while len(body) < length:
         body += connection.recv(65536)
     return body

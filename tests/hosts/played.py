@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from fairlead import Decision, Hooks, Step, Verdict
 from fairlead.hosts.answering import Memory, answer, read_payload
 from fairlead.hosts.host import Host, host_named, host_tools
+from fairlead.run import Carry
 from fairlead.session import Session
 
 CAPTURES = Path(__file__).parent / "captures"
@@ -77,10 +78,11 @@ class Said(NamedTuple):
 class Played:
     """A CLI at work: each of its sessions has a memory, and everything that is decided is kept."""
 
-    def __init__(self, host: str | Host, hooks: Hooks | None = None) -> None:
+    def __init__(self, host: str | Host, hooks: Hooks | None = None, *, attended: bool = False) -> None:
         self.host = host if isinstance(host, Host) else host_named(host)
         self.hooks = Hooks(record=True) if hooks is None else hooks
         self.hooks.tools.extend(host_tools())
+        self.attended = attended
         self.memories: dict[str | None, Memory] = {}
         self.decisions: list[Decision[Any]] = []
 
@@ -91,15 +93,15 @@ class Played:
         """One moment, as the launcher would have passed it on."""
         said = json.dumps(payload_of(self.host.name, event) if payload is None else payload)
         given = read_payload(self.host, event, said)
-        told = await answer(self.host, event, given, self.memory(given), self._dispatch)
+        told = await answer(self.host, event, given, self.memory(given), self._dispatch, attended=self.attended)
         assert told[:2] in ("0:", "2:")
         assert told.endswith(":end")
         return Said(int(told[0]), told[2:-4])
 
-    async def _dispatch(self, step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
+    async def _dispatch(self, step: Step, capabilities: dict[str, tuple[str, ...]], carry: Carry) -> Decision[Any]:
         session = Session(self.hooks, step.session_id, capabilities=capabilities, host=step.host)
         session.lenient = True
-        self.decisions.append(await session.dispatch(step))
+        self.decisions.append(await session.dispatch_carried(step, carry))
         return self.decisions[-1]
 
     def take(self) -> list[Decision[Any]]:

@@ -156,7 +156,7 @@ def test_a_launcher_that_is_killed_while_the_human_thinks_uses_nothing_up(here: 
 @pytest.mark.parametrize("who", ["client", "both"])
 def test_a_client_that_is_killed_while_the_human_thinks_uses_nothing_at_all(here: Calls, who: str) -> None:
     process = here.begin()
-    kill(*children(process.pid), *([process.pid] if who == "both" else []))
+    kill(*reversed((*children(process.pid), *([process.pid] if who == "both" else []))))
     _, err = process.communicate(timeout=30)
     assert (process.returncode, b"refused" in err) == ((2, True) if who == "client" else (-signal.SIGKILL, False))
     wait_until(lambda: here.daemon.health()["in_flight"] == 0)  # which has noticed
@@ -224,7 +224,7 @@ def gone() -> Iterator[int]:
 
 def test_a_launcher_that_is_killed_before_it_acknowledges_costs_one_more_call_at_most(here: Calls) -> None:
     """The CLI was told, but nobody can know that."""
-    python = here.machine.program("python", f'#!/bin/sh\n[ $# != 7 ] || exec sleep 60\nexec {sys.executable} "$@"\n')
+    python = here.machine.program("python", f'#!/bin/sh\n[ $# != 9 ] || exec sleep 60\nexec {sys.executable} "$@"\n')
     usual = here.launcher.read_bytes()
     here.write(python)
     process = here.begin()
@@ -349,7 +349,7 @@ def test_without_a_daemon_nothing_is_asked_and_nothing_used_up(here: Calls) -> N
     here.approve()
     here.client.close()
     here.daemon.end()
-    assert "nobody is there to approve" in here.call(FAIRLEAD_DAEMON="off").out
+    assert "nobody is there to approve" in here.alone().call().out
     here.daemon = here.machine.start()
     here.client = here.daemon.client()
     assert here.states == {"approved"}

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from fairlead import places
+from fairlead.folders import as_json, from_environment, record_file
 from fairlead.hosts import hook_client, launcher
 from fairlead.hosts.answering import read_payload
 from fairlead.hosts.host import ALL, EXPERIMENTAL, Hooked, host_named
+from fairlead.places import Folders
 from fairlead.runners import surroundings
 from fairlead.server import daemon, service
 
@@ -29,7 +31,7 @@ def alone(code: str) -> str:
 
 
 def test_it_passes_on_the_variables_that_hooks_may_see() -> None:
-    assert set(hook_client.PASSED) == set(surroundings.PASSED)
+    assert hook_client.PASSED == surroundings.CALLERS
 
 
 def test_it_speaks_the_daemons_protocol() -> None:
@@ -54,14 +56,17 @@ def test_it_takes_no_more_than_the_daemon_would() -> None:
     assert hook_client.LIMIT <= BODY
 
 
-def test_it_looks_for_the_socket_where_the_daemon_puts_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for state, runtime in ((None, "/run/user/7"), ("/a/state", "/run/user/7"), ("/a/state", None)):
-        for name, value in (("FAIRLEAD_STATE_DIR", state), ("XDG_RUNTIME_DIR", runtime)):
-            monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
-        told = {"FAIRLEAD_STATE_DIR": state, "XDG_RUNTIME_DIR": runtime}
-        monkeypatch.setattr(hook_client, "variables", lambda told=told: {k: v for k, v in told.items() if v})
-        folder = hook_client.runtime(str(places.state_folder()))
-        assert hook_client.socket_path(folder) == str(daemon.socket_path())
+def test_it_reads_the_folders_as_they_are_recorded() -> None:
+    given = Folders(
+        home='/a "home" of \n ä', config='/c","state":"/x', state="/s\\", run="/r\udcff", env={"PATH": '"run":"/x"'}
+    )
+    for name in ("home", "config", "state", "run"):
+        assert hook_client.value(as_json(given), name) == getattr(given, name)
+
+
+def test_it_finds_the_record_where_install_writes_it(tmp_path: Path) -> None:
+    folders = Folders(home=str(tmp_path), config="/c", state="/s", run="/r")
+    assert record_file(folders) == tmp_path / hook_client.RECORD
 
 
 @pytest.mark.parametrize("name", [*ALL, *EXPERIMENTAL])
@@ -116,14 +121,16 @@ def test_it_imports_next_to_nothing_at_start() -> None:
 
 
 def test_it_is_compiled_once_and_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(tmp_path / "state"))
-    launcher.write_launcher()
+    launcher.write_launcher(from_environment())
     assert list((tmp_path / "state/bin/__pycache__").glob("fairlead_hook.*.pyc"))
 
 
 def test_it_is_written_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(tmp_path / "state"))
-    written = launcher.write_launcher().with_name("fairlead_hook.py")
+    written = launcher.write_launcher(from_environment()).with_name("fairlead_hook.py")
     assert written.read_bytes() == FILE.read_bytes()
 
 

@@ -1133,7 +1133,7 @@ async def test_a_subagent_whose_model_fails_is_an_error_result(scene):
 async def test_several_subagents_work_at_once(scene):
     both = ("Ask two.", [("helper", {"message": "one"}), ("helper", {"message": "two"})])
     played = await scene(both, helper=["First.", "Second."]).play()
-    assert played.sent[1][-2:] == ["result: First.", "result: Second."]
+    assert sorted(played.sent[1][-2:]) == ["result: First.", "result: Second."]  # whichever asked its model first
     assert len({step.session_id for step in played.steps("subagent_start")}) == 2
 
 

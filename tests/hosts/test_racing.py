@@ -39,7 +39,7 @@ class Counted(Launched):
     def write(self, interpreter: Path | None = None) -> Path:
         launcher = super().write(interpreter)
         python, starts = self.machine.program("python", ""), self.machine.folder / "starts"
-        python.write_text(f'#!/bin/sh\necho "$3" >>{starts}\nexec {sys.executable} "$@"\n')
+        python.write_text(f'#!/bin/sh\necho "$5" >>{starts}\nexec {sys.executable} "$@"\n')
         launcher.write_text(launcher.read_text().replace(f" {sys.executable} ", f" {python} "))
         assert str(python) in launcher.read_text()
         return launcher

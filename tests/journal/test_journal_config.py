@@ -108,6 +108,7 @@ REDACT_MISTAKES = [
     ("names = [5]", "list of texts"),
     ("names = ['']", "list of texts"),
     ("patterns = ['(']", "is no regular expression"),
+    ("patterns = ['a++']", "possessive quantifier"),
     ("patterns = ['.*']", "matches everything"),
     ("values = ['secret']", 'must be a list of { env = "NAME" }'),
     ("values = [{ env = 5 }]", "env"),

@@ -14,6 +14,7 @@ import pytest
 from fairlead import Hooks
 from fairlead.journal import JournalError, writer
 from fairlead.journal.verify import verify
+from fairlead.journal.writers import Mark
 
 
 @pytest.fixture(autouse=True)
@@ -337,3 +338,19 @@ def test_a_journal_that_lost_its_name_says_so(rich: Path, open_journal: Any, kee
 def test_hooks_without_a_journal_touch_no_disk(step: Any, home: Path) -> None:
     Hooks().dispatch_sync(step(1))
     assert not (home / "state").exists()
+
+
+def test_a_writer_that_could_not_be_marked_on_a_full_disk_is_marked_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock of the first try must not keep the second one waiting."""
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(OSError, match="No space left"):
+            Mark(tmp_path / "journal.db", "writer")
+    mark = Mark(tmp_path / "journal.db", "writer")
+    mark.close()

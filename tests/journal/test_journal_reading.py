@@ -265,6 +265,12 @@ def test_show_tells_the_whole_story(rich: Path, cli: Any) -> None:
         assert part in out
 
 
+def test_show_tells_where_a_hook_raised(rich: Path, cli: Any) -> None:
+    out = cli("show", "2", "--journal", rich).out
+    for part in ("traceback    of broken", ", in broken", 'raise RuntimeError("broken")', "    RuntimeError: broken"):
+        assert part in out
+
+
 def test_show_tells_what_changed_line_by_line(rich: Path, cli: Any) -> None:
     out = cli("show", "3", "--journal", rich).out
     assert '+  "command": "ls -l"' in out
@@ -507,6 +513,7 @@ def test_otlp_failures_are_errors(exported: Any) -> None:
 
 def test_otlp_speaks_of_generative_ai(exported: Any) -> None:
     about = {one["key"]: one["value"] for one in exported[0][0]["attributes"]}
-    assert about["gen_ai.operation.name"] == {"stringValue": "execute_tool"}
+    assert about["fairlead.operation.name"] == {"stringValue": "decide"}
+    assert "gen_ai.operation.name" not in about
     assert about["gen_ai.tool.name"] == {"stringValue": "bash"}
     assert about["gen_ai.conversation.id"] == {"stringValue": "s0"}

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead.journal import Journal, JournalError
+from fairlead.journal.store import SCHEMA
 from fairlead.journal.verify import verify
 from fairlead.lifecycle import BeforeTool
 
@@ -29,7 +30,7 @@ def newer(rich: Path, sql: Any) -> Path:
 
 @pytest.fixture
 def older(sql: Any) -> Any:
-    return lambda: sql("PRAGMA user_version = 1")
+    return lambda: sql(f"PRAGMA user_version = {SCHEMA}")
 
 
 def test_an_older_program_leaves_a_newer_journal_as_it_is(newer: Path, journal: Journal, keep: Any, sql: Any) -> None:

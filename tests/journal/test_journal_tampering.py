@@ -15,9 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead import Hooks, deny, inject
-from fairlead.journal import Journal, writer
+from fairlead.journal import Journal, JournalError, writer
 from fairlead.journal.anchor import Anchored
-from fairlead.journal.store import Head, genesis, link, write_head
+from fairlead.journal.entry import COLUMNS, entry_of
+from fairlead.journal.store import Head, genesis, link, seal, sessions_of, write_head
 from fairlead.journal.verify import Checked, verify
 from fairlead.lifecycle import BeforeModel, BeforeTool
 
@@ -86,10 +87,8 @@ def test_an_unchanged_journal_verifies(sample: Path, tmp_path: Path) -> None:
 
 CELLS = [
     *(("records", column, "seq") for column in ("body", "digest")),
-    *(
-        ("records", column, "seq")
-        for column in ("id", "at", "kind", "event", "session", "host", "agent", "tool", "control", "hook", "cause")
-    ),
+    *(("records", column, "seq") for column in (*COLUMNS, "salt", "erased")),
+    *(("sessions", column, "session") for column in ("session", "host", "first", "last", "began", "records", "denied")),
     *(("runs", column, "seq") for column in ("place", "hook", "outcome", "took", "control")),
     ("texts", "digest", "digest"),
     ("texts", "body", "digest"),
@@ -105,7 +104,7 @@ def test_any_changed_byte_is_noticed(
     table, column, _ = cell
     path = copy(sample, tmp_path_factory.mktemp("changed"))
     db = sqlite3.connect(path, isolation_level=None)
-    key = {"records": "seq", "runs": "seq, place", "texts": "digest", "meta": "key"}[table]
+    key = {"records": "seq", "runs": "seq, place", "texts": "digest", "meta": "key", "sessions": "session"}[table]
     rows = db.execute(f"SELECT {key}, typeof({column}), CAST({column} AS BLOB) FROM {table} ORDER BY 1, 2").fetchall()
     *at, kind, value = data.draw(st.sampled_from(rows))
     where = " AND ".join(f"{name} = ?" for name in key.split(", "))
@@ -221,10 +220,11 @@ def forged(path: Path, seq: int) -> None:
         for table in ("records", "runs"):
             db.execute(f"UPDATE {table} SET seq = seq + 1 WHERE seq = ?", (at,))
     ((before,),) = db.execute("SELECT digest FROM records WHERE seq = ?", (seq - 1,)).fetchall()
-    body = json.dumps({"v": 1, "id": "forged-1", "kind": "note", "at": 1, "note": "forged"}).encode()
+    entry = entry_of({"v": 2, "id": "forged-1", "kind": "note", "at": 1, "note": "forged"})
+    digest = link(before, seq, entry.columns, entry.runs, seal(b"salt", entry.body))
     db.execute(
-        "INSERT INTO records (seq, id, at, kind, body, digest) VALUES (?, 'forged-1', 1, 'note', ?, ?)",
-        (seq, body, link(before, seq, body)),
+        "INSERT INTO records (seq, id, at, kind, body, digest, salt) VALUES (?, 'forged-1', 1, 'note', ?, ?, ?)",
+        (seq, entry.body, digest, b"salt"),
     )
     db.close()
 
@@ -289,7 +289,9 @@ def head_of(sample: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("content", [None, b"", b"garbage", b"{}", b"\xff", b'{"seq": "1", "digest": 1, "journal": 2}'])
 def test_a_head_that_is_gone_or_garbage_is_missed(content: bytes | None, with_head: Any) -> None:
-    assert "head beside the file is missing" in with_head(content).problem
+    checked = with_head(content)
+    assert checked.verdict == "unproven"
+    assert "head beside the file is missing" in checked.doubt
 
 
 CHANGED_HEADS = {
@@ -349,18 +351,27 @@ def test_what_was_cut_off_stays_noticed_though_the_journal_goes_on(
 # --- made anew ------------------------------------------------------------------------------------------------
 
 
-def remade(path: Path, without: int | None = None) -> None:
-    """Make a journal anew as a whole, its chain and its head consistent, one record less."""
+def remade(path: Path, without: int | None = None, first: int = 1) -> None:
+    """Make a journal anew as a whole, its chain and its head consistent, one record less, or as if it was pruned."""
     db = sqlite3.connect(path, isolation_level=None)
     (name,) = db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
     if without is not None:
         db.execute("DELETE FROM records WHERE seq = ?", (without,))
         db.execute("DELETE FROM runs WHERE seq = ?", (without,))
-    digest, seq = genesis(name), 0
-    for seq, (old, body) in enumerate(db.execute("SELECT seq, body FROM records ORDER BY seq").fetchall(), 1):
-        digest = link(digest, seq, body)
-        db.execute("UPDATE records SET seq = ?, digest = ? WHERE seq = ?", (seq, digest, old))
-        db.execute("UPDATE runs SET seq = ? WHERE seq = ?", (seq, old))
+    digest, seq = genesis(name), first - 1
+    entries = []
+    rows = db.execute("SELECT seq, body, salt FROM records ORDER BY seq").fetchall()
+    for seq, (old, body, salt) in enumerate(rows, first):
+        entry = entry_of(json.loads(body), body)
+        entries.append((seq, entry.columns, entry.tally))
+        digest = link(digest, seq, entry.columns, entry.runs, seal(salt, body))
+        db.execute("UPDATE runs SET seq = ? WHERE seq = ?", (1000 + seq, old))
+        db.execute("UPDATE records SET seq = ?, digest = ? WHERE seq = ?", (1000 + seq, digest, old))
+    for table in ("records", "runs"):
+        db.execute(f"UPDATE {table} SET seq = seq - 1000")
+    db.execute("DELETE FROM sessions")
+    for session, row in sessions_of(entries).items():
+        db.execute(f"INSERT INTO sessions VALUES ({', '.join('?' * 11)})", (session, *row))
     db.close()
     write_head(path, Head(seq, digest.hex(), name))
 
@@ -402,10 +413,101 @@ def test_an_anchor_of_what_was_pruned_vouches_for_nothing(
     again = open_journal(max_size=1)
     keep(again, "last")
     again.close()
-    assert verify(path, [Anchored(head["seq"], head["digest"], head["journal"])]).verdict == "consistent"
+    checked = verify(path, [Anchored(head["seq"], head["digest"], head["journal"])])
+    assert checked.verdict == "unproven"
+    assert f"record {head['seq']} is the newest that was anchored" in checked.doubt
+
+
+def invented(sample: Path, folder: Path, first: int) -> Path:
+    """A journal under the name of another, which begins with some number and says that what was before is pruned."""
+    path = copy(sample, folder)
+    name, through = head_of(sample)["journal"], genesis(head_of(sample)["journal"]).hex()
+    note = {"v": 2, "id": "x-1", "at": 1, "kind": "note", "note": "pruned", "through": first - 1, "digest": through}
+    entry = entry_of(note)
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute(
+        "INSERT INTO records (seq, id, at, kind, body, digest, salt) VALUES (500, 'x-1', 1, 'note', ?, x'00', x'01')",
+        (entry.body,),
+    )
+    db.close()
+    remade(path, first=first)
+    assert head_of(path)["journal"] == name
+    return path
+
+
+def test_a_forged_journal_that_begins_after_the_last_anchor_is_not_believed(sample: Path, tmp_path: Path) -> None:
+    head = head_of(sample)
+    path = invented(sample, tmp_path / "copy", first=head["seq"] + 2)
+    assert verify(path).verdict == "consistent"
+    checked = verify(path, [Anchored(head["seq"], head["digest"], head["journal"])])
+    assert (checked.verdict, checked.anchored) == ("unproven", None)
+
+
+def test_a_forged_journal_that_begins_right_after_the_last_anchor_is_bad(sample: Path, tmp_path: Path) -> None:
+    head = head_of(sample)
+    path = invented(sample, tmp_path / "copy", first=head["seq"] + 1)
+    assert verify(path, [Anchored(head["seq"], head["digest"], head["journal"])]).verdict == "bad"
+
+
+def test_no_anchors_at_all_prove_nothing(sample: Path, tmp_path: Path) -> None:
+    assert verify(copy(sample, tmp_path / "copy"), []).verdict == "unproven"
+
+
+# --- tables that are not ours -----------------------------------------------------------------------------------
+
+STRANGE_TABLES = {
+    "a trigger that drops": "CREATE TRIGGER t AFTER INSERT ON records BEGIN DELETE FROM records; END",
+    "a trigger that changes": "CREATE TRIGGER t AFTER INSERT ON runs BEGIN UPDATE runs SET hook = 'x'; END",
+    "a trigger on a session": "CREATE TRIGGER t BEFORE UPDATE ON sessions BEGIN SELECT RAISE(IGNORE); END",
+    "a view": "CREATE VIEW v AS SELECT * FROM records",
+    "another table": "CREATE TABLE other (x)",
+    "another index": "CREATE INDEX other ON records (tool)",
+    "another column": "ALTER TABLE runs ADD COLUMN x",
+    "no index": "DROP INDEX by_session",
+    "a renamed table": "ALTER TABLE uses RENAME TO used",
+}
+
+
+@pytest.mark.parametrize("statement", STRANGE_TABLES.values(), ids=STRANGE_TABLES.keys())
+def test_a_file_with_other_tables_is_bad(statement: str, changed: Any) -> None:
+    checked = changed(statement)
+    assert checked.verdict == "bad"
+    assert "tables are not what fairlead makes" in checked.problem
+
+
+@pytest.mark.parametrize("statement", STRANGE_TABLES.values(), ids=STRANGE_TABLES.keys())
+def test_a_writer_acknowledges_nothing_in_a_file_with_other_tables(
+    statement: str, open_journal: Any, keep: Any, sql: Any, log: Any
+) -> None:
+    journal = open_journal(on_failure="closed")
+    hooks = keep(journal, 1)
+    sql(statement)
+    with pytest.raises(JournalError, match="cannot be trusted to keep"):
+        keep(journal, 2, hooks=hooks)
+    assert sql("SELECT count(*) FROM records")[0][0] == 1
+
+
+def test_statistics_for_the_query_planner_are_no_tampering(changed: Any) -> None:
+    assert changed("ANALYZE").verdict == "consistent"
 
 
 # --- the command line -------------------------------------------------------------------------------------------
+
+
+def test_the_command_ends_with_3_for_a_copy_without_its_head(sample: Path, tmp_path: Path, cli: Any) -> None:
+    path = copy(sample, tmp_path / "copy")
+    path.with_name("journal.db.head").unlink()
+    ended = cli("verify", "--journal", path)
+    assert ended.code == 3
+    assert "unproven" in ended.out
+    assert "the head beside the file is missing" in ended.out
+
+
+def test_the_command_ends_with_3_for_anchors_that_vouch_for_nothing(sample: Path, tmp_path: Path, cli: Any) -> None:
+    (tmp_path / "anchors").write_text("")
+    ended = cli("verify", "--json", "--anchor", tmp_path / "anchors", "--journal", copy(sample, tmp_path / "copy"))
+    assert (ended.code, ended.json["verdict"]) == (3, "unproven")
+    assert "no anchors to compare with" in ended.json["checked"]["doubt"]
 
 
 def test_the_command_ends_with_0_for_a_sound_journal(sample: Path, tmp_path: Path, cli: Any) -> None:
@@ -485,5 +587,8 @@ def test_an_unchanged_journal_never_fails_verification(
     assert verify(path).problem is None
 
 
-def test_a_digest_covers_the_one_before_the_number_and_the_bytes() -> None:
-    assert link(b"before", 7, b"body") == sha256(b"before" + (7).to_bytes(8, "big") + b"body").digest()
+def test_a_digest_covers_the_one_before_the_number_the_columns_and_the_salted_bytes() -> None:
+    columns, content = sha256(b'[["id",1,null],[[0,"hook"]]]').digest(), sha256(b"salt" + b"body").digest()
+    assert seal(b"salt", b"body") == content
+    expected = sha256(b"before" + (7).to_bytes(8, "big") + columns + content).digest()
+    assert link(b"before", 7, ("id", 1, None), ((0, "hook"),), content) == expected

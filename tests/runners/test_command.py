@@ -11,6 +11,7 @@ from time import monotonic
 import pytest
 
 from fairlead import Hooks, UnknownName
+from fairlead.errors import FairleadError
 from fairlead.runners.command import Command
 from fairlead.runners.surroundings import MissingProgram, resolve_program, surroundings
 from fairlead.testing import step
@@ -246,7 +247,7 @@ def test_a_program_is_never_found_in_the_workspace(tmp_path: Path):
     planted.write_text("#!/bin/sh\nexit 0\n")
     planted.chmod(0o755)
     around = surroundings(tmp_path, source={"PATH": f"{tmp_path}:/bin:/usr/bin"})
-    with pytest.raises(MissingProgram, match="workspace"):
+    with pytest.raises(FairleadError, match="workspace"):
         resolve_program("git", around, workspace=tmp_path)
 
 

@@ -1130,8 +1130,10 @@ async def test_an_address_in_other_digits_is_never_connected_to_raw():
 
 @pytest.mark.parametrize(
     "host",
-    ["192.0.0.192", "[64:ff9b:1::7f00:1]", "[fec0::1]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]", "168.63.129.16"],
-)
+    ["192.0.0.192", "[64:ff9b:1::7f00:1]", "[fec0::1]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]", "168.63.129.16",
+     "192.0.0.9", "[2001:1::1]", "[2001:20::1]", "[2001:4:112::1]", "[2002:101:101::]", "[3fff::1]", "[5f00::1]",
+     "[2001:db8::1]", "[100::1]", "[100:0:0:1::1]", "192.0.2.1", "198.51.100.1", "203.0.113.1"],
+)  # fmt: skip
 def test_more_that_is_not_public(host: str):
     with pytest.raises(BadUrl, match="not public"):
         Url(f"https://{host}/hook", layer="project")

@@ -301,7 +301,7 @@ def test_the_shape_of_a_value_holds_for_everything_in_it(value: Any) -> None:
 
 def is_accepted(expression: Expression, args: Any) -> bool:
     try:
-        expression._read(step("before_tool", args=args), {})
+        expression.read(step("before_tool", args=args))
     except RuleFailed:
         return False
     return True
@@ -322,7 +322,7 @@ def search_for_the_slowest(seed: int, cases: int) -> None:
         given = step("before_tool", args=values(size, flavour))
         started = thread_time()
         try:
-            expression.on(given)
+            expression.evaluate(expression.read(given))
         except (LookupError, TypeError, RuleFailed):
             pass
         print(json.dumps([thread_time() - started, size, flavour, text]), flush=True)

@@ -311,10 +311,13 @@ class Machine:
     def _left(self) -> list[int]:
         """Daemons that clients have started here, and those that are only just starting."""
         found, mark = [], f"FAIRLEAD_STATE_DIR={self.state}".encode()
+        told = f'"state":{json.dumps(str(self.state))}'.encode()  # of those that the launcher has started
         for folder in Path("/proc").iterdir():
             try:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
-                if b"fairlead.server" in words and mark in (folder / "environ").read_bytes().split(b"\0"):
+                if b"fairlead.server" not in words:
+                    continue
+                if any(told in word for word in words) or mark in (folder / "environ").read_bytes().split(b"\0"):
                     found.append(int(folder.name))
             except OSError:
                 pass  # it is no process, or has ended

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -367,6 +368,31 @@ async def test_hooks_that_name_another_variable_are_in_force_only_for_who_brings
         for env in ({"KEY": "1"}, {"KEY": "1", "ANY": str(now)}):
             with pytest.raises(NeedsVariables, match="OTHER"):
                 await service.projects.find(str(root), env)
+
+
+ENVIRONMENTS: list[dict[str, str | None]] = [
+    dict(pairs)
+    for count in range(4)
+    for pairs in combinations([("HOME", "/h"), ("PATH", "/usr/bin:/bin"), ("LC_X", "1"), ("TZ", None)], count)
+]
+"""What requests bring, each of them a part of another."""
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+async def test_requests_share_a_table_only_if_they_bring_the_same_variables(
+    machine: Machine, service: Service, monkeypatch: pytest.MonkeyPatch, is_broken: bool
+) -> None:
+    """Whatever was asked before, and also while a change of the user's file that names another has a mistake."""
+    monkeypatch.setattr(projects_module, "LOOK", 0.0)
+    root = machine.project("p", DENIES.format("no"))
+    tables = {}
+    for env in ENVIRONMENTS:
+        tables[tuple(env)] = await service.projects.find(str(root), env)
+    if is_broken:
+        machine.user('[[hook]]\nname = "x"\non = "before_tool"\nurl = "https://x"\nsecret = { env = "KEY" }\nbad = 1\n')
+    for env in reversed(ENVIRONMENTS):
+        assert await service.projects.find(str(root), env | {"KEY": "1"}) is tables[tuple(env)]
+    assert len(set(map(id, tables.values()))) == len(ENVIRONMENTS)
 
 
 async def test_two_requests_at_once_share_a_table(machine: Machine, service: Service) -> None:

@@ -443,6 +443,29 @@ def test_the_command_wakes_who_waits(shared: Machine, daemon: Daemon, session: s
     assert (ended.code, waiting.end().control) == (0, control), ended.out
 
 
+@pytest.mark.usefixtures("unwatched")
+def test_the_beginning_of_an_id_is_enough_if_no_other_begins_so(shared: Machine, client: Client, session: str) -> None:
+    names = [pended(client, name) for name in (session, f"{session} too")]
+    others = [one["id"] for one in client.approvals() if one["id"] != names[0]]
+    length = next(n for n in range(1, 99) if not any(other.startswith(names[0][:n]) for other in others))
+    ended = shared.at_terminal("approvals", "approve", names[0][:length])
+    left = [one["id"] for name in (session, f"{session} too") for one in of(client, name)]
+    assert (ended.code, left) == (0, names[1:]), ended.out
+
+
+@pytest.mark.usefixtures("unwatched")
+def test_a_beginning_that_several_ids_have_lists_them(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairlead.cli import approvals
+
+    asked = [{"id": name, "question": "may it?", "hook": "h"} for name in ("3b99a", "3b99b", "77")]
+    monkeypatch.setattr(approvals, "_questions", lambda every: asked)
+    assert approvals._whole_id("7") == "77"
+    assert approvals._whole_id("3b99a") == "3b99a"
+    assert approvals._whole_id("nobody") == "nobody"
+    with pytest.raises(FairleadError, match=r"2 questions begin with '3b'.*\n  3b99a  may it\?\n  3b99b"):
+        approvals._whole_id("3b")
+
+
 @pytest.mark.parametrize("word", ["approve", "deny"])
 def test_the_command_needs_a_terminal(shared: Machine, client: Client, session: str, word: str) -> None:
     name = pended(client, session)

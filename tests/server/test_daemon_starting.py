@@ -265,20 +265,20 @@ def test_a_daemon_that_nobody_asks_ends(machine: Machine) -> None:
 
 
 def test_a_daemon_is_not_idle_while_something_is_under_way(machine: Machine, slow: Slow) -> None:
-    daemon = machine.start("--idle", "300ms")
+    daemon = machine.start("--idle", "1500ms")
     slow.begin(daemon)
     with pytest.raises(subprocess.TimeoutExpired):
-        daemon.process.wait(0.7)
+        daemon.process.wait(2.0)
     assert (slow.finish().reason, daemon.wait()) == ("done", 0)
 
 
 def test_a_daemon_is_not_idle_while_a_question_is_open(machine: Machine) -> None:
     machine.user('[[hook]]\nname = "may"\non = "before_tool"\nrule = "true"\nask = "may it?"\n')
-    daemon = machine.start("--idle", "300ms")
+    daemon = machine.start("--idle", "1500ms")
     with daemon.client() as client:
         client.dispatch(step("before_tool"), deadline=0.0)
         with pytest.raises(subprocess.TimeoutExpired):
-            daemon.process.wait(0.7)
+            daemon.process.wait(2.0)
         client.answer(client.approvals()[0]["id"], False)
     assert daemon.wait() == 0
 
@@ -448,3 +448,28 @@ def test_a_client_of_the_old_daemon_is_not_cut_off_by_a_restart(machine: Machine
         first.end()
         machine.start()
         assert client.dispatch(step("turn_start")).control == "proceed"
+
+
+NAMING = {
+    "a header": 'url = "http://127.0.0.1:9/x"\nheaders = { X = { env = "T", prefix = "Bearer " } }\n',
+    "a secret": 'url = "http://127.0.0.1:9/x"\nsecret = { env = "T" }\n',
+    "a variable of a process": 'shell = "exit 2"\nenv = { X = { env = "T" } }\n',
+}
+
+
+@pytest.mark.parametrize("naming", NAMING)
+def test_a_daemon_starts_without_the_variables_that_hooks_name(machine: Machine, naming: str) -> None:
+    """It keeps none of them, set or not: each request brings its own."""
+    machine.user('[[hook]]\nname = "x"\non = "before_tool"\n' + NAMING[naming])
+    daemon = machine.start(env=machine.env | {"T": "t" * 40})
+    with daemon.client() as client:
+        decision = client.dispatch(step("before_tool"), root=str(machine.home), env={"T": "t" * 40})
+    assert (decision.control, decision.hook) == ("deny", "x")
+    asked = {"step": {"event": "before_tool", "tool": "bash", "args": {}}, "root": str(machine.home)}
+    assert daemon.ask("POST", "/v1/dispatch", asked).status == 428
+
+
+def test_a_daemon_does_not_start_with_another_mistake_beside_a_variable(machine: Machine) -> None:
+    machine.user('[[hook]]\nname = "x"\non = "before_tool"\nphrase = 1\n' + NAMING["a header"])
+    ended = machine.run("serve")
+    assert (ended.code != 0, "phrase" in ended.err + ended.out) == (True, True)

@@ -10,6 +10,7 @@ from fairlead import (
     ApprovalRequest,
     Decision,
     Hooks,
+    Session,
     Step,
     Verdict,
     change,
@@ -18,7 +19,7 @@ from fairlead import (
     inject,
     thaw,
 )
-from fairlead.lifecycle import AfterTool, BeforeInput, BeforeTool, TurnStart
+from fairlead.lifecycle import AfterTool, BeforeInput, BeforeTool, ShellCall, TurnStart
 from fairlead.registry import Decorate
 
 
@@ -41,6 +42,13 @@ def bare(step: BeforeTool) -> Verdict | None:
 async def with_options(step: BeforeTool) -> Verdict | None:
     await asyncio.sleep(0)
     return change(args={**step.args, "safe": True})
+
+
+@hooks.on.before_tool(kind="shell", priority=10)
+def narrowed(step: ShellCall) -> Verdict | None:
+    assert_type(step.target.command, str)
+    calls = current_session().store.increment("calls")
+    return deny("enough") if "--force" in step.target.command or calls > 100 else None
 
 
 @hooks.on.after_tool(outcome="error", priority=10)
@@ -79,7 +87,5 @@ async def main() -> None:
             print(decision.reason or "")
         arguments = thaw(decision.step.args)
         print(arguments, decision.context, [failure.kind for failure in decision.failures])
-        here = current_session()
-        if here is not None:
-            here.store.increment("calls")
+        assert_type(current_session(None), Session | None)
     assert_type(hooks.dispatch_sync(TurnStart()), Decision[TurnStart])

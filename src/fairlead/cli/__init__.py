@@ -6,8 +6,8 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from . import (
@@ -33,13 +33,14 @@ from . import (
     test,
     tokens,
     trust,
+    upgrade,
     verify,
 )
 from .display import escape
 
 COMMANDS = (
-    init, install, doctor, check, hooks, events, schema, trust, test, run, log, show, stats, verify, export, serve,
-    approvals, tokens, switch, coverage, importing, demo, completion,
+    init, install, doctor, upgrade, check, hooks, events, schema, trust, test, run, log, show, stats, verify, export,
+    serve, approvals, tokens, switch, coverage, importing, demo, completion,
 )  # fmt: skip
 
 
@@ -56,7 +57,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     parser = _Parser(prog="fairlead", description="One hook for every AI agent: check, try and trust your hooks.")
     parser.add_argument("--version", action="version", version=f"fairlead {__version__}")
-    commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
         command.add_to(commands)
     return parser
@@ -82,14 +83,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    options = make_parser().parse_args(argv)
+    parser = make_parser()
+    options = parser.parse_args(argv)
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 0
 
     from ..config.document import ConfigError
     from ..errors import FairleadError
     from .display import print_json
 
     try:
-        return int(options.run(options))
+        with _where_installed(getattr(options, "managed", False)):
+            return int(options.run(options))
     except FairleadError as error:
         if isinstance(error, ConfigError) and getattr(options, "json", False):
             print_json({"mistakes": error.mistakes})
@@ -97,6 +103,33 @@ def _run(argv: Sequence[str] | None) -> int:
 
         print(f"fairlead: {escape(redact_text(str(error)), keep_lines=True)}", file=sys.stderr)
         return 1
+
+
+@contextmanager
+def _where_installed(managed: bool) -> Iterator[None]:
+    """Use the folders that fairlead was installed for, and say so if the environment names others.
+
+    The daemon of a machine (`managed`) is run by an administrator, who says where its folders are.
+    """
+    from .. import folders, places
+
+    if managed or os.name != "posix":
+        yield
+        return
+    try:
+        home, found = str(folders.home_folder()), folders.read_record()
+    except places.BadPlace as error:
+        _warn(f"{error}. What the environment says is used")
+        yield
+        return
+    for contradiction in folders.contradictions(found) if found is not None else ():
+        _warn(contradiction)
+    with places.fixed(found, home):
+        yield
+
+
+def _warn(what: str) -> None:
+    print(f"fairlead: warning: {escape(what)}", file=sys.stderr)
 
 
 def _prepare_streams() -> None:
@@ -108,8 +141,9 @@ def _prepare_streams() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     with suppress(ValueError):  # not the main thread
-        for end in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(end, signal.default_int_handler)
+        for end in ("SIGTERM", "SIGHUP"):
+            if hasattr(signal, end):  # Windows has one of them
+                signal.signal(getattr(signal, end), signal.default_int_handler)
 
 
 def _silence_stdout() -> None:

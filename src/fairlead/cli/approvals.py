@@ -18,7 +18,7 @@ def add_to(commands: Any) -> None:
         "the very same call run once, if it is tried again soon. If several hooks ask about a call, it needs each yes.",
     )
     parser.add_argument("action", nargs="?", default="list", choices=("list", "approve", "deny"))
-    parser.add_argument("id", nargs="?", help="which question")
+    parser.add_argument("id", nargs="?", help="which question; the beginning of its id is enough")
     parser.add_argument("--why", metavar="TEXT", help="what is written down with the answer")
     parser.add_argument(
         "--for", dest="valid_for", default="10m", metavar="TIME", help="how long an approval can be used"
@@ -29,12 +29,10 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from importlib.util import find_spec
-
     from ..errors import FairleadError
+    from ..extras import require
 
-    if find_spec("httpcore") is None:
-        raise FairleadError("this needs more packages: pip install 'fairlead[serve]'")
+    require("httpcore", "serve", "approvals")
     if options.action == "list":
         return _list(options)
     if options.id is None:
@@ -111,17 +109,32 @@ def _answer(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise FairleadError(str(error)) from None
     try:
+        name = _whole_id(options.id)
         with Client(start=False) as client:
-            answered = client.answer(options.id, approve, who=who, why=why, valid_for=last)
+            answered = client.answer(name, approve, who=who, why=why, valid_for=last)
     except DaemonError as error:
         if error.status is not None:
             raise
-        answered = _answer_here(options.id, approve, who, why, last)
+        answered = _answer_here(name, approve, who, why, last)
     if options.json:
         print_json(answered)
     else:
         print(f"{'Approved' if approve else 'Denied'}: {escape(str(answered['question'] or answered['hook']))}")
     return 0
+
+
+def _whole_id(beginning: str) -> str:
+    """The id of the one question that begins so. An id that nothing begins with is left to the daemon to refuse."""
+    from ..errors import FairleadError
+
+    questions = {str(question["id"]): question for question in map(_plain, _questions(False))}
+    found = [name for name in questions if name.startswith(beginning)]
+    if beginning in questions or not found or not beginning:
+        return beginning
+    if len(found) > 1:
+        lines = [f"  {name}  {questions[name]['question'] or questions[name]['hook']}" for name in found]
+        raise FairleadError(f"{len(found)} questions begin with {beginning!r}; say more of one:\n" + "\n".join(lines))
+    return found[0]
 
 
 def _answer_here(name: str, approve: bool, who: str, why: str | None, last: float) -> dict[str, Any]:

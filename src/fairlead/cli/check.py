@@ -24,8 +24,13 @@ def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "check",
         help="look for mistakes, and show what runs when",
-        description="Look for mistakes in all layers, and show each event's hooks in running order. "
-        "Ends with 1 if anything is wrong.",
+        description="Look for mistakes in all layers, and show each event's hooks in running order.",
+        epilog="Ends with 0 if all is sound and in force. Ends with 1 for a mistake, for a hook that cannot run on "
+        "this machine, and for a project's file that is not what was trusted. With --ci, it ends with 1 only for a "
+        "mistake in the files, or for a file of the repository that is missing.",
+    )
+    parser.add_argument(
+        "--ci", action="store_true", help="check a project's files as they are, trusted or not; trust nothing"
     )
     add_folder(parser)
     add_json(parser)
@@ -33,21 +38,63 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    config = read_config(options)
+    if options.ci:
+        config, mistakes, notes = _read_for_ci(options.folder)
+        failing, unavailable = [], []
+    else:
+        config = read_config(options)
+        mistakes, failing, notes = [*config.mistakes, *_live_mistakes(config)], list(_failing(config)), []
+        unavailable = config.unavailable
     chains = list(_chains(config))
-    mistakes, failing = [*config.mistakes, *_live_mistakes(config)], list(_failing(config))
     if options.json:
         print_json({
             "files": [{"layer": layer, "file": str(path)} for layer, path in config.sources],
             "mistakes": mistakes,
+            "unavailable": unavailable,
             "failing": failing,
+            "notes": notes,
             "untrusted": config.untrusted,
             "never_trusted": config.never_trusted,
             "events": {event: [describe(c) | {"notes": notes} for c, notes in chain] for event, chain in chains},
         })  # fmt: skip
     else:
-        _show(config, chains, mistakes, failing)
-    return 1 if mistakes or failing or config.untrusted else 0
+        _show(config, chains, mistakes, unavailable, failing)
+        for note in notes:
+            print(paint(f"note: {escape(note)}", "yellow"))
+    return 1 if mistakes or unavailable or failing or config.untrusted else 0
+
+
+def _read_for_ci(folder: str) -> tuple[Config, list[Mistake], list[str]]:
+    """The files as they are, what is wrong with them, and what is just missing on this machine."""
+    import os
+    from pathlib import Path
+
+    from ..config.document import Document, Mistake
+    from ..config.layers import find, read_live
+    from ..config.reading import variables
+    from ..config.survey import survey
+    from ..errors import FairleadError
+
+    sources = find(folder)
+    files = [Document(project.path) for project in sources.projects if project.path.is_file()]
+    if not files:
+        raise FairleadError(f"there is no fairlead.toml in {Path(folder).resolve()} or above it")
+    unset = sorted(set().union(*(variables(file.data) for file in files)) - os.environ.keys())
+    config = read_live(sources, files, {**os.environ, **dict.fromkeys(unset, "unset")})
+    mistakes, notes = config.mistakes, [f"{name} is not set here" for name in unset]
+    roots = [Path(file.path).parent for file in files]
+    lacking = [(hook.where, hook.unavailable.error.missing) for hook in config.hooks if hook.unavailable is not None]
+    for (where, missing), mistake in zip(lacking, config.unavailable, strict=True):
+        if any(Path(missing).is_relative_to(root) for root in roots):
+            mistakes.append(mistake)
+        else:
+            notes.append(f"{where}: {mistake.problem}")
+    for file in files if not mistakes else ():
+        try:
+            survey(file, Path(file.path).parent)
+        except FairleadError as error:  # nobody could trust it as it is
+            mistakes.append(Mistake(file.path, 1, 1, "", str(error)))
+    return config, mistakes, notes
 
 
 def _live_mistakes(config: Config) -> Iterator[Mistake]:
@@ -63,7 +110,7 @@ def _live_mistakes(config: Config) -> Iterator[Mistake]:
 
 def _failing(config: Config) -> Iterator[str]:
     """Hooks of projects that fail, because what they use outside the project is not what was trusted."""
-    for configured in config.hooks:
+    for configured in (configured for configured in config.hooks if configured.unavailable is None):
         runner: Any = configured.hook.fn
         while not hasattr(runner, "problem") and hasattr(runner, "fn"):
             runner = runner.fn
@@ -112,7 +159,9 @@ def _notes(configured: Configured, event: str) -> list[str]:
     return notes
 
 
-def _show(config: Config, chains: Chains, mistakes: list[Mistake], failing: list[str]) -> None:
+def _show(
+    config: Config, chains: Chains, mistakes: list[Mistake], unavailable: list[Mistake], failing: list[str]
+) -> None:
     from ..switches import read_setting
 
     for layer, path in config.sources:
@@ -132,7 +181,7 @@ def _show(config: Config, chains: Chains, mistakes: list[Mistake], failing: list
         print(paint("\nHooks are only watched now: `fairlead enforce` ends that.", "yellow"))
     for line in failing:
         print(paint(f"\n{escape(line)}", "red"))
-    for mistake in mistakes:
+    for mistake in (*mistakes, *unavailable):
         print(paint(escape(str(mistake), keep_lines=True), "red", to=sys.stderr), file=sys.stderr)
     wrong = len(mistakes)
     if wrong:
@@ -140,10 +189,12 @@ def _show(config: Config, chains: Chains, mistakes: list[Mistake], failing: list
     say_never_trusted(config)
     if not wrong and list(config.sources):
         found = len(config.hooks)
-        print(f"\n{found} hook{'s' * (found != 1)}{_state(config, failing)}.")
+        print(f"\n{found} hook{'s' * (found != 1)}{_state(config, unavailable, failing)}.")
 
 
-def _state(config: Config, failing: list[str]) -> str:
+def _state(config: Config, unavailable: list[Mistake], failing: list[str]) -> str:
+    if unavailable:
+        return f" in force, {len(unavailable)} of them cannot run here"
     if failing:
         return f" in force, {len(failing)} of them failing"
     return " in force; a fairlead.toml here is not what was trusted" if config.untrusted else ", no mistakes"

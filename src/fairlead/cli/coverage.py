@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .display import columns, escape, paint, print_json, short
-from .journals import add_journal, journal_of
+from .journals import add_journals, journals_of
 
 if TYPE_CHECKING:
     from ..journal.reading import Reader
@@ -35,9 +35,9 @@ def add_to(commands: Any) -> None:
         "--path", metavar="PLACE", type=Path,
         help="a transcript or a folder of them, together with --cli; or another home (default: yours)",
     )  # fmt: skip
-    parser.add_argument("--since", metavar="WHEN", help="calls from then on: 24h, 30d, 2026-05-01, 2026-05-01T14:00")
+    parser.add_argument("--since", metavar="WHEN", help="calls from then on: 24h, 30d, today, 2026-05-01T14:00")
     parser.add_argument("--all", action="store_true", help="list every gap, not just the newest")
-    add_journal(parser)
+    add_journals(parser)
     parser.set_defaults(run=run)
 
 
@@ -62,10 +62,10 @@ def _run(options: argparse.Namespace) -> int:
 
     since = _since(options)
     sources = list(_sources(options, since))
-    path = journal_of(options)
+    paths = journals_of(options)
     with ExitStack() as held:
-        reader = _reader(path, named=options.journal is not None, held=held)
-        found = Reconciled(Decisions(reader), host_tools(), since)
+        readers = _readers(paths, named=bool(options.journal), held=held)
+        found = Reconciled(Decisions(*readers), host_tools(), since)
         gaps: deque[Gap] = deque(maxlen=None if options.all else TOLD if options.json else SHOWN)
         problems = []
         for transcripts, source in sources:
@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
     for problem in problems:
         print(f"fairlead: {escape(problem)}", file=sys.stderr)
     if options.json:
-        print_json(_told(found, newest, read, path) | {"problems": problems})
+        print_json(_told(found, newest, read, paths) | {"problems": problems})
     else:
         _show(found, newest, read)
     return 2 if problems else 1 if found.reasons else 0
@@ -98,13 +98,11 @@ def _since(options: argparse.Namespace) -> float | None:
         raise FairleadError(f"--since: {error}") from None
 
 
-def _reader(path: Path, *, named: bool, held: ExitStack) -> Reader | None:
-    """The journal. There may be none yet, unless it was named."""
+def _readers(paths: list[Path], *, named: bool, held: ExitStack) -> list[Reader]:
+    """The journals. There may be none yet, unless they were named."""
     from ..journal.reading import Reader
 
-    if not path.exists() and not named:
-        return None
-    return held.enter_context(Reader(path))
+    return [held.enter_context(Reader(path)) for path in paths if named or path.exists()]
 
 
 def _sources(options: argparse.Namespace, since: float | None) -> Iterator[tuple[Transcripts, Source]]:
@@ -132,13 +130,14 @@ def _sources(options: argparse.Namespace, since: float | None) -> Iterator[tuple
 # --- telling it -----------------------------------------------------------------------------------
 
 
-def _told(found: Reconciled, gaps: list[Gap], read: list[Source], path: Path) -> dict[str, Any]:
+def _told(found: Reconciled, gaps: list[Gap], read: list[Source], paths: list[Path]) -> dict[str, Any]:
     import msgspec
 
     rows = [{"cli": cli, "tool": tool, **msgspec.to_builtins(count)} for (cli, tool), count in _rows(found)]
     total = found.reasons.total()
     return {
-        "journal": str(path),
+        "journal": str(paths[0]),
+        "journals": [str(path) for path in paths],
         "transcripts": len(read),
         "sessions": len(found.sessions),
         "garbage": sum(source.garbage for source in read),

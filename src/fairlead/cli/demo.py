@@ -17,13 +17,11 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     import asyncio
-    from importlib.util import find_spec
 
-    from ..errors import FairleadError
+    from ..extras import require
 
     for module in ("pydantic_ai", "cel", "re2"):
-        if find_spec(module) is None:
-            raise FairleadError("the demo needs a few packages: pip install 'fairlead[demo]'")
+        require(module, "demo", "the hooks of the demo")
     from ..hosts.demo import run as run_demo
 
     result, _ = asyncio.run(run_demo())

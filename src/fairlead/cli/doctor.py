@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "doctor",
-        help="see whether hooks really hold in the agent CLIs here",
+        help="see whether fairlead works here, and hooks hold in the agent CLIs",
         description="Look at each agent CLI: its version, our hooks in it, what could turn them off, and whether they "
         "really fire: it is run against a scripted model on this machine, in a home that is thrown away, with what "
-        "its settings say of hooks.",
+        "its settings say of hooks. Then look at fairlead itself: the daemon that is in use, its state, and what holds "
+        "in this folder.",
         epilog="Ends with 0 if all is well, with 1 if something is not, with 2 if it could not look.",
     )
     parser.add_argument(
@@ -47,22 +48,36 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ..config.layers import find
-    from ..doctor import examine
+    from ..doctor import examine, examine_fairlead
     from ..hosts.host import host_named, hosts
 
-    root = find(options.folder).workspace or Path(options.folder).resolve()
+    root = _root(options.folder)
     named = {host.name: host for host in map(host_named, options.cli)}
     reports = []
     for host in list(named.values()) or [host for host in hosts() if _is_here(host, root)]:
         _progress(f"looking at {host.title} ...")
         reports.append(examine(host, root, run=not options.no_run))
+    _progress("looking at fairlead itself ...")
+    reports.append(examine_fairlead(root, run=not options.no_run))
     _progress("")
     if options.json:
         print_json([{**_data(report), "well": report.well} for report in reports])
     else:
         _show(reports)
     return 0 if all(report.well for report in reports) else 1
+
+
+def _root(folder: str) -> Path:
+    """The project's folder. Trust that cannot be read is a finding, and no reason not to look."""
+    from ..config.layers import find
+    from ..errors import FairleadError
+
+    if not Path(folder).is_dir():
+        raise FairleadError(f"{folder} is no folder")
+    try:
+        return find(folder).workspace or Path(folder).resolve()
+    except FairleadError:
+        return Path(folder).resolve()
 
 
 def _progress(what: str) -> None:
@@ -97,7 +112,7 @@ _MARKS = {"ok": ("ok  ", "green"), "note": ("    ", "dim"), "warning": ("warn", 
 
 
 def _show(reports: list[Report]) -> None:
-    if not reports:
+    if len(reports) == 1:
         print("There is no agent CLI here that fairlead knows. `fairlead install --help` lists them.")
     for report in reports:
         title = f"{report.title} {report.version or ''}".rstrip() + (" (experimental)" if report.experimental else "")
@@ -114,9 +129,9 @@ def _show(reports: list[Report]) -> None:
     bad = [report.title for report in reports if not report.well]
     if bad:
         print(paint(f"Not well: {', '.join(bad)}.", "red"))
-    elif any(report.fires is None or _warned(report) for report in reports):
+    elif any(_warned(report) or (report.fires is None and report.host != "fairlead") for report in reports):
         print("Nothing is wrong, as far as could be seen: mind the warnings.")
-    elif reports:
+    else:
         print("All is well.")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from typing import Any
 
 from .display import print_line
-from .journals import add_filters, add_journal, filter_of, journal_of, json_of
+from .journals import add_filters, add_journals, filter_of, json_of, open_journals
 
 
 def add_to(commands: Any) -> None:
@@ -17,19 +18,20 @@ def add_to(commands: Any) -> None:
         "form that a collector reads from files (OTLP).",
     )
     parser.add_argument("--format", choices=("jsonl", "otlp"), default="jsonl", help="default: %(default)s")
-    add_journal(parser)
+    add_journals(parser)
     add_filters(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from ..journal.export import otlp
-    from ..journal.reading import Reader
 
-    with Reader(journal_of(options)) as reader:
-        for record in reader.records(filter_of(options)):
-            if options.format == "jsonl":
-                print_line(json_of(record))
-            elif not record.is_note:
-                print_line(otlp(record))
+    with ExitStack() as held:
+        readers = open_journals(options, held)
+        for reader in readers:
+            for record in reader.records(filter_of(options)):
+                if options.format == "jsonl":
+                    print_line(json_of(record, reader.path if len(readers) > 1 else None))
+                elif not record.is_note:
+                    print_line(otlp(record))
     return 0

@@ -69,7 +69,7 @@ def _record(
     with ExitStack() as held:
         journal = None if options.dry_run else held.enter_context(_journal(path))
         reader = held.enter_context(Reader(path)) if path.exists() else None
-        recording = Recording(journal, Decisions(reader), host_tools())
+        recording = Recording(journal, Decisions(*([] if reader is None else [reader])), host_tools())
         say = _progress(sources) if sys.stderr.isatty() and not options.json else None
         for source in sources:
             try:

@@ -10,6 +10,8 @@ from typing import Any
 from .display import escape
 
 STARTER = """\
+#:schema ./fairlead.schema.json
+
 # Hooks for every AI agent that works here. `fairlead check` looks for mistakes,
 # `fairlead events` lists the events, and this tries a step on the hooks below:
 #
@@ -49,9 +51,13 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    import json
+
     from ..config.document import Document
-    from ..config.layers import user_file
+    from ..config.layers import LayerFile, user_file
     from ..config.project import FILE_NAME
+    from ..config.schema import FILE_NAME as SCHEMA_NAME
+    from ..config.schema import config_schema
     from ..config.survey import survey
     from ..config.trust import Trust
     from ..errors import FairleadError
@@ -66,16 +72,24 @@ def run(options: argparse.Namespace) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path):
             raise FairleadError(f"{path} is already there; edit it, or remove it first")
-        seen = survey(Document(path, STARTER.encode()), path.parent)
+        starter = Document(path, STARTER.encode())
+        seen = survey(starter, path.parent)
+        layer = LayerFile("user" if options.user else "project", starter, None)
+        for mistake in layer.unavailable:
+            raise FairleadError(f"nothing was written: {mistake.problem}")
         if not options.user:
             trust.check_folder(path.parent)
         with path.open("x", encoding="utf-8") as file:
             file.write(STARTER)
+        schema = path.with_name(SCHEMA_NAME)
+        if not os.path.lexists(schema):
+            schema.write_text(json.dumps(config_schema(), indent=2) + "\n")
         if not options.user:  # it is our own text, and just that text, so there is nothing in it to look at first
             trust.pin(seen)
     except OSError as error:
         raise FairleadError(f"{path}: {error.strerror}") from None
     print(f"Wrote {escape(str(path))}: it refuses force-pushes.")
+    print(f"Wrote {SCHEMA_NAME} beside it: editors complete the file by it.")
     print("Next: fairlead check")
     print('      fairlead test before_tool --set tool=bash --set args.command="git push --force"')
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,15 @@ from .display import escape, paint, print_json
 from .loading import add_folder, add_json
 
 if TYPE_CHECKING:
+    from ..folders import Machine
     from ..hosts.host import Host
     from ..hosts.installing import Plan
+    from ..places import Folders
 
 SHORTEST, LONGEST = 5.0, 3600.0
-_COLOURS = {"wrote": "green", "removed": "yellow", "cleaned": "yellow", "unchanged": "dim"}
+BY_HAND = 3
+"""How `install` ends if there is a file that it cannot write, whose text it has printed instead."""
+_COLOURS = {"wrote": "green", "removed": "yellow", "cleaned": "yellow", "unchanged": "dim", "left": "red"}
 
 
 def add_to(commands: Any) -> None:
@@ -24,10 +29,22 @@ def add_to(commands: Any) -> None:
         "install",
         help="put hooks into an agent CLI",
         description="Have agent CLIs put each step to fairlead: write it into their settings, beside whatever is "
-        "there. A copy of each file is kept, and `fairlead uninstall` undoes it all.",
+        "there. A copy of each file is kept, and `fairlead uninstall` undoes it all. Where configuration, state and "
+        "socket are, and PATH, is recorded: agent CLIs cannot change it.",
+        epilog=f"Ends with 0; with {BY_HAND} if a file cannot be written here, and its text was printed instead; with "
+        "1 if nothing was changed.",
     )
     _add_common(install)
     install.add_argument("--timeout", type=float, metavar="SECONDS", help="what the CLI gives a hook (default: 120)")
+    install.add_argument(
+        "--daemon", action=argparse.BooleanOptionalAction, default=None,
+        help="have a daemon judge the steps, as at first, or judge each step by itself; remembered",
+    )  # fmt: skip
+    install.add_argument(
+        "--home", metavar="FOLDER",
+        help="your home, if the user database has none; with --scope managed, the folder that holds the homes of all "
+        "users whom it does not know, each by their number",
+    )  # fmt: skip
     install.add_argument("--monitor", action="store_true", help="only watch, as `fairlead monitor` does")
     install.set_defaults(run=run_install)
     uninstall: argparse.ArgumentParser = commands.add_parser(
@@ -55,6 +72,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def run_install(options: argparse.Namespace) -> int:
+    _refuse_windows()
     from ..errors import FairleadError
     from ..hosts.installing import carry_out, plan_install
 
@@ -62,8 +80,10 @@ def run_install(options: argparse.Namespace) -> int:
         raise FairleadError(f"--timeout must be from {SHORTEST:g} to {LONGEST:g} seconds, not {options.timeout:g}")
     if options.monitor and not options.dry_run:
         need_a_person("switch hooks off")
+    folders = _folders(options)
     found, root = _hosts(options.cli, installed=False), _root(options)
-    plan = plan_install(found, options.scope, root, timeout=options.timeout, dry_run=options.dry_run)
+    plan = plan_install(found, options.scope, root, folders, timeout=options.timeout, dry_run=options.dry_run)
+    plan.warnings += [*_missing_packages(), *_missing_programs(root)]
     if not options.dry_run:
         if any(change.outdated for change in plan.changes):
             refuse_agents("change hooks that are installed")
@@ -71,10 +91,50 @@ def run_install(options: argparse.Namespace) -> int:
             _monitor()
         carry_out(plan)
     _show(plan, found, options)
-    return 0
+    return BY_HAND if any(change.snippet is not None for change in plan.changes) else 0
+
+
+def _refuse_windows() -> None:
+    """Say what is missing before anything is imported that is not there."""
+    from ..errors import FairleadError
+
+    if not _is_posix():
+        raise FairleadError(
+            "agent CLIs start fairlead by a shell script, which this system cannot run: use WSL. Nothing was changed."
+        )
+
+
+def _is_posix() -> bool:
+    import os
+
+    return os.name == "posix"
+
+
+def _folders(options: argparse.Namespace) -> Folders | Machine:
+    """The folders to record. What is recorded already, an agent does not change."""
+    import os
+
+    from ..config.trust import agent_around
+    from ..errors import FairleadError
+    from ..folders import home_in_database
+    from ..hosts.installing import folders_for, recorded_for
+
+    if options.home is not None and not os.path.isabs(options.home):
+        raise FairleadError(f"--home must be an absolute path, not {options.home!r}")
+    if options.home is not None and options.scope != "managed":
+        if home_in_database() is not None:
+            raise FairleadError("--home is for users without an entry in the user database; set HOME instead")
+        os.environ["HOME"] = options.home
+    recorded = recorded_for(options.scope)
+    if recorded is not None and agent_around() is not None:
+        if options.daemon not in (None, recorded.daemon) and not options.dry_run:
+            refuse_agents("say whether there is a daemon")
+        return recorded
+    return folders_for(options.scope, daemon=options.daemon, base=options.home or "")
 
 
 def run_uninstall(options: argparse.Namespace) -> int:
+    _refuse_windows()
     from ..hosts.installing import carry_out, plan_uninstall
 
     if not options.dry_run:
@@ -116,6 +176,32 @@ def _root(options: argparse.Namespace) -> Path:
     return find(options.folder).workspace or Path(options.folder).resolve()
 
 
+def _missing_programs(root: Path) -> list[str]:
+    """What to know of hooks that will fail. Raises if the policy in force cannot be read by this interpreter."""
+    from ..config.document import ConfigError
+    from ..config.layers import find, read, unavailable_hooks
+    from ..extras import MissingPackage
+
+    config = read(find(root))
+    unreadable = [c for c in config.hooks if c.unavailable and isinstance(c.unavailable.error, MissingPackage)]
+    if problems := [*config.fatal, *unavailable_hooks(unreadable)]:
+        print("fairlead: nothing was installed, because the policy that holds here cannot run", file=sys.stderr)
+        raise ConfigError(problems)
+    return [f"{mistake.file}:{mistake.line}: {mistake.problem}" for mistake in config.unavailable]
+
+
+def _missing_packages() -> list[str]:
+    """What to know of an interpreter that cannot run the daemon."""
+    from importlib.util import find_spec
+
+    from ..extras import install_command
+
+    if all(find_spec(module) for module in ("uvicorn", "starlette", "httpcore")):
+        return []
+    problem = "the daemon cannot run, so each step of an agent starts fairlead anew, and hooks cannot wait for a human"
+    return [f"{problem}; to have it, run: {install_command('serve')}"]
+
+
 def _monitor() -> None:
     from contextlib import redirect_stdout
 
@@ -137,6 +223,10 @@ def _show(plan: Plan, found: list[Host], options: argparse.Namespace) -> None:
             _show_diff(change.diff())
         else:
             print(f"{paint(f'{change.action:<9}', _COLOURS[change.action])} {escape(str(change.path))}")
+    for change in plan.changes:
+        if change.snippet is not None:
+            print(f"\n{escape(str(change.path))} cannot be written here. Have this in it, beside what is there:\n")
+            print(escape(change.snippet, keep_lines=True))
     for warning in plan.warnings:
         print(f"fairlead: warning: {escape(warning)}", file=sys.stderr)
     for line in _next(plan, found, options):
@@ -162,12 +252,26 @@ def _next(plan: Plan, found: list[Host], options: argparse.Namespace) -> list[st
         return ["A session that is open keeps its hooks until it ends: start it anew."]
     lines = [f"{host.title} is experimental: this is from its documents." for host in found if host.experimental]
     lines += [said for host in found if (said := SETTINGS[host.name].says.get(plan.scope))]
+    if plan.scope == "managed":
+        lines += [_served(host) for host in found if SETTINGS[host.name].merged]
     if plan.scope == "project":
-        lines.append("These files name the launcher of this machine: keep them out of the repository.")
+        lines.append("These files name no folder of yours: whoever works on the project runs `fairlead install`, too.")
     return [*lines, f"Next: fairlead doctor {names}"]
 
 
+def _served(host: Host) -> str:
+    """What to say where settings are served: there, the managed file alone is not enough."""
+    from ..hosts.settings import SETTINGS
+
+    fragment = json.dumps(SETTINGS[host.name].merged)
+    return (
+        f"If your organization serves settings to {host.title} from its admin console, add this there, or no hook "
+        f"of the managed file runs: {fragment}"
+    )
+
+
 def _data(plan: Plan, found: list[Host], options: argparse.Namespace) -> dict[str, Any]:
+    from ..hosts.settings import SETTINGS
     from ..redaction import redact_text
 
     files: list[dict[str, Any]] = []
@@ -176,9 +280,13 @@ def _data(plan: Plan, found: list[Host], options: argparse.Namespace) -> dict[st
         if options.dry_run:
             files.append(about | {"diff": redact_text(change.diff())})
         else:
-            files.append(about | {"backup": change.record.backup if change.record is not None else None})
+            backup = change.record.backup if change.record is not None else None
+            files.append(about | {"backup": backup, "snippet": change.snippet})
     return {
         "scope": plan.scope, "dry_run": options.dry_run, "launcher": str(plan.launcher), "files": files,
         "warnings": plan.warnings, "experimental": [host.name for host in found if host.experimental],
+        "console": {
+            host.name: merged for host in found if plan.scope == "managed" and (merged := SETTINGS[host.name].merged)
+        },
         "next": _next(plan, found, options),
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from .loading import add_json
 
 if TYPE_CHECKING:
     from ..config.layers import Config
-    from ..journal.reading import Filter, Record
+    from ..journal.reading import Filter, Reader, Record
 
 _COLOURS = {
     "deny": "red",
@@ -29,15 +30,25 @@ def add_journal(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+def add_journals(parser: argparse.ArgumentParser) -> None:
+    """The same for a command that reads several journals as one: those of several machines, say."""
+    parser.add_argument(
+        "--journal", metavar="FILE", type=Path, action="append",
+        help="the journal (default: the configured one); several, each with its own --journal, are read as one",
+    )  # fmt: skip
+    add_json(parser)
+
+
 def add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--event", help="only this event")
     parser.add_argument("--tool", metavar="GLOB", help="only calls of such tools")
-    parser.add_argument("--decision", metavar="CONTROL", help="only such decisions: deny, proceed, ...")
+    parser.add_argument("--decision", metavar="CONTROL", help="only where this was carried out: deny, proceed, ...")
     parser.add_argument("--hook", metavar="NAME", help="only where this hook ran or decided")
     parser.add_argument("--session", metavar="ID", help="only this session")
     parser.add_argument("--host", help="only this host")
     parser.add_argument("--agent", metavar="NAME", help="only this agent")
-    parser.add_argument("--since", metavar="WHEN", help="from then on: 2h, 30d, 2026-05-01, 2026-05-01T14:00")
+    parser.add_argument("--user", metavar="NAME", help="only for this user")
+    parser.add_argument("--since", metavar="WHEN", help="from then on: 2h, 30d, today, 2026-05-01, 2026-05-01T14:00")
     parser.add_argument("--until", metavar="WHEN", help="up to then")
 
 
@@ -58,8 +69,8 @@ def filter_of(options: argparse.Namespace) -> Filter:
         since, until = (moment(text) if (text := getattr(options, end)) else None for end in ("since", "until"))
     except ValueError as error:
         raise FairleadError(str(error)) from None
-    given = {key: getattr(options, key) for key in ("event", "tool", "decision", "hook", "session", "host", "agent")}
-    return Filter(**given, since=since, until=until)
+    names = ("event", "tool", "decision", "hook", "session", "host", "agent", "user")
+    return Filter(**{name: getattr(options, name) for name in names}, since=since, until=until)
 
 
 def settings() -> Config:
@@ -80,39 +91,88 @@ def journal_of(options: argparse.Namespace) -> Path:
     return Path(configured) if configured else journal_file()
 
 
-def line_of(record: Record) -> str:
-    """One record in one line."""
+def journals_of(options: argparse.Namespace) -> list[Path]:
+    """The journals that are meant."""
+    if options.journal:
+        return [Path(path).absolute() for path in options.journal]
+    return [journal_of(argparse.Namespace(journal=None))]
+
+
+def open_journals(options: argparse.Namespace, held: ExitStack) -> list[Reader]:
+    """The journals that are meant, open until `held` is closed."""
+    from ..journal.reading import Reader
+
+    return [held.enter_context(Reader(path)) for path in journals_of(options)]
+
+
+def line_of(record: Record, *, machine: bool = False) -> str:
+    """One record in one line, with the machine that wrote it where several did."""
     from datetime import datetime
 
     when = datetime.fromtimestamp(record.at).strftime("%m-%d %H:%M:%S")
-    return f"{paint(when, 'dim')}  {escape(record.id):<16}  {_told(record)}"
+    where = f"{paint(escape(str(record.body.get('machine') or '?')), 'dim')}  " if machine else ""
+    return f"{paint(when, 'dim')}  {where}{escape(record.id):<16}  {_told(record)}"
 
 
 def _told(record: Record) -> str:
     body = record.body
     if record.is_note:
-        about = {k: v for k, v in body.items() if k not in ("v", "id", "at", "kind", "note", "redacted")}
+        about = {k: v for k, v in body.items() if k not in _UNTOLD}
         return paint(f"[{escape(str(body['note']))}] {short(about)}", "blue")
     step = body["step"]
-    control = escape(str(body.get("control")))
+    control = escape(str(record.effect))
     words = [f"{escape(str(step.get('event'))):<16}", paint(f"{control:<8}", _COLOURS.get(control, "bold"))]
-    target = step.get("target") or {}
-    aim = target.get("command") or " ".join(target.get("paths") or ()) or target.get("url") or ""
+    if body.get("effect"):
+        words.append(paint(f"(decided: {escape(str(body.get('control')))})", "yellow"))
+    aim, new = _aim(step.get("target")), _aim((body.get("left") or {}).get("target"))
     words.append(escape(" ".join(str(w) for w in (step.get("tool"), short(aim, 60) if aim else None) if w)))
+    if new and new != aim:
+        words.append(paint(f"-> {short(new, 60)}", "yellow"))
+    elif changed := [name for name in body.get("left") or () if name not in ("kind", "target", "safety")]:
+        words.append(paint(f"(changed: {escape(', '.join(changed))})", "yellow"))
     winner = body.get("winner") or {}
     if winner.get("hook"):
         cause = "" if winner.get("cause") == "policy" else f", {escape(str(winner.get('cause')))}"
-        words.append(paint(f"({escape(str(winner['hook']))}{cause})", "dim"))
+        reason = _reason(record)
+        words.append(paint(f"({escape(str(winner['hook']))}{cause}{reason and f': {short(reason, 100)}'})", "dim"))
+    if "erased" in body:
+        words.append(paint("(its body was erased)", "dim"))
     for said in body.get("said") or ():
         seen = said.get("monitored") or {}
         if (seen.get("verdict") or {}).get("control", "proceed") != "proceed":
             words.append(
                 paint(f"(watched: {escape(str(seen['hook']))} would {escape(seen['verdict']['control'])})", "yellow")
             )
+    if folder := body.get("root") or step.get("cwd"):
+        words.append(paint(f"in {escape(Path(str(folder)).name or str(folder))}", "dim"))
     if step.get("session_id"):
         words.append(paint(escape(str(step["session_id"])), "dim"))
     return "  ".join(word for word in words if word)
 
 
-def json_of(record: Record) -> dict[str, Any]:
-    return {"seq": record.seq, "digest": record.digest, **record.body}
+_UNTOLD = ("v", "id", "at", "kind", "note", "redacted", "machine")
+"""What a line does not say of a note."""
+
+
+def _aim(target: Any) -> str:
+    """What a call is about: its command, its paths or its address."""
+    known = target if isinstance(target, dict) else {}
+    return str(known.get("command") or " ".join(map(str, known.get("paths") or ())) or known.get("url") or "")
+
+
+def _reason(record: Record) -> str:
+    """Why, in one line, of a decision that has a reason."""
+    from ..record import BadRecord
+
+    try:
+        return " ".join((record.decision.reason or "").split()) if record.is_whole else ""
+    except BadRecord:
+        return ""
+
+
+def json_of(record: Record, journal: Path | None = None) -> dict[str, Any]:
+    """A record for other programs: all that is in it, when it began, what was carried out, and in which journal."""
+    told = {"seq": record.seq, "digest": record.digest, **record.body, "began": int(record.began * 1e9)}
+    if not record.is_note:
+        told["effective"] = record.effect
+    return told if journal is None else told | {"journal": str(journal)}

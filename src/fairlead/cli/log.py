@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from heapq import merge
+from typing import TYPE_CHECKING, Any
 
 from .display import print_json, print_line
-from .journals import add_filters, add_journal, filter_of, journal_of, json_of, line_of
+from .journals import (
+    add_filters,
+    add_journal,
+    add_journals,
+    filter_of,
+    journal_of,
+    json_of,
+    line_of,
+    open_journals,
+)
+
+if TYPE_CHECKING:
+    from ..journal.reading import Filter, Reader, Record
 
 
 def add_to(commands: Any) -> None:
     log: argparse.ArgumentParser = commands.add_parser(
         "log", help="what was decided", description="List the decisions in the journal, the newest last."
     )
-    add_journal(log)
+    add_journals(log)
     add_filters(log)
     log.add_argument("-n", "--limit", type=_many, default=50, metavar="N", help="the newest N (default: 50; 0: all)")
     log.set_defaults(run=run)
@@ -34,20 +50,35 @@ def _many(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..journal.reading import Reader
-
-    with Reader(journal_of(options)) as reader:
-        found = reader.records(filter_of(options), limit=options.limit or None)
+    with ExitStack() as held:
+        readers = open_journals(options, held)
+        several = len(readers) > 1
+        found = _merged(readers, filter_of(options), options.limit or None)
         if options.json:
-            print_json([json_of(record) for record in found])
+            print_json([json_of(record, reader.path if several else None) for reader, record in found])
             return 0
         nothing = True
-        for record in found:
+        for _, record in found:
             nothing = False
-            print(line_of(record))
+            print(line_of(record, machine=several))
         if nothing:
             print("Nothing like that is in the journal.", file=sys.stderr)
     return 0
+
+
+def _merged(readers: list[Reader], which: Filter, limit: int | None) -> Iterator[tuple[Reader, Record]]:
+    """The records of several journals by time, each journal's in its own order; with a limit, the newest so many."""
+
+    def of(reader: Reader) -> Iterator[tuple[float, int, Reader, Record]]:
+        latest = 0.0
+        for record in reader.records(which, limit=limit):
+            latest = max(latest, record.at)  # the clock may have gone back, the journal's own order stays
+            yield latest, place[reader], reader, record
+
+    place = {reader: number for number, reader in enumerate(readers)}
+    rows = merge(*map(of, readers), key=lambda row: row[:2])
+    newest = rows if limit is None else iter(deque(rows, maxlen=limit))
+    return ((reader, record) for _, _, reader, record in newest)
 
 
 def follow(options: argparse.Namespace) -> int:

@@ -35,9 +35,9 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     import asyncio
-    from importlib.util import find_spec
 
     from ..errors import FairleadError
+    from ..extras import require
 
     try:
         options.task.encode()
@@ -45,8 +45,7 @@ def run(options: argparse.Namespace) -> int:
         raise FairleadError("the task is not a text") from None
     if options.max_requests < 1:
         raise FairleadError("--max-requests must be 1 or more")
-    if find_spec("pydantic_ai") is None:
-        raise FairleadError("this needs the package pydantic-ai: pip install 'fairlead[prompt]', and your provider's")
+    require("pydantic_ai", "prompt", "models (and the packages of your provider)")
     return asyncio.run(_run(options, sound_config(options)))
 
 

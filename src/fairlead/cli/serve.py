@@ -32,12 +32,11 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from importlib.util import find_spec
-
     from ..errors import FairleadError
+    from ..extras import require
 
-    if any(find_spec(module) is None for module in ("uvicorn", "starlette", "httpcore")):
-        raise FairleadError("this needs more packages: pip install 'fairlead[serve]'")
+    for module in ("uvicorn", "starlette", "httpcore"):
+        require(module, "serve", "daemons")
     if options.status or options.stop:
         return _ask(options)
     if options.background:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import difflib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from .display import columns, escape, paint, print_json, short
-from .journals import add_journal, journal_of, json_of
+from .journals import add_journals, json_of, open_journals
 
 if TYPE_CHECKING:
-    from ..journal.reading import Record
+    from ..journal.reading import Reader, Record
 
+_AROUND = ("root", "user", "machine", "enforcement", "parent", "can", "lenient", "variables")
 _HEADER = ("session_id", "turn_id", "request_id", "host", "cwd", "user_id", "channel", "thread_id", "sequence")
 
 
@@ -24,22 +26,39 @@ def add_to(commands: Any) -> None:
         description="Show one decision in full: the step, every hook that ran, what each said, and what changed.",
     )
     parser.add_argument("id", help="a record's id, or its number; see `fairlead log`")
-    add_journal(parser)
+    add_journals(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..journal.reading import Reader
+    from ..errors import FairleadError
 
-    with Reader(journal_of(options)) as reader:
-        record = reader.record(options.id)
+    with ExitStack() as held:
+        readers = open_journals(options, held)
+        found = [(reader, record) for reader in readers for record in _found(reader, options.id, len(readers) > 1)]
+        if not found:
+            raise FairleadError(f"none of these journals has a record {options.id!r}; `fairlead log` lists them")
+        if len(found) > 1:
+            places = ", ".join(str(reader.path) for reader, _ in found)
+            raise FairleadError(f"several journals have a record {options.id!r}: {places}; name one with --journal")
+        ((reader, record),) = found
     if options.json:
-        print_json(json_of(record))
-    elif record.is_note or "unwritable" in record.body:
+        print_json(json_of(record, reader.path if len(readers) > 1 else None))
+    elif not record.is_whole:
         print(columns((key, short(value, 200)) for key, value in record.body.items()))
     else:
         print("\n".join(_story(record)))
     return 0
+
+
+def _found(reader: Reader, name: str, one_of_several: bool) -> Iterator[Record]:
+    from ..journal.errors import NoRecord
+
+    try:
+        yield reader.record(name)
+    except NoRecord:
+        if not one_of_several:
+            raise
 
 
 def _story(record: Record) -> Iterator[str]:
@@ -48,8 +67,15 @@ def _story(record: Record) -> Iterator[str]:
     yield paint(first, "bold")
     yield from (line for line in rest if not line.startswith("  changed"))
     yield from _diff(body)
+    for failure in decision.failures:
+        if failure.traceback:
+            yield f"  traceback    of {escape(failure.hook)}"
+            yield from (paint(f"    {line}", "dim") for line in escape(failure.traceback, keep_lines=True).splitlines())
     yield ""
     yield columns(_about(record), indent="  ")
+    if lossy := body.get("lossy"):
+        yield f"\n  not exact as it was written ({len(lossy)}):"
+        yield columns(((escape(str(place)), escape(str(kind))) for place, kind in lossy), indent="    ")
     if redacted := body.get("redacted"):
         yield f"\n  redacted before it was written ({len(redacted)}):"
         yield columns(((escape(path), escape(kind), digest) for path, kind, digest in redacted), indent="    ")
@@ -82,6 +108,9 @@ def _about(record: Record) -> Iterator[tuple[str, str]]:
     yield "at", datetime.fromtimestamp(record.at).astimezone().isoformat(timespec="milliseconds")
     if body.get("took") is not None:
         yield "took", f"{body['took'] * 1000:.3f} ms"
+    for name in _AROUND:
+        if body.get(name) is not None:
+            yield name, short(body[name], 200)
     for name in _HEADER:
         if step.get(name) is not None:
             yield name, escape(str(step[name]))

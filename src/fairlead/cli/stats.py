@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from .display import columns, escape, paint, print_json
-from .journals import add_filters, add_journal, filter_of, journal_of
+from .journals import add_filters, add_journals, filter_of, open_journals
 
 if TYPE_CHECKING:
     from ..journal.reading import HookStats
@@ -21,17 +23,20 @@ def add_to(commands: Any) -> None:
         help="what each hook comes to",
         description="Per hook: how often it ran, denied and failed, how long it took, and its share of the time.",
     )
-    add_journal(parser)
+    add_journals(parser)
     add_filters(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..journal.reading import Reader
+    from ..journal.reading import hook_stats
 
-    with Reader(journal_of(options)) as reader:
-        which = filter_of(options)
-        counts, hooks = reader.counts(which), reader.stats(which)
+    with ExitStack() as held:
+        readers, which = open_journals(options, held), filter_of(options)
+        counts: Counter[str] = Counter()
+        for reader in readers:
+            counts.update(reader.counts(which))
+        hooks = hook_stats(readers, which)
     if options.json:
         print_json({"decisions": counts, "hooks": hooks})
         return 0
@@ -41,15 +46,26 @@ def run(options: argparse.Namespace) -> int:
     said = ", ".join(f"{number} {control}" for control, number in sorted(counts.items(), key=lambda c: -c[1]))
     print(f"{sum(counts.values())} decisions: {said}\n")
     if hooks:
-        head = ("hook", "runs", "denied", "failed", "p50", "p99", "share of time")
-        print(columns([head, *map(_row, hooks)]))
+        watched = any(stats.monitored for stats in hooks)
+        head = (
+            "hook",
+            "runs",
+            "denied",
+            *(("would deny",) if watched else ()),
+            "failed",
+            "p50",
+            "p99",
+            "share of time",
+        )
+        print(columns([head, *(_row(stats, watched) for stats in hooks)]))
     return 0
 
 
-def _row(stats: HookStats) -> tuple[str, ...]:
+def _row(stats: HookStats, watched: bool) -> tuple[str, ...]:
     bar = bar_of(stats.share, WIDTH)
+    would = (str(stats.monitored),) if watched else ()
     return (
-        escape(stats.hook), str(stats.runs), str(stats.denials), str(stats.failures), _time(stats.p50),
+        escape(stats.hook), str(stats.runs), str(stats.denials), *would, str(stats.failures), _time(stats.p50),
         _time(stats.p99), f"{paint(bar, 'blue')} {stats.share:.0%}",
     )  # fmt: skip
 

@@ -77,9 +77,11 @@ def _look(folder: str, trust: Trust) -> tuple[Survey, bool]:
         raise FairleadError(
             f"{sources.project.path} is gone; put it back, or `fairlead trust --forget` ends its policy"
         )
-    mistakes = live_layer(sources, held.document).document.mistakes
-    if mistakes:
-        raise ConfigError(mistakes)
+    live = live_layer(sources, held.document)
+    if live.document.mistakes:
+        raise ConfigError(live.document.mistakes)
+    if live.unavailable:
+        raise ConfigError(live.unavailable)
     if held.survey is None:
         raise FairleadError(f"{sources.project.path} {held.problem}{held.details}")
     seen = held.survey.resolve()

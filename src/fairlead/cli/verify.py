@@ -22,7 +22,8 @@ def add_to(commands: Any) -> None:
         description="Follow the chain of digests through the whole journal, and name the first record that is not what "
         "was written. Without an anchor it can only say that the journal is consistent: whoever may write the "
         "file could have made all of it anew.",
-        epilog="Ends with 0 if nothing is wrong, with 2 if something is, with 1 if it could not be read.",
+        epilog="Ends with 0 if nothing is wrong, with 2 if something is, with 3 if something is missing that would "
+        "tell (the head beside the file, anchors that vouch for what is there), with 1 if it could not be read.",
     )
     parser.add_argument("--anchor", metavar="FILE", help="anchors to compare with, one a line (- reads stdin)")
     add_journal(parser)
@@ -41,10 +42,11 @@ def run(options: argparse.Namespace) -> int:
         print_json({"journal": str(path), "verdict": checked.verdict, "checked": checked})
     else:
         _tell(checked, str(path))
-    return 2 if checked.problem is not None else 0
+    return {"bad": 2, "unproven": 3}.get(checked.verdict, 0)
 
 
-def _anchors(options: argparse.Namespace) -> list[Anchored]:
+def _anchors(options: argparse.Namespace) -> list[Anchored] | None:
+    """The anchors to compare with. None: there are none, or they went where they cannot be read from here."""
     from ..errors import FairleadError
     from ..journal.anchor import read_anchors
 
@@ -52,7 +54,7 @@ def _anchors(options: argparse.Namespace) -> list[Anchored]:
         if options.anchor is not None:
             return read_anchors(sys.stdin.buffer.read() if options.anchor == "-" else Path(options.anchor).read_bytes())
         anchor = settings().journal.get("anchor")
-        return anchor.known() if anchor is not None and options.journal is None else []
+        return anchor.known() if anchor is not None and anchor.file is not None and options.journal is None else None
     except (OSError, ValueError) as error:
         raise FairleadError(f"the anchors cannot be read: {error}") from None
 
@@ -62,15 +64,21 @@ def _tell(checked: Checked, path: str) -> None:
         print(paint(f"bad: {escape(checked.problem)}", "red"))
         print(f"{escape(path)}: {checked.records} records before that are sound")
         return
-    print(paint(checked.verdict, "green") + f": {checked.records} records", end="")
+    print(
+        paint(checked.verdict, "green" if checked.doubt is None else "yellow") + f": {checked.records} records", end=""
+    )
     print(f", {checked.first} to {checked.last}, each chained to the one before" if checked.records else "")
+    if checked.doubt is not None:
+        print(f"  {escape(checked.doubt)}")
+    if checked.erased:
+        print(f"  the bodies of {checked.erased} records are erased or withheld; their digests are in the chain")
     for note in checked.notes:
         print(f"  {escape(note)}")
     if checked.newer > 0:
         print(f"  {checked.newer} records are newer than the head: a process is writing, or was killed")
     if checked.anchored is not None:
         print(f"  up to record {checked.anchored} an anchor vouches for it")
-    else:
+    elif checked.doubt is None:
         print("  no anchor: that nobody made all of it anew cannot be told; see `anchor` in docs/journal.md")
 
 

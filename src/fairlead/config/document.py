@@ -20,7 +20,7 @@ from ..errors import FairleadError
 SIZE_LIMIT = 1 << 20
 MISTAKES = 100
 """What is shown of a file that has more."""
-_TOO_DEEP = re.compile(rb"(?<![\w\"'-])(?:[\w\"'-]++\s*+\.\s*+){100}")  # a dotted key costs the square of its length
+_TOO_DEEP = re.compile(rb"(?<![\w\"'-])(?:[\w\"'-]+\s*\.\s*){100}")  # a dotted key costs the square of its length
 
 Keys = tuple[str | int, ...]
 """Where something stands in a document: `("hook", 2, "match", "kind")`."""

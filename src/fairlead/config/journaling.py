@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -32,12 +33,7 @@ class Redactions(msgspec.Struct, frozen=True):
 
 def read_journal(document: Document, layer: Layer) -> dict[str, Any]:
     """The options of `Journal` that a file gives, and `enabled`."""
-    checks: dict[str, Callable[[Any], Any]] = {
-        "enabled": _boolean, "path": _path, "durability": _one_of("normal", "full"),
-        "on_failure": _one_of("open", "closed"), "max_size": _above_nothing(size), "max_age": _above_nothing(seconds),
-        "anchor": _anchor,
-    }  # fmt: skip
-    return _read(document, layer, "journal", checks)
+    return _read(document, layer, "journal", JOURNAL)
 
 
 def read_redact(document: Document, layer: Layer, environ: Mapping[str, str] | None) -> Redactions:
@@ -82,7 +78,7 @@ def _read(document: Document, layer: Layer, name: str, checks: Mapping[str, Call
     return sound
 
 
-def _boolean(value: Any) -> bool:
+def boolean(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError("it must be true or false")
     return value
@@ -94,22 +90,16 @@ def _path(value: Any) -> str:
     return os.path.expanduser(value)
 
 
-def _one_of(*choices: str) -> Callable[[Any], str]:
-    def check(value: Any) -> str:
-        if value not in choices:
-            raise ValueError(f"it must be one of {', '.join(choices)}{nearest(value, choices)}")
-        return str(value)
-
-    return check
+def one_of(choices: tuple[str, ...], value: Any) -> str:
+    if value not in choices:
+        raise ValueError(f"it must be one of {', '.join(choices)}{nearest(value, choices)}")
+    return str(value)
 
 
-def _above_nothing(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if isinstance(value, bool) or not read(value) > 0:
-            raise ValueError("it must be above 0")
-        return read(value)
-
-    return check
+def _above_nothing(read: Callable[[Any], Any], value: Any) -> Any:
+    if isinstance(value, bool) or not read(value) > 0:
+        raise ValueError("it must be above 0")
+    return read(value)
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -119,16 +109,20 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _patterns(value: Any) -> tuple[str, ...]:
+    from ..redaction import NOT_PORTABLE, gives_nothing_back  # only a file with patterns pays for it
+
     for pattern in _texts(value):
         try:
             if re.compile(pattern).search(""):
                 raise ValueError(f"{pattern!r} matches everything")
         except re.error as error:
             raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        if gives_nothing_back(pattern):
+            raise ValueError(f"{pattern!r} {NOT_PORTABLE}")
     return _texts(value)
 
 
-def _anchor(value: Any) -> Anchor:
+def read_anchor(value: Any) -> Anchor:
     if not isinstance(value, dict):
         raise ValueError('it must be { file = "..." }, { command = [...] } or { url = "..." }')
     for key in value.keys() - set(Anchor.__struct_fields__):
@@ -147,3 +141,11 @@ def _anchor(value: Any) -> Anchor:
     if anchor.url is not None and not anchor.url.startswith(("http://", "https://")):
         raise ValueError("url must begin with http:// or https://")
     return anchor
+
+
+JOURNAL: dict[str, Callable[[Any], Any]] = {
+    "enabled": boolean, "path": _path, "durability": partial(one_of, ("normal", "full")),
+    "on_failure": partial(one_of, ("open", "closed")), "max_size": partial(_above_nothing, size),
+    "max_age": partial(_above_nothing, seconds), "anchor": read_anchor,
+}  # fmt: skip
+"""The keys of `[journal]`, and how the value of each is read."""

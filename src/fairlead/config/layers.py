@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from ..errors import FairleadError, closest, nearest
 from ..hook import POLICIES, Hook, Layer
 from ..logs import logger
-from ..places import runtime_folder, state_folder
+from ..places import config_folder, runtime_folder, state_folder
 from ..switches import Switch
-from ..tools import UNKNOWN_TOOL, Tools, UnknownTool
+from ..tools import UNKNOWN_TOOL, Tools, UnknownTool, View
 from ..verdict import Verdict, ask, deny, warn
 from .document import ConfigError, Document, Keys, Mistake
 from .journaling import Redactions, read_journal, read_redact
@@ -33,12 +33,12 @@ SYSTEM_FILE = Path("/etc/fairlead/fairlead.toml")
 SOURCE = "fairlead.toml"
 """The source of all hooks from configuration, for `hooks.replace_all`."""
 
-_TOP = ("hook", "tool", "defaults", "disable", "journal", "redact")
-_DEFAULTS = ("timeout", "on_failure", "enforce", "unknown_tool", "allow_hosts", "untrusted", "trust_signers")
+TOP = ("hook", "tool", "defaults", "disable", "journal", "redact")
+DEFAULTS = ("timeout", "on_failure", "enforce", "unknown_tool", "allow_hosts", "untrusted", "trust_signers")
 _OF_USERS = ("allow_hosts", "untrusted", "trust_signers")
 """Defaults that a project cannot set."""
 _NEEDS_TRUST = frozenset({"hook", "tool", "defaults"})
-_TOOL = ("name", "kind", "safety", "command", "paths", "url", "server", "host")
+TOOL = ("name", "kind", "safety", "command", "paths", "url", "server", "host")
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -61,10 +61,15 @@ class Sources(msgspec.Struct, frozen=True):
         """The innermost project."""
         return self.projects[-1] if self.projects else None
 
+    @property
+    def root(self) -> str | None:
+        """The folder of the project, whichever of its folders was named. None where there is no project."""
+        found = self.workspace or (self.project and self.project.root)
+        return None if found is None else str(found)
+
 
 def user_file() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return Path(base if base and os.path.isabs(base) else Path.home() / ".config") / "fairlead" / FILE_NAME
+    return config_folder() / FILE_NAME
 
 
 def find(cwd: str | Path = ".", trust: Trust | None = None) -> Sources:
@@ -98,11 +103,17 @@ def _root_of(here: Path) -> Path:
 
 
 def _may_be_there(path: Path) -> bool:
-    """Whether a file is there, or cannot be looked for: then reading it will say so."""
+    """Whether a file is there, or cannot be looked for: then reading it will say so.
+
+    `Path.exists` does not tell the two apart from Python 3.14 on.
+    """
     try:
-        return os.path.lexists(path) or path.exists()
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
     except OSError:
         return True
+    return True
 
 
 class LayerFile:
@@ -116,6 +127,8 @@ class LayerFile:
         allow_hosts: frozenset[str] = frozenset(),
         environ: Mapping[str, str] | None = None,
         copies: Copies | None = None,
+        *,
+        as_trusted: bool = False,
     ) -> None:
         self.layer: Layer = layer
         self.document = document
@@ -124,6 +137,8 @@ class LayerFile:
             layer, document.path, allow_hosts, workspace, document.digest, copies and (copies.digest, copies.at),
         )  # fmt: skip
         """What this was made from: while it stays the same, so does the layer."""
+        self.identity = (document.path, copies and copies.digest)
+        """Which file this is, of the system, the user or a project; or which snapshot of a project's."""
         self.untrusted_because = "the file has not been trusted"
         self.is_snapshot = copies is not None
         """Whether this is what a human trusted of a project, and not the file that is there now."""
@@ -131,11 +146,11 @@ class LayerFile:
         self.live = list(copies.paths) if copies is not None else []
         self.live += {os.path.dirname(path) for path in self.live if path != str(copies and copies.root)}
         """Files of the project that hooks name: a change there is told."""
-        self.trusted = layer != "project" or copies is not None or not document.data.keys() & _NEEDS_TRUST
+        self.trusted = as_trusted or layer != "project" or copies is not None or not document.data.keys() & _NEEDS_TRUST
         self._check_owner(path)
         for key in document.data:
-            if key not in _TOP and not document.hopeless:
-                document.wrong((key,), f"unknown key {key!r}{nearest(key, _TOP)}")
+            if key not in TOP and not document.hopeless:
+                document.wrong((key,), f"unknown key {key!r}{nearest(key, TOP)}")
         self.defaults = self._read_defaults()
         self.tools = self._read_tools()
         self.disable = self._read_disable()
@@ -144,6 +159,10 @@ class LayerFile:
         workspace = path.parent if layer == "project" else workspace
         place = Place(layer, path, workspace, allow_hosts, copies, self.trusted, environ)
         self.hooks = read_hooks(document, place, self.defaults)
+        self.unavailable = unavailable_hooks(self.hooks)
+        self.state += tuple(self.unavailable)
+        if copies is None and layer == "project" and document.mistakes:
+            self.trusted = False  # what it would say is not known
 
     def set_note(self, text: str | None) -> None:
         """Have every denial of this file say this, too."""
@@ -187,7 +206,7 @@ class LayerFile:
             if self.document.hopeless:
                 break
             if key not in checks:
-                self.document.wrong(("defaults", key), f"unknown key {key!r}{nearest(key, _DEFAULTS)}")
+                self.document.wrong(("defaults", key), f"unknown key {key!r}{nearest(key, DEFAULTS)}")
             elif not checks[key][0](value):
                 words = {"on_failure": POLICIES, "unknown_tool": UNKNOWN_TOOL, "untrusted": UNKNOWN_TOOL}
                 choices: tuple[str, ...] = words.get(key, ())
@@ -212,9 +231,9 @@ class LayerFile:
                 continue
             sound = True
             for key, value in entry.items():
-                if key not in _TOOL:
+                if key not in TOOL:
                     sound = False
-                    self.document.wrong((*keys, key), f"unknown key {key!r}{nearest(key, _TOOL)}")
+                    self.document.wrong((*keys, key), f"unknown key {key!r}{nearest(key, TOOL)}")
                 elif not (isinstance(value, str) or (key == "paths" and _is_texts(value))):
                     sound = False
                     self.document.wrong((*keys, key), f"{key} must be a text", value=True)
@@ -246,6 +265,12 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
+def unavailable_hooks(hooks: Iterable[Configured]) -> list[Mistake]:
+    """What these hooks lack on this machine, each in its place, and with the hook's name."""
+    found = [(c, c.unavailable.mistake) for c in hooks if c.unavailable is not None]
+    return [replace(mistake, problem=f"hook {c.name!r} cannot run here: {mistake.problem}") for c, mistake in found]
+
+
 class Config:
     """The configuration of a folder: the layers, and what they come to together."""
 
@@ -272,6 +297,11 @@ class Config:
         found = [*(m for layer in self.layers for m in layer.document.mistakes), *(m for _, m in self.conflicts)]
         files = [layer.document.path for layer in self.layers]
         return sorted(found, key=lambda m: (files.index(m.file), m.line, m.column))
+
+    @property
+    def unavailable(self) -> list[Mistake]:
+        """The hooks in force that cannot run on this machine, and why. They fail; the rest of their file holds."""
+        return unavailable_hooks(self.hooks)
 
     @property
     def _trusted(self) -> list[LayerFile]:
@@ -372,30 +402,45 @@ class Config:
         """Put these hooks in force, in place of those of an earlier configuration."""
         from ..registry import unknown_tool_hooks
 
-        configured, unknown = Tools(), Tools()
-        for layer in self._trusted:
-            into = unknown if layer.layer == "project" else configured
-            into.extend(layer.tools)
-        gates = list(unknown_tool_hooks(self.unknown_tool, "fairlead.toml.unknown_tool"))
+        gates = list(unknown_tool_hooks(self.unknown_tool, hooks.tools, "fairlead.toml.unknown_tool"))
         strictest = [layer for layer in self._trusted if layer.defaults.get("unknown_tool") == self.unknown_tool]
         for gate in gates:
             gate.note = next((layer.note for layer in strictest if layer.note is not None), None)
         gates += _untrusted_hooks(self.when_untrusted, self.never_trusted)
+        gates += _unusable_hooks(layer for layer in self.layers if layer.is_snapshot and layer.document.mistakes)
         notices = [_notice("\n".join(self.untrusted))] if self.untrusted else []
-        before = [(c.hook, c.hook.name) for c in self.hooks]
+        before = [(c.hook, c.hook.name, c.hook.view) for c in self.hooks]
+        views = self._views(hooks.tools)
         for c in self.hooks:
-            c.hook.name = c.name
+            c.hook.name, c.hook.view = c.name, views.get(id(c.hook))
         try:
             hooks.replace_all([self._guard(), *(c.hook for c in self.hooks), *gates, *notices], source=SOURCE)
         except FairleadError:
-            for hook, name in before:
-                hook.name = name
+            for hook, name, view in before:
+                hook.name, hook.view = name, view
             raise
-        hooks.tools.configure(configured, unknown)
+        hooks.tools.configure(*_tools_of(self._trusted))
         hooks.switch = hooks.switch or Switch()
+        hooks.root = self.sources.root or hooks.root
         self.extend_redaction()
         for line in self.untrusted:
             logger.warning("%s", line)
+        for mistake in self.unavailable:
+            logger.warning("%s:%d: %s", mistake.file, mistake.line, mistake.problem)
+
+    def _views(self, table: Tools) -> dict[int, View]:
+        """How the hooks of each file see tools: as that file says, then as those above it say, the highest first.
+
+        No file takes a tool out of another file's gates. Snapshots of one project are not above one another.
+        """
+        views: dict[int, View] = {}
+        for i, layer in enumerate(self._trusted):
+            above = [other for other in self._trusted[:i] if other.document.path != layer.document.path]
+            if any(other.tools for other in self._trusted if other is not layer or layer.layer == "project"):
+                tools = Tools.joined([layer.tools])
+                tools.configure(*_tools_of(above))
+                views |= {id(configured.hook): View(tools, table) for configured in layer.hooks}
+        return views
 
     def _guard(self) -> Hook:
         """The hook that keeps agents from changing what judges them. Nobody can disable it."""
@@ -404,6 +449,14 @@ class Config:
 
         configs = [path for _, path in self.sources]
         return guard_hook(state_folder(), runtime_folder(), configs, files_of(self.hooks))
+
+
+def _tools_of(layers: Sequence[LayerFile]) -> tuple[Tools, Tools]:
+    """The tools that files describe, the highest first; and those of projects, which describe only unknown tools."""
+    return (
+        Tools.joined(layer.tools for layer in layers if layer.layer != "project"),
+        Tools.joined(layer.tools for layer in layers if layer.layer == "project"),
+    )
 
 
 def _complaint(layer: LayerFile) -> str:
@@ -429,6 +482,17 @@ def _untrusted_hooks(policy: UnknownTool, lines: Sequence[str]) -> Iterator[Hook
 
     if policy != "proceed" and lines:
         yield Hook(untrusted_project, "before_tool", phase="gate", name="fairlead.toml.untrusted", layer="builtin")
+
+
+def _unusable_hooks(layers: Iterable[LayerFile]) -> Iterator[Hook]:
+    """The gate that stands for a policy that was trusted and cannot be used: what it would deny is not known."""
+    problems = [str(layer.document.mistakes[0]) for layer in layers]
+
+    def unusable_policy(step: Any) -> Verdict:
+        return deny(f"the policy that was trusted cannot be used: {problems[0]}")
+
+    if problems:
+        yield Hook(unusable_policy, "before_tool", phase="gate", name="fairlead.toml.unusable", layer="builtin")
 
 
 def read(
@@ -470,6 +534,15 @@ def live_layer(sources: Sources, document: Document) -> LayerFile:
     """A project's file as it is now, with its mistakes, whatever was trusted of it."""
     above = read(Sources(sources.system, sources.user))
     return LayerFile("project", document, sources.workspace, above.allow_hosts)
+
+
+def read_live(sources: Sources, files: Iterable[Document], environ: Mapping[str, str]) -> Config:
+    """All layers, with these files of projects as they are now, as if trusted: to look for mistakes, never to run."""
+    above = read(Sources(sources.system, sources.user), environ=environ)
+    live = [
+        LayerFile("project", file, sources.workspace, above.allow_hosts, environ, as_trusted=True) for file in files
+    ]
+    return Config(sources, [*above.layers, *live])
 
 
 def documents(sources: Sources, trust: Trust) -> Iterator[Document]:

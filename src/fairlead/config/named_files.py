@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FairleadError
 from ..guarded_files import SYSTEM_FOLDERS
+from ..places import fixed_folders
 from .programs import can_write
 from .survey import SHEBANGS, path_spans, shebang_of
 
@@ -40,7 +41,8 @@ def files_of(hooks: Iterable[Configured]) -> Iterator[Path]:
 
 def _files_of(configured: Configured) -> Iterator[str]:
     entry, folder = configured.entry, str(Path(configured.file).parent)
-    env = {**os.environ, **_variables(entry)}
+    folders = fixed_folders()
+    env = {**os.environ, **(folders.env if folders is not None else {}), **_variables(entry)}
     for word in _words_of(configured):
         for path in (*_paths(word, [folder]), *_paths_of_line(word, folder, env)):
             yield path

@@ -9,15 +9,16 @@ from __future__ import annotations
 import errno
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ..errors import FairleadError, RunnerFailed
+from ..errors import HookUnavailable, RunnerFailed
 from ..lifecycle import Step
+from .document import Mistake
 from .regular import open_regular
 
 _Stamp = tuple[int, int, int, int, int]
@@ -110,17 +111,24 @@ def digest_of(path: str) -> str:
 class PinnedRunner:
     """Runs a hook of a project only while what it uses is what was trusted.
 
-    `pins` are files outside the project. `absent` are paths that its command names and that were not there when the
-    project was trusted: a file that appears there now would steer the hook.
+    `pins` are files outside the project, and those inside for which no copy can stand. `absent` are paths that its
+    command names and that were not there when the project was trusted: a file that appears there now would steer the
+    hook. So would one that `appears`, which looks for others that its patterns stand for.
     """
 
     def __init__(
-        self, fn: Callable[[Step], Any], pins: Sequence[ProgramPin], absent: Sequence[Path], root: Path
+        self,
+        fn: Callable[[Step], Any],
+        pins: Sequence[ProgramPin],
+        absent: Sequence[Path],
+        root: Path,
+        appears: Callable[[], Iterable[Path]] = tuple,
     ) -> None:
         self.fn = fn
         self.pins = tuple(pins)
         self.absent = tuple(absent)
         self._root = root
+        self._appears = appears
 
     def __repr__(self) -> str:
         return repr(self.fn)
@@ -128,7 +136,8 @@ class PinnedRunner:
     def problem(self) -> str | None:
         """What is not as it was trusted, and the way out; None if all is."""
         problems = [pin.problem() for pin in self.pins]
-        problems += [f"{path} was not there when it was trusted" for path in self.absent if os.path.lexists(path)]
+        new = [*(path for path in self.absent if os.path.lexists(path)), *self._appears()]
+        problems += [f"{path} was not there when it was trusted" for path in new]
         found = next(filter(None, problems), None)
         return None if found is None else f"{found}; look at it, then run `fairlead trust` in {self._root}"
 
@@ -145,16 +154,24 @@ class PinnedRunner:
 
 
 class Unavailable:
-    """Stands for a hook of a trusted project that cannot be started: each call fails, by the hook's policy."""
+    """Stands for a hook that cannot run on this machine: each call fails, by the hook's policy.
 
-    def __init__(self, problem: FairleadError, root: Path) -> None:
-        self._problem = f"{problem}; put it back, or look at the project with `fairlead trust` in {root}"
+    `mistake` says what is missing, and where the file names it. It is none of the file's, but it is shown like one.
+    """
+
+    def __init__(self, mistake: Mistake, error: HookUnavailable) -> None:
+        self.mistake = mistake
+        self.error = error
 
     def __repr__(self) -> str:
         return "<unavailable>"
 
-    def problem(self) -> str:
-        return self._problem
-
     def __call__(self, step: Step) -> Any:
-        raise ProgramChanged(self._problem)
+        raise RunnerFailed(f"it cannot run on this machine: {self.mistake.problem}")
+
+
+def unavailable(runner: Any) -> Unavailable | None:
+    """What stands for a hook that cannot run here, whatever is wrapped around it."""
+    while not isinstance(runner, Unavailable) and hasattr(runner, "fn"):
+        runner = runner.fn
+    return runner if isinstance(runner, Unavailable) else None

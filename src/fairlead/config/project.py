@@ -52,7 +52,10 @@ def projects_around(folder: Path, trust: Trust) -> list[ProjectSource]:
             innermost[known] = root
     kept: dict[Path, str | None] = {root: known for root, known in found.items() if innermost[known] == root}
     for place in _untrusted_folders(here):
-        kept.setdefault(place, None)
+        trees = repositories_of(place) if place not in kept else []
+        held = {root for tree in trees for root, key in _of_repository(tree, trusted) if key in innermost}
+        if place not in kept and place not in held:  # a work tree around one that has the policy of both
+            kept[place] = None
     return [ProjectSource(root, key) for root, key in sorted(kept.items(), key=lambda at: len(at[0].parts))]
 
 
@@ -71,11 +74,8 @@ def _newest(trusted: Mapping[str, TrustedProject], matches: Callable[[TrustedPro
 
 
 def _untrusted_folders(here: Path) -> list[Path]:
-    """Folders with a file of their own, from here up to the top of the repository; without one, the nearest."""
-    tree = next(iter(repositories_of(here)), None)
-    above = [folder for folder in (here, *here.parents) if tree is None or folder.is_relative_to(tree.top)]
-    found = [folder for folder in above if (folder / FILE_NAME).is_file()]
-    return found if tree is not None else found[:1]
+    """Folders with a file of their own, from here up: nothing that an agent puts in between hides one of them."""
+    return [folder for folder in (here, *here.parents) if (folder / FILE_NAME).is_file()]
 
 
 class InForce:

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from ..errors import FairleadError, UnknownName, closest, nearest
+from ..errors import FairleadError, HookUnavailable, UnknownName, closest, nearest
+from ..extras import require
 from ..hook import PHASES, Hook, Layer
 from ..lifecycle import CONTROLS, EVENTS, iter_events
 from ..runners.interpreters import script_of
@@ -31,19 +33,19 @@ from ..runners.surroundings import (
 )
 from ..verdict import LOOSENING, POWERS
 from .document import Document, Keys
-from .programs import PinnedRunner, ProgramPin, Unavailable
+from .programs import PinnedRunner, ProgramPin, Unavailable, unavailable
 from .restricted import PROJECT_MAY, Restricted
-from .survey import path_spans
+from .survey import GLOB, glob_files, path_spans
 
 FORMS = ("python", "command", "shell", "worker", "url", "rule", "prompt", "wasm", "pack")
 """How a hook runs: every entry has exactly one of these."""
-_LATER = ("wasm", "pack")
+LATER = ("wasm", "pack")
 
 OUTCOMES = ("deny", "ask", "allow", "stop", "skip", "extend", "abort", "warn", "inject", "change")
-_FILTERS = ("tool", "kind", "safety", "outcome", "agent", "host")
-_OPTIONS = ("phase", "priority", "timeout", "on_failure", "enforce", "detached", "quarantine")
-_COMMON = ("name", "on", "match", *_OPTIONS, "locked", "may")
-_OF_FORM: dict[str, tuple[str, ...]] = {
+FILTERS = ("tool", "kind", "safety", "outcome", "agent", "host")
+OPTIONS = ("phase", "priority", "timeout", "on_failure", "enforce", "detached", "quarantine")
+COMMON = ("name", "on", "match", *OPTIONS, "locked", "may")
+OF_FORM: dict[str, tuple[str, ...]] = {
     "python": ("interpreter", "env"),
     "command": ("exit", "output", "env"),
     "shell": ("exit", "output", "env"),
@@ -56,7 +58,7 @@ RAW = "raw"
 """What a project's hook needs in its `may` to be sent steps as they are. It is no power over the agent."""
 
 _TEXT = (str,)
-_SHAPES: dict[str, tuple[tuple[type, ...], str]] = {
+SHAPES: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(
         ("name", "python", "shell", "url", "rule", "prompt", "interpreter", "output", "template", "model", "phase",
          "on_failure", *OUTCOMES[:-1]), (_TEXT, "a text")),
@@ -117,6 +119,11 @@ class Configured(msgspec.Struct, frozen=True):
     def where(self) -> str:
         return f"{self.file}:{self.line}"
 
+    @property
+    def unavailable(self) -> Unavailable | None:
+        """What stands for this hook, if it cannot run on this machine."""
+        return unavailable(self.hook.fn)
+
 
 def read_hooks(document: Document, place: Place, defaults: Mapping[str, Any]) -> list[Configured]:
     """The hooks of a file, as far as they can be made."""
@@ -154,6 +161,7 @@ class _Reader:
         self._place = place
         self._defaults = defaults
         self._sound = True
+        self._missing_at: Keys | None = None  # where what the hook lacks is named
 
     def wrong(self, problem: str, *keys: str | int, value: bool = True) -> None:
         """Note a mistake at a value, or at its key, or at the entry as a whole."""
@@ -166,8 +174,9 @@ class _Reader:
         try:
             yield
         except (FairleadError, ValueError, TypeError) as error:
-            if isinstance(error, MissingProgram) and self._place.copies is not None:
-                raise  # what was trusted has no mistakes: this hook fails, and no other
+            if isinstance(error, HookUnavailable):  # it is no mistake in the file: this hook fails, and no other
+                self._missing_at = self._missing_at or (*self._keys, *keys)
+                raise
             prefix = f"hook {self._entry.get('name')!r}: "
             self.wrong(str(error).removeprefix(prefix), *keys)
 
@@ -215,31 +224,31 @@ class _Reader:
     def _form(self) -> str | None:
         forms = [key for key in self._entry if key in FORMS]
         for form in forms:
-            if form in _LATER:
+            if form in LATER:
                 self.wrong(f"{form} is not available in this version of fairlead", form)
         if len(forms) > 1:
             self.wrong(f"a hook runs one way, and here are two: {forms[0]} and {forms[1]}", forms[1])
         if not forms:
-            likely = next((key for key in self._entry if key not in _COMMON and closest(key, FORMS, 0.7)), None)
+            likely = next((key for key in self._entry if key not in COMMON and closest(key, FORMS, 0.7)), None)
             if likely is None:
-                self.wrong(f"how does it run? Add one of {', '.join(f for f in FORMS if f not in _LATER)}")
+                self.wrong(f"how does it run? Add one of {', '.join(f for f in FORMS if f not in LATER)}")
             else:
                 self.wrong(f"unknown key {likely!r}{nearest(likely, FORMS)}", likely, value=False)
             return None
         return forms[0]
 
     def _check_keys(self, form: str | None) -> None:
-        valid = (*_COMMON, *FORMS, *_OF_FORM.get(form or "", ()))
-        every = {key for keys in _OF_FORM.values() for key in keys}
+        valid = (*COMMON, *FORMS, *OF_FORM.get(form or "", ()))
+        every = {key for keys in OF_FORM.values() for key in keys}
         for key, value in list(self._entry.items()):
             if key not in valid and (form is not None or (key not in every and not closest(key, FORMS, 0.7))):
                 other = f"a {form} hook takes no {key!r}" if key in every else f"unknown key {key!r}"
                 self.wrong(f"{other}{nearest(key, valid)}", key, value=False)
-            elif key in _SHAPES:
+            elif key in SHAPES:
                 self._check_shape(key, value)
 
     def _check_shape(self, key: str, value: Any) -> None:
-        kinds, described = _SHAPES[key]
+        kinds, described = SHAPES[key]
         fits = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
         if fits and key == "timeout" and value is True:
             fits = False
@@ -268,7 +277,7 @@ class _Reader:
         given = {key: self._defaults[key] for key in ("timeout", "on_failure", "enforce") if key in self._defaults}
         if self._entry.get("phase") == "observe":
             given.pop("on_failure", None)
-        given |= {key: self._entry[key] for key in _OPTIONS if key in self._entry}
+        given |= {key: self._entry[key] for key in OPTIONS if key in self._entry}
         if "timeout" in given:
             given["timeout"] = None if given["timeout"] is False else given["timeout"]
         if "quarantine" in given:
@@ -281,8 +290,8 @@ class _Reader:
         filters: dict[str, Any] = self._entry.get("match", {})
         for key, value in filters.items():
             with self._at("match", key):
-                if key not in _FILTERS:
-                    raise UnknownName("filter", key, _FILTERS)
+                if key not in FILTERS:
+                    raise UnknownName("filter", key, FILTERS)
                 if isinstance(value, dict):
                     raise ValueError(f"{key} is a name or a list of names")
                 Hook(_probe, on, name=self._entry["name"], **{key: value})
@@ -300,7 +309,7 @@ class _Reader:
         return given | filters
 
     def _check_power(self, word: str) -> None:
-        if word == RAW and "raw" in _OF_FORM.get(self._form_named, ()):
+        if word == RAW and "raw" in OF_FORM.get(self._form_named, ()):
             if self._place.layer != "project":
                 raise ValueError('only a project\'s hook needs "raw" in may; here, raw = true is enough')
             return
@@ -336,21 +345,24 @@ class _Reader:
             "url": self._url, "rule": self._rule, "prompt": self._prompt,
         }  # fmt: skip
         runner: Callable[..., Any] | None = None
-        if form not in self._entry or form in _LATER:
+        if form not in self._entry or form in LATER:
             return None  # its mistake has been noted
-        with self._at(form):
-            try:
+        copies = self._place.copies
+        try:
+            with self._at(form):
                 runner = make[form](self._entry[form], events, options)
-            except MissingProgram as problem:
-                if self._place.copies is None:
-                    raise
-                runner = Unavailable(problem, self._place.copies.root)  # this hook fails, and no other
+        except HookUnavailable as error:
+            problem = str(error)
+            if copies is not None:
+                problem += f"; put it back, or look at the project with `fairlead trust` in {copies.root}"
+            mistake = self._document.mistake_at(self._missing_at or self._keys, problem, value=True)
+            runner = Unavailable(mistake, error)
+            if not self._sound:
+                self.wrong(str(error), *(self._missing_at or ())[len(self._keys) :])
         if runner is None:
             return None
-        copies = self._place.copies
         if copies is not None:
-            pins, absent = copies.outside.get(self._entry["name"], []), self._absent(form)
-            runner = PinnedRunner(runner, pins, absent, copies.root) if pins or absent else runner
+            runner = self._pinned_runner(runner, form, copies)
         may = None if form == "prompt" and self._place.layer != "project" else self._powers  # which it keeps to itself
         never = LOOSENING if self._place.layer == "project" else ()
         return runner if may is None or options.get("phase") == "observe" else Restricted(runner, may, never)
@@ -417,7 +429,7 @@ class _Reader:
         if module.endswith(".py"):
             file = (self._place.folder / module).absolute()
             if self._copy_of(module) is None and not os.path.isfile(file):
-                raise ValueError(f"{module!r} is not in {self._place.folder}")
+                raise MissingProgram(f"{module!r} is not in {self._place.folder}", str(file))
             if self._outside is not None and touches(file, self._outside):
                 raise ValueError(f"{module!r} lies in the agent's workspace, where the agent can change it")
             module = self._copy_of(module) or str(file)
@@ -441,7 +453,7 @@ class _Reader:
     def _url(self, url: str, events: list[str], options: dict[str, Any]) -> Any:
         from ..runners.http import Url, check_header
 
-        _need("aiohttp", "http")
+        require("aiohttp", "http", "hooks with a url")
         headers: dict[str, str] = {}
         for name, value in self._entry.get("headers", {}).items():
             with self._at("headers", name):
@@ -478,6 +490,7 @@ class _Reader:
     def _rule(self, expression: str, events: list[str], options: dict[str, Any]) -> Any:
         from ..runners.rule import Rule
 
+        require("cel", "rules", "rules")
         outcomes = {key: self._entry[key] for key in OUTCOMES if key in self._entry}
         if "change" in outcomes and options.get("phase", "transform") != "transform":
             with self._at("change"):
@@ -498,7 +511,7 @@ class _Reader:
     def _prompt(self, prompt: str, events: list[str], options: dict[str, Any]) -> Any:
         from ..runners.prompt import MAY, Prompt
 
-        _need("pydantic_ai", "prompt")
+        require("pydantic_ai", "prompt", "hooks with a prompt")
         if "model" not in self._entry:
             raise ValueError('which model? Add model = "provider:name"')
         given: dict[str, Any] = {key: self._entry[key] for key in ("output", "template") if key in self._entry}
@@ -527,10 +540,22 @@ class _Reader:
         words = copies.launch.get(program, [program]) if copies is not None else [program]
         return [self._copy_of(word) or word for word in words]
 
-    def _absent(self, form: str) -> list[Path]:
+    def _pinned_runner(self, runner: Any, form: str, copies: Copies) -> Any:
+        """The runner, which first looks whether all that it uses is as it was trusted."""
+        words = self._entry[form][1:] if form in ("command", "worker") else []
+        root, pins, absent = copies.root, copies.outside.get(self._entry["name"], []), self._absent(words)
+        patterns = [word for word in words if GLOB.search(word)]
+        known = {pin.path for pin in pins}
+
+        def appears() -> Iterator[Path]:
+            return (root / path for word in patterns for path in glob_files(word, root) if path not in known)
+
+        placed = [pin if os.path.isabs(pin.path) else replace(pin, path=str(root / pin.path)) for pin in pins]
+        needed = pins or absent or patterns
+        return PinnedRunner(runner, placed, absent, root, appears if patterns else tuple) if needed else runner
+
+    def _absent(self, words: list[str]) -> list[Path]:
         """Paths that a trusted command names, and that were not there when it was trusted."""
-        runs = self._entry[form]
-        words = runs[1:] if form in ("command", "worker") else []
         named = {word[start:end] for word in words for start, end in path_spans(word, _may_be_a_file, all_parts=True)}
         paths = {Path(os.path.normpath(self._place.folder / part)) for part in named if self._copy_of(part) is None}
         root = self._place.folder
@@ -543,7 +568,9 @@ class _Reader:
     def _with_copies(self, word: str) -> str:
         """A word with each path in it replaced by its copy: `rules.txt`, `--rules=rules.txt`, `-crules.txt`, `a,b`."""
         for start, end in reversed(path_spans(word, lambda part: self._copy_of(part) is not None)):
-            word = word[:start] + str(self._copy_of(word[start:end])) + word[end:]
+            path = word[start:end]
+            slashes = path[len(path.rstrip("/")) :]  # of a folder: `"$1"*` means its files
+            word = word[:start] + str(self._copy_of(path)) + slashes + word[end:]
         return word
 
     def _value(self, value: Any) -> str:
@@ -563,12 +590,12 @@ class _Reader:
         around = self._place.surroundings([] if isinstance(env, dict) else env)
         if "PATH" in values and self._place.layer != "project":
             values["PATH"] = outside_path(values["PATH"], self._place.workspace)
-        return Surroundings(around.cwd, around.env | values)
+        return replace(around, env=around.env | values)
 
 
 def _may_be_a_file(part: str) -> bool:
-    """Whether a part of a word looks like the name of a file, and not like a number, a word or an option."""
-    return "\0" not in part and part[:1] != "-" and bool(re.search(r"[./]", part)) and not re.fullmatch(r"[\d.]+", part)
+    """Whether a part of a word could be the name of a file, and is no number, option or pattern."""
+    return "\0" not in part and part[:1] != "-" and not re.fullmatch(r"[\d.]+", part) and not GLOB.search(part)
 
 
 def _probe(step: Any) -> None:
@@ -602,11 +629,3 @@ def value_of(value: Any, environ: Mapping[str, str] | None = None) -> str:
     if found is None:
         raise ValueError(f"the environment variable {value['env']} is not set")
     return f"{value.get('prefix', '')}{found}"
-
-
-def _need(module: str, extra: str) -> None:
-    """A mistake in a file should not wait for the first step to be found."""
-    from importlib.util import find_spec
-
-    if find_spec(module) is None:
-        raise ValueError(f"needs the package {module}: pip install 'fairlead[{extra}]'")

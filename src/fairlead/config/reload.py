@@ -9,8 +9,10 @@ import asyncio
 import contextlib
 import os
 import signal
+import stat
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 
 from ..errors import FairleadError
 from ..logs import logger
@@ -22,6 +24,10 @@ from .project import FILE_NAME
 from .signed import TRUST_FILE
 from .trust import Trust
 
+RETRY = 5.0
+"""Seconds after which it is looked again for what a hook needs and this machine did not have."""
+GIT = ".git"
+"""Which says what work tree a folder is in, and so what is trusted there."""
 POLL = 0.5
 """Seconds after which a change is noticed that nothing else has told of."""
 
@@ -42,7 +48,7 @@ class Reloader:
         on_reload: Callable[[Sequence[Mistake]], None] | None = None,
     ) -> None:
         self._hooks = hooks
-        self._cwd = Path(cwd).resolve()
+        self._cwd = Path(os.path.abspath(cwd))  # a link in it may lead elsewhere later
         self._trust = trust or Trust()
         self._on_reload = on_reload
         self._environ = environ
@@ -55,6 +61,7 @@ class Reloader:
 
     def _take(self, config: Config) -> None:
         self.config = config
+        self._read_at = monotonic()
         self._paths = [str(path) for path in self._files(config.layers)]
 
     async def reload(self) -> list[Mistake]:
@@ -91,20 +98,32 @@ class Reloader:
         return read(find(self._cwd, self._trust), self._trust, self.config, self._environ)
 
     def _without(self, config: Config, bad: Sequence[LayerFile]) -> Config:
-        """A configuration in which bad layers are what they were. A project's file that is not trusted was nothing."""
+        """A configuration in which bad layers are what they were.
+
+        Of a project they stay if they were nothing: a file that is not trusted runs nothing and is complained of, and
+        a trusted policy that cannot be used denies.
+        """
         if not bad:
             return config
-        kept = {layer.document.path for layer in bad if layer.layer != "project" or layer.is_snapshot}
-        old = {layer.document.path: layer for layer in self.config.layers if layer.document.path in kept}
-        layers = [old.get(layer.document.path) if layer in bad else layer for layer in config.layers]
-        return Config(config.sources, [layer for layer in layers if layer is not None], config.notices)
+        old = {layer.identity: layer for layer in self.config.layers if layer.trusted}
+        layers: list[LayerFile] = []
+        for layer in config.layers:
+            if layer not in bad or not layer.trusted:
+                layers.append(layer)
+            elif layer.identity in old or layer.is_snapshot:
+                layers.append(old.get(layer.identity, layer))
+        return Config(config.sources, layers, config.notices)
 
     # --- noticing ---------------------------------------------------------------------------
 
     async def look(self) -> None:
         """Reload if a file has changed: for whoever would rather ask than watch."""
-        if self._look() != self.seen:
+        if self._look() != self.seen or self._may_run_now():
             await self._reload_safely()
+
+    def _may_run_now(self) -> bool:
+        """Whether to look again for a program or a package that a hook needs: it may be there by now."""
+        return bool(self.config.unavailable) and monotonic() - self._read_at >= RETRY
 
     async def watch(self) -> None:
         """Reload whenever a file changes, until cancelled: at once with the package watchfiles, else after a moment."""
@@ -123,14 +142,15 @@ class Reloader:
 
     def _files(self, layers: Sequence[LayerFile]) -> set[Path]:
         """All files that the configuration is or could be made from."""
-        around = (self._cwd, *self._cwd.parents)
-        project = (folder / name for folder in around for name in (FILE_NAME, TRUST_FILE))
+        real = self._cwd.resolve()
+        around = {self._cwd, *self._cwd.parents, real, *real.parents}
+        project = (folder / name for folder in around for name in (FILE_NAME, TRUST_FILE, GIT))
         named = (Path(path) for layer in layers for path in layer.live)
         return {SYSTEM_FILE, user_file(), self._trust.folder / "trust.json", *project, *named}
 
-    def _look(self) -> dict[str, tuple[int, ...] | None]:
-        """What there is of these files now."""
-        return {path: _stamp(path) for path in self._paths}
+    def _look(self) -> dict[str, tuple[int | str, ...] | None]:
+        """What there is of these files now, and where the folder is."""
+        return {path: _stamp(path) for path in self._paths} | {str(self._cwd): (os.path.realpath(self._cwd),)}
 
     def _folders(self) -> set[str]:
         """The folders in which a change would show, links and all; where one is missing, the nearest that is there."""
@@ -169,11 +189,13 @@ class Reloader:
             await asyncio.wait([task, *hangups])
 
 
-def _stamp(path: str) -> tuple[int, ...] | None:
+def _stamp(path: str) -> tuple[int | str, ...] | None:
     try:
         status = os.stat(path)
     except OSError:
         return None
+    if os.path.basename(path) == GIT and stat.S_ISDIR(status.st_mode):
+        return status.st_dev, status.st_ino  # git writes to it all the time
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
 
 

@@ -7,7 +7,6 @@ trusts just that content. A signed file takes the place of an older one of the s
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from secrets import token_hex
 from subprocess import DEVNULL, PIPE, TimeoutExpired, run
 
 import msgspec
+from msgspec.structs import replace
 
 from ..errors import FairleadError
 from ..logs import logger
@@ -146,8 +146,8 @@ def _verifies(signed: SignedTrust, key: str) -> bool:
 
 def _ssh_keygen(words: list[str], payload: bytes, *, prompt: bool = False) -> str:
     """Run the system's ssh-keygen, whatever PATH says. With `prompt`, it may ask for a passphrase."""
-    environ = {**os.environ, "PATH": SAFE_PATH}
-    around = surroundings("/", env=("SSH_AUTH_SOCK", "TERM") if prompt else (), source=environ)
+    around = surroundings("/", env=("SSH_AUTH_SOCK", "TERM") if prompt else ())
+    around = replace(around, env=around.env | {"PATH": SAFE_PATH}, path=SAFE_PATH)
     try:
         argv = [resolve_program("ssh-keygen", around), *words]
         done = run(  # noqa: S603 (argv, no shell)

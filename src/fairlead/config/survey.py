@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
+from glob import iglob
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -30,9 +32,16 @@ FOLDER_FILES, FOLDER_LIMIT = 1000, 32 << 20
 """Files below a folder that a project's hook names, and their bytes in all."""
 SHEBANGS = 4
 """Interpreters that are scripts themselves, one after another. The kernel takes no more either."""
-_PART = re.compile(r"[^=,:]+")
+_SEPARATED = (re.compile(r"[^=,:]+"), re.compile(r"[^\s=,:;#@+|&<>(){}\"'`!^%$\\]+"))
+"""What a word is divided at: first at few characters, then at all that are rare in the names of files. A copy cannot
+stand for a part of a pattern."""
 _PARTS = 256
 """Paths in one word of a command."""
+_LONGEST_PATH, _LOOSE_WORK = 4096, 1 << 20
+"""Characters of a path, and of all the spans of one word that are tried as the name of a file."""
+_CLUSTER = re.compile(r"-[A-Za-z]{1,8}")
+"""Options in one word, the last of which may have a value: `-vclib.sh`."""
+GLOB = re.compile(r"[*?\[]")
 _WITH_A_FILE = frozenset({"awk", "gawk", "mawk", "sed", "jq"})
 """Programs that run just the file after `-f`."""
 TOTAL_LIMIT = 64 << 20
@@ -53,6 +62,7 @@ class Seen(msgspec.Struct):
     files: dict[str, str] = {}  # relative to the project, and their digests
     programs: list[str] = []  # as they are written
     outside_files: list[str] = []  # that its command names
+    live: list[str] = []  # files of the project that it names in a way for which no copy can stand
     outside: list[ProgramPin] = []  # these and the programs, once resolved
     env: list[str] = []  # variables that it is given
     raw_to: str | None = None  # the address or model that gets steps as they are
@@ -62,7 +72,7 @@ class Seen(msgspec.Struct):
     @property
     def program(self) -> str | None:
         """The program outside the project that it starts, once resolved."""
-        return self.outside[0].path if self.outside else None
+        return next((pin.path for pin in self.outside if os.path.isabs(pin.path)), None)
 
 
 class Survey(msgspec.Struct):
@@ -101,6 +111,7 @@ class Survey(msgspec.Struct):
                 self.launch[program] = words = self._launch(program, around, SHEBANGS)
                 pins |= {word: _pin(word) for word in words if os.path.isabs(word) and os.path.isfile(word)}
             pins |= {path: _pin(path) for path in seen.outside_files}
+            pins |= {path: ProgramPin(path, digest=self.files[path]) for path in seen.live}
             seen.outside = list(pins.values())
         return self
 
@@ -231,9 +242,13 @@ def _take_program(program: str, seen: Seen, found: Survey) -> None:
 def _take_word(word: str, seen: Seen, found: Survey) -> None:
     """The files that a word of a command line names: in the project they are covered, outside they are pinned."""
     root = Path(found.root)
-    if len(_PART.findall(word)) > _PARTS:
+    if len(_SEPARATED[1].findall(word)) > _PARTS:
         seen.uncovered = f"one of its words has more than {_PARTS} parts"
-    for start, end in path_spans(word, lambda part: _is_path(part, root)):
+    spans = path_spans(word, lambda part: _is_path(part, root))
+    for live in (*_loose_files(word, spans, root), *glob_files(word, root)):
+        _take_file(live, seen, found)
+        seen.live += [live] if live not in seen.live else []
+    for start, end in spans:
         part = word[start:end]
         path = _in_project(part, root)
         if path is None and os.path.isdir(root / part):
@@ -248,22 +263,61 @@ def _take_word(word: str, seen: Seen, found: Survey) -> None:
 
 
 def path_spans(word: str, is_path: Callable[[str], bool], *, all_parts: bool = False) -> list[tuple[int, int]]:
-    """Where a word of a command line holds a path: all of it, after an option (`-clib.sh`), or a part (`a=b,c`).
+    """Where a word of a command line holds a path: all of it, after options (`-vclib.sh`), or a part (`a=b,@c#d`).
 
     They do not overlap, the longest counts; with `all_parts` each counts.
     """
-    starts = [0, 2] if word[:1] == "-" and word[1:2] not in ("-", "") else [0]
-    spans = [(start, len(word)) for start in starts]
-    for match in islice(_PART.finditer(word), _PARTS):
-        spans.append(match.span())
-        if match.start() == 0 and 2 in starts:
-            spans.append((2, match.end()))
+    cluster = _CLUSTER.match(word)
+    starts = range(2, cluster.end() + 1) if cluster is not None else ()
+    spans = [(start, len(word)) for start in (0, *starts)]
+    for pattern in _SEPARATED:
+        for match in islice(pattern.finditer(word), _PARTS):
+            start, end = match.span()
+            spans += [(start, end)] + [(after, end) for after in starts if start == 0]
+            spans += [(start + 2, end)] if word.startswith("//", start) else []  # file://rules.txt
     taken: list[tuple[int, int]] = []
     for start, end in spans:
         overlaps = not all_parts and any(a < end and start < b for a, b in taken)
         if start < end and not overlaps and is_path(word[start:end]):
             taken.append((start, end))
     return sorted(taken)
+
+
+def _loose_files(word: str, spans: list[tuple[int, int]], root: Path) -> Iterator[str]:
+    """Files of the project whose name stands anywhere else in a word, between characters that are no letters."""
+    edges = [i for i in range(len(word) + 1) if not (word[i - 1 : i].isalnum() and word[i : i + 1].isalnum())]
+    work = 0
+    for start, end in islice(_between(edges), _PARTS * _PARTS):
+        work += end - start
+        if work > _LOOSE_WORK:
+            return
+        is_taken = any(a <= start and end <= b for a, b in spans)
+        if not is_taken and (path := _in_project(word[start:end], root)) and _is_file(root / path):
+            yield path
+
+
+def _between(edges: list[int]) -> Iterator[tuple[int, int]]:
+    """All spans that are not longer than a path can be: from each edge, the longest first."""
+    for at, start in enumerate(edges):
+        last = bisect_right(edges, start + _LONGEST_PATH)
+        yield from ((start, end) for end in reversed(edges[at + 1 : last]))
+
+
+def glob_files(word: str, root: Path) -> list[str]:
+    """The files of the project that a pattern in a word stands for, as a shell would expand it."""
+    patterns = {word, *re.split(r"[\s=,:;@]+", word)} if GLOB.search(word) else ()
+    found: set[str] = set()
+    for pattern in (one for one in patterns if GLOB.search(one) and "\0" not in one):
+        matches = (_in_project(match, root) for match in iglob(pattern, root_dir=root, include_hidden=True))
+        found |= {path for path in islice(matches, FOLDER_FILES + 1) if path is not None and _is_file(root / path)}
+    return sorted(found)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _is_path(part: str, root: Path) -> bool:

@@ -64,8 +64,11 @@ class TrustedProject(msgspec.Struct, omit_defaults=True):
         return max((snapshot.at for snapshot in self.snapshots), default=self.forgotten)
 
 
-class _TrustFile(msgspec.Struct):
+class _Version(msgspec.Struct):
     version: int
+
+
+class _TrustFile(_Version):
     projects: dict[str, TrustedProject]
 
 
@@ -228,9 +231,7 @@ class Trust:
             status = self._file.stat()
             stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
             if self._known[0] != stamp:
-                found = msgspec.json.decode(self._file.read_bytes(), type=_TrustFile)
-                if found.version != VERSION:
-                    raise msgspec.DecodeError(f"its version is {found.version}, not {VERSION}")
+                found = self._decode(self._file.read_bytes())
                 self._known = (stamp, found.projects)
             return dict(self._known[1])
         except FileNotFoundError:
@@ -241,6 +242,18 @@ class Trust:
                 "until you do, no policy of a project is in force"
             )
             raise FairleadError(problem) from None
+
+    def _decode(self, content: bytes) -> _TrustFile:
+        """What the file says. One of a newer version is not to be removed, so that is told apart first."""
+        version = msgspec.json.decode(content, type=_Version).version
+        if version > VERSION:
+            raise FairleadError(
+                f"{self._file} is of version {version}, and this fairlead knows {VERSION}: a newer fairlead wrote it; "
+                "install that again: until you do, steps that guard are refused"
+            )
+        if version != VERSION:
+            raise msgspec.DecodeError(f"its version is {version}, not {VERSION}")
+        return msgspec.json.decode(content, type=_TrustFile)
 
     @contextmanager
     def _changing(self, root: Path) -> Iterator[dict[str, TrustedProject]]:

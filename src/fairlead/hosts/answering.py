@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from ..decision import Decision
 from ..errors import FairleadError
-from ..lifecycle import EVENTS, AfterTool, Agent, Step, ToolStep, TurnEnd, TurnStart
+from ..lifecycle import EVENTS, AfterTool, Agent, Control, Step, ToolStep, TurnEnd, TurnStart
 from ..logs import logger
+from ..run import Carry
 from ..session import new_id
-from .effect import Effect, effect_of, reason_of
+from .effect import Effect, control_of, effect_of, reason_of
 from .host import EXIT_2, TEXT, WARNING, Host, Identity
 
 EXTENDS = 3
@@ -29,8 +30,12 @@ CALLS = 64
 CONTEXT = 16
 """Texts that wait for an event which takes them."""
 
-Dispatch = Callable[[Step, dict[str, tuple[str, ...]]], Awaitable[Decision[Any]]]
-"""Decides on a step, for a host with these capabilities."""
+Dispatch = Callable[[Step, dict[str, tuple[str, ...]], Carry], Awaitable[Decision[Any]]]
+"""Decides on a step, for a host with these capabilities, of which the last argument says what it carries out."""
+
+
+class BadPayload(FairleadError):
+    """What a CLI sent is not what it sends at this event."""
 
 
 class Memory(msgspec.Struct):
@@ -52,6 +57,8 @@ class Memory(msgspec.Struct):
     """How often the turn of an agent was kept alive, by the agent's id; the session's own has none."""
     extending: str | None = None
     """What the turn was kept alive with, the last time."""
+    warned: list[str] = []
+    """Warnings that the model was told to pass on."""
 
 
 def read_payload(host: Host, event: str, said: str) -> dict[str, Any]:
@@ -61,12 +68,17 @@ def read_payload(host: Host, event: str, said: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(said, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise FairleadError(f"{host.title} sent no JSON object at {event}: {error}") from None
+        raise BadPayload(f"{host.title} sent no JSON object at {event}: {error}") from None
 
 
-async def answer(host: Host, event: str, payload: dict[str, Any], memory: Memory, dispatch: Dispatch) -> str:
-    """The answer for the thin client: the exit code, and the text that the CLI reads: `0:TEXT:end`."""
-    reply = await Answering(host, event, payload, memory, dispatch).answer()
+async def answer(
+    host: Host, event: str, payload: dict[str, Any], memory: Memory, dispatch: Dispatch, *, attended: bool = False
+) -> str:
+    """The answer for the thin client: the exit code, and the text that the CLI reads: `0:TEXT:end`.
+
+    `attended`: a user is known to sit before the CLI, and sees what it shows.
+    """
+    reply = await Answering(host, event, payload, memory, dispatch, attended).answer()
     if EXIT_2 in reply:
         return f"2:{reply[EXIT_2]}:end"
     if TEXT in reply:
@@ -77,31 +89,84 @@ async def answer(host: Host, event: str, payload: dict[str, Any], memory: Memory
 class Answering:
     """One moment, being answered."""
 
-    def __init__(self, host: Host, event: str, payload: dict[str, Any], memory: Memory, dispatch: Dispatch) -> None:
+    def __init__(
+        self,
+        host: Host,
+        event: str,
+        payload: dict[str, Any],
+        memory: Memory,
+        dispatch: Dispatch,
+        attended: bool = False,
+    ) -> None:
         self.host, self.event, self.payload = host, event, payload
         self.who: Identity = host.identify(payload)
         self.moment = host.moments[event]
-        self.memory, self.dispatch = memory, dispatch
+        self.memory, self.dispatch, self.attended = memory, dispatch, attended
         if self.moment.inside is not None and self._shares:
             self.moment = self.moment.inside
 
     async def answer(self) -> dict[str, Any]:
         fields = self.moment.read(self.payload)
         if fields is not None and not isinstance(fields.get("tool", ""), str):
-            raise FairleadError(f"{self.host.title} sent something else than a {self.event}: it names no tool")
+            raise BadPayload(f"{self.host.title} sent something else than a {self.event}: it names no tool")
         if fields is None or (self.moment.event == "after_tool" and self._is_denied(fields.get("call_id"))):
             return {}
         try:
             step = self._step(EVENTS[self.moment.event].step, self._remembered(fields))
         except (TypeError, ValueError, FairleadError) as error:
-            raise FairleadError(f"{self.host.title} sent something else than a {self.event}: {error}") from None
+            raise BadPayload(f"{self.host.title} sent something else than a {self.event}: {error}") from None
         can = self.moment.can
         if step.event == "before_permission" and step.call_id in self.memory.asked:
             can = tuple(part for part in can if part != "allow")  # what a hook asks, another does not answer
-        decision = await self.dispatch(step, {self.moment.event: can})
-        effect = self._effect(decision, can)
+        decision, effect = await self._decide(step, can, Effect())
         await self._follow(decision, effect)
         return await self._say(decision, effect)
+
+    async def _decide(self, step: Step, can: tuple[str, ...], beside: Effect) -> tuple[Decision[Any], Effect]:
+        """The decision on a step, and what it comes to here.
+
+        That is worked out before the decision is journaled, so that the record says what the CLI is told. `beside` is
+        what the CLI is told with the same answer.
+        """
+        found: list[Effect] = []
+
+        def carry(decision: Decision[Any]) -> Control | None:
+            if (decision.event, decision.step.sequence) != (step.event, step.sequence):
+                return None  # of a step that a hook has dispatched
+            effect = self._effect(decision, can)
+            self._limit(step.event, effect)
+            found.append(effect)
+            control = self._carried(step.event, effect, beside)
+            return "abort" if control == "stop" and decision.control == "abort" and "abort" in can else control
+
+        decision = await self.dispatch(step, {step.event: can}, carry)
+        if not found:
+            carry(decision)
+        return decision, found[-1]
+
+    def _limit(self, event: str, effect: Effect) -> None:
+        """What was decided before: no tool runs after a stop, and a turn is not kept alive for ever."""
+        memory = self.memory
+        if event == "before_tool" and memory.halt is not None and effect.deny is None:
+            effect.deny = memory.halt
+        if effect.extend is not None and event in ENDS and memory.extended.get(self._whose, 0) >= EXTENDS:
+            logger.warning("%s: a turn was kept alive %d times, and now ends", self.host.title, EXTENDS)
+            effect.later.append(effect.extend)
+            effect.extend = None
+
+    def _carried(self, event: str, effect: Effect, beside: Effect) -> Control:
+        """What the CLI makes of an effect, as far as its answer says so."""
+
+        def render(told: Effect) -> dict[str, Any]:
+            return self.moment.say(told, self.event, self.payload)
+
+        if event == self.moment.event:
+            return control_of(effect, render)
+        # Of a step that the CLI does not tell of, only a stop is carried out, in the answer to what it does tell of.
+        stops = effect.stop is not None and render(replace(beside, stop=effect.stop)) != render(
+            replace(beside, stop=None)
+        )
+        return "stop" if stops else "proceed"
 
     def _is_denied(self, call_id: Any) -> bool:
         """Whether a call is over for us. Some models give another one, which is not, the same id."""
@@ -182,8 +247,6 @@ class Answering:
     async def _follow(self, decision: Decision[Any], effect: Effect) -> None:
         """What comes of a decision beyond the CLI's answer: what waits, what follows at once."""
         memory, event = self.memory, self.moment.event
-        if event == "before_tool" and memory.halt is not None and effect.deny is None:
-            effect.deny = memory.halt
         if event in ENDS:
             await self._end(effect)
         elif event == "before_input" and effect.deny is None:
@@ -193,9 +256,21 @@ class Answering:
         elif event == "before_tool" and effect.ask is not None:
             memory.asked = [*memory.asked, decision.step.call_id][-CALLS:]
         memory.halt = effect.halt or memory.halt
+        if event in WARNING:
+            self._pass_on(effect)
         if "context" in self.moment.can:
             effect.context, memory.context = [*memory.context, *effect.context], []
         memory.context = [*memory.context, *effect.later][-CONTEXT:]
+
+    def _pass_on(self, effect: Effect) -> None:
+        """Have the model tell the user of warnings that the CLI may not show: headless, none shows any."""
+        if self.host.warns and self.attended:
+            return
+        memory = self.memory
+        news = [warning for warning in effect.warnings if warning not in memory.warned]
+        memory.warned = [*memory.warned, *news][-CONTEXT:]
+        place = effect.context if "context" in self.moment.can else effect.later
+        place += [f"Tell the user of this warning in your answer: {warning}" for warning in news]
 
     async def _say(self, decision: Decision[Any], effect: Effect) -> dict[str, Any]:
         """The CLI's JSON. Context that has no place in it, or goes with a message nobody reads, waits on."""
@@ -216,16 +291,12 @@ class Answering:
     async def _end(self, effect: Effect) -> None:
         """The turn goes on, or it is over."""
         extended, whose = self.memory.extended, self._whose
-        if effect.extend is not None and extended.get(whose, 0) < EXTENDS:
+        if effect.extend is not None:
             extended[whose] = extended.pop(whose, 0) + 1
             while len(extended) > CALLS:
                 del extended[next(iter(extended))]
             self.memory.extending = effect.extend
             return
-        if effect.extend is not None:
-            logger.warning("%s: a turn was kept alive %d times, and now ends", self.host.title, EXTENDS)
-            effect.later.append(effect.extend)
-            effect.extend = None
         extended.pop(whose, None)
         self.memory.extending = None
         if self.moment.event == "before_turn_end":
@@ -244,7 +315,7 @@ class Answering:
     async def _also(self, kind: type[Step], fields: dict[str, Any], effect: Effect) -> None:
         """A step that the CLI does not tell of. What is said of it is carried out with what it is told now."""
         can = tuple(part for part in ("context", "stop") if part in self.moment.can)
-        said = self._effect(await self.dispatch(self._step(kind, fields), {kind.event: can}), can)
+        _, said = await self._decide(self._step(kind, fields), can, effect)
         effect.context += said.context
         effect.later += said.later
         effect.stop, effect.halt = effect.stop or said.stop, effect.halt or said.halt

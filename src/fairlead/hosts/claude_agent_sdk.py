@@ -25,6 +25,7 @@ from ..lifecycle import (
     AfterTool,
     Agent,
     BeforeRequest,
+    Control,
     Error,
     SessionEnd,
     SessionStart,
@@ -33,6 +34,7 @@ from ..lifecycle import (
 )
 from ..logs import logger
 from ..registry import Hooks
+from ..run import Carry
 from ..session import Session, new_id
 from . import claude_code
 from .answering import Answering, Memory, written
@@ -230,6 +232,13 @@ async def _leave_it(request: ApprovalRequest) -> Approval:
     return Approval("ask", HOST.name)
 
 
+def _stopping(event: str, can: Collection[str], decision: Decision[Any]) -> Control | None:
+    """What is carried out of a decision on a step that the CLI does not tell of: a stop, or nothing."""
+    if decision.event != event:
+        return None
+    return "proceed" if effect_of(decision, can).stop is None else "stop"
+
+
 def _refusal(kept: _Kept | None, name: str, payload: Any, error: Exception) -> dict[str, Any]:
     """What the CLI is told when something went wrong on the way: no, and nothing more in this turn."""
     why = f"refused, because this went wrong: {describe(error)}"
@@ -265,10 +274,11 @@ class _Kept:
     def has(self, call_id: str | None, args: str | None = None) -> bool:
         return any(call[0] == call_id and args in (None, call[2]) for call in self.memory.calls)
 
-    async def dispatch(self, step: Step, can: Any = None) -> Decision[Any]:
+    async def dispatch(self, step: Step, can: Any = None, carry: Carry | None = None) -> Decision[Any]:
         """Decide. What is denied where nothing can be denied keeps the tools from running, until the user speaks."""
         self._turning = step.event == "turn_start" or (self._turning and step.event != "turn_end")
-        decision = await self.session.dispatch(step)
+        session = self.session
+        decision = await (session.dispatch(step) if carry is None else session.dispatch_carried(step, carry))
         if decision.control in ("stop", "abort") and "stop" in CAN[step.event]:
             self.stop(reason_of(decision))
         elif decision.denied and not {"deny", "stop"} & CAN[step.event]:
@@ -279,10 +289,11 @@ class _Kept:
         """A step that the CLI does not tell of."""
         if kind not in self.session.hooks.heard:
             return Effect()
-        decision = await self.dispatch(self.session.step(kind, **fields))
+        can = frozenset({*CAN[kind.event], "stop"})  # which is as near to an abort as one gets
+        decision = await self.dispatch(self.session.step(kind, **fields), carry=partial(_stopping, kind.event, can))
         if kind in (BeforeRequest, AfterRequest):
             self.session.state, self.session.checkpoint_id = decision.step.state, decision.step.checkpoint_id
-        effect = effect_of(decision, {*CAN[kind.event], "stop"})  # which is as near to an abort as one gets
+        effect = effect_of(decision, can)
         self.memory.context += [*effect.context, *effect.later]
         return effect
 
@@ -384,7 +395,9 @@ class _Told(Answering):
 
     async def _tell(self, kind: type[Step], fields: dict[str, Any]) -> str | None:
         """A step that the CLI does not tell of. Why the turn is over, if it is now."""
-        effect = effect_of(await self.kept.dispatch(self._step(kind, fields)), CAN[kind.event])
+        can = CAN[kind.event]
+        carry = partial(_stopping, kind.event, can)
+        effect = effect_of(await self.kept.dispatch(self._step(kind, fields), carry=carry), can)
         self.memory.context += [*effect.context, *effect.later]
         return effect.stop
 

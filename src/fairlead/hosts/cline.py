@@ -111,6 +111,7 @@ HOST = Host(
         ("fetch_web_content", "fetch", {"url": ("requests", "url")}),
         ("{ask_question,skills,team_*}", "agent", {}),
     ),
+    headless={"before_input": "never fires"},
     notes=(
         "What the user says is not seen in headless runs, and nothing can be refused or added there.",
         "A denied call of a tool that is not Cline's own, of an MCP server say, ends the whole run.",

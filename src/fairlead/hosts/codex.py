@@ -42,6 +42,7 @@ HOST = Host(
     proven="0.166.0",
     identify=said.identify,
     warns=True,
+    headless={"before_input": "reason not shown"},
     moments={
         "SessionStart": Moment("session_start", said.session_start, _say_session_start, ("abort", "context")),
         "SessionEnd": Moment("session_end", said.session_end, silence, wait=3.0),

@@ -141,9 +141,7 @@ async def demo_hooks(root: Path, folder: Path) -> AsyncIterator[Hooks]:
                 (folder / "index").write_text("calc.py\n")
                 print(f"{'':10}a background task finished after the turn")
 
-            session = current_session()
-            if session is not None:
-                session.spawn(index(), name="index")
+            current_session().spawn(index(), name="index")
 
         yield hooks
 

@@ -26,6 +26,7 @@ HOST = Host(
     identify=said.identify,
     project="FACTORY_PROJECT_DIR",
     tools=(("{TodoWrite,Skill,TaskOutput,TaskStop,ExitSpecMode}", "agent", {}),),
+    headless={"before_input": "never fires"},
     notes=("`droid exec` fires no UserPromptSubmit: what a user says there is not seen.",),
     moments={
         "SessionStart": Moment("session_start", said.session_start, said.say_context, ("context",)),

@@ -6,14 +6,15 @@ a rule, the same in every host, and never the rule "nothing happened": see `RULE
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ..decision import Decision, deciding
 from ..frozen import thaw
-from ..lifecycle import BeforeInput
+from ..lifecycle import BeforeInput, Control
 from ..verdict import clean
 
 RULES: dict[str, str] = {
@@ -88,6 +89,33 @@ def effect_of(decision: Decision[Any], can: Collection[str]) -> Effect:
     else:
         effect.later += texts
     return effect
+
+
+CARRIED: tuple[Control, ...] = ("stop", "deny", "ask", "extend", "skip", "allow")
+"""The controls that an effect may have, the strongest first."""
+
+
+def control_of(effect: Effect, render: Callable[[Effect], Any]) -> Control:
+    """What an effect comes to in the host's own words: the strongest control that makes a difference to them.
+
+    `render` gives these words. It may refuse by itself what the host would not take over, and then sets `deny` or
+    `stop`.
+    """
+    if (
+        effect.args is None and effect.output is None and all(getattr(effect, control) is None for control in CARRIED)
+    ):  # as a rule
+        return "proceed"
+    told = replace(effect)
+    words = render(told)
+    for control in CARRIED:
+        if getattr(told, control) is not None and getattr(effect, control) is None:
+            return control
+    for control in CARRIED:
+        if getattr(told, control) is not None:
+            setattr(told, control, None)
+            if render(replace(told)) != words:
+                return control
+    return "proceed"
 
 
 def reason_of(decision: Decision[Any]) -> str:

@@ -3,15 +3,19 @@
 This is one file for the standard library alone. `fairlead install` copies it out of any virtual environment, and the
 launcher beside it runs it as `python -I -S` for every single step, so it imports next to nothing: no json, no socket.
 
-    STATE PYTHON SECONDS HOST EVENT
+    FOLDERS PYTHON SECONDS HOST EVENT
 
-It prints `0:TEXT:end` (exit 0 with this on stdout), `2:TEXT:end` (exit 2 with this on stderr) or `fail:REASON:end`,
-and always ends with 0. Anything else means that it broke, and the launcher goes by `fallback.json`.
+FOLDERS is what `fairlead install` has recorded, as JSON: see `fairlead.places.Folders`. Nothing in the CLI's
+environment moves these folders, and what the client starts gets none of that environment.
+
+It prints `0:TEXT:end` (exit 0 with this on stdout), `2:TEXT:end` (exit 2 with this on stderr), `fail:REASON:end`
+(something of fairlead's is broken) or `none:REASON:end` (nothing is broken, but this step has no answer), and always
+ends with 0. Anything else means that it broke. Without an answer, the launcher goes by `fallback.json`.
 
 If a human's approval was used for the answer, it prints `ack:RECEIPT:` before it. The launcher gives the CLI the
 answer, and runs this a second time, to tell the daemon that the CLI has it:
 
-    STATE RECEIPT
+    FOLDERS RECEIPT
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -37,9 +41,17 @@ AGAIN = 10.0
 """Seconds for which a daemon that did not come up is not tried again."""
 SPARE = 2.0
 """Seconds that are left to say that there was no answer in time."""
+OF_STEP = frozenset(("bad_payload", "too_large", "overloaded", "broken"))
+"""Errors of the daemon's with this step alone. The last has its reason in the daemon's log."""
+LOG = "daemon.log in fairlead's state folder"
+PROBE = 2.0
+"""Seconds that a daemon has to show that it lives, if it left an earlier step without an answer."""
 ACKNOWLEDGE = 1.0
 """Seconds in which an answer is acknowledged. The CLI waits for that, too."""
-PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
+PASSED = ("LANG", "TZ")
+"""Variables that hooks get from the CLI, beside LC_* and those that they name. Others were recorded."""
+RECORD = ".local/state/fairlead/folders.json"
+"""What a user's own `fairlead install` has recorded, below their home."""
 TOLD = (
     "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR",
     "FACTORY_PROJECT_DIR", "COPILOT_PROJECT_DIR", "COPILOT_CLI", "CURSOR_PROJECT_DIR",
@@ -51,6 +63,14 @@ class Failed(Exception):
     """There is no answer, and this is why."""
 
 
+class Unanswered(Failed):
+    """There is no answer to this step, and nothing is broken that `fairlead doctor` would find."""
+
+
+class Late(Unanswered):
+    """There was no answer in time."""
+
+
 class NoDaemon(Exception):
     """Nobody listens. Nothing was said, so it can be said again."""
 
@@ -60,29 +80,71 @@ class Ending(NoDaemon):
 
 
 def main(argv: list[str]) -> str:
-    state, python, seconds, host, event = argv[1:6]
+    given, path, seconds, host, event = argv[1:6]
     _signal.signal(_signal.SIGALRM, late)
     _signal.setitimer(_signal.ITIMER_REAL, max(float(seconds) - SPARE, 0.5))
     body = Body(host, event, float(seconds))
-    folder = managed() or private(runtime(state))
-    environ = variables()
-    if folder is None or environ.get("FAIRLEAD_DAEMON", "").lower() in ("off", "0", "no", "false"):
+    folders = folders_of(given)
+    state, python = value(folders, "state"), Python(path, folders)
+    folder = managed() or private(value(folders, "run"))
+    if folder is None or '"daemon":false' in given + folders:
         return in_process(python, body)
+    mark = f"{state if folder == MANAGED else folder}/hung"
+    refuse_hung(folder, mark)
     try:
-        return until_taken(folder, body)
-    except NoDaemon as none:
-        if folder == MANAGED:
-            raise Failed(f"the machine's daemon does not answer ({none})") from None
-    if not start(state, folder, python):
-        return in_process(python, body)
-    try:
-        return until_taken(folder, body)
-    except NoDaemon as none:
-        raise Failed(f"the daemon was started, and is gone ({none})") from None
+        return from_daemon(state, folder, python, body)
+    except Late:
+        if hangs(folder, SPARE / 4):
+            leave(mark)
+            raise Failed("there was no answer in time: the daemon does not answer at all") from None
+        raise
 
 
 def late(*_: object) -> None:
-    raise Failed("there was no answer in time")
+    raise Late("there was no answer in time")
+
+
+# --- a daemon that hangs ------------------------------------------------------------------------
+# The first step that a hung daemon leaves without an answer waits to its deadline, and leaves a mark. With the mark,
+# every later step first looks whether the daemon lives. So the mark can be old, or a lie: it costs a look, no more.
+
+
+def refuse_hung(folder: str, mark: str) -> None:
+    """Refuse at once if the daemon left an earlier step without an answer, and still hangs."""
+    try:
+        posix.stat(mark)
+    except OSError:
+        return
+    if hangs(folder, PROBE):
+        raise Failed("the daemon gave an earlier step no answer, and still does not answer at all")
+    try:
+        posix.unlink(mark)
+    except OSError:
+        return
+
+
+def hangs(folder: str, seconds: float) -> bool:
+    """Whether something listens that says no word for so long when it is asked how it is."""
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection.settimeout(seconds)
+    try:
+        connection.connect(socket_path(folder))
+        connection.send(b"GET /v1/health HTTP/1.1\r\nhost: fairlead\r\nconnection: close\r\n\r\n")
+        connection.recv(1)
+    except (BlockingIOError, TimeoutError):  # it does not take the connection, or the request
+        return True
+    except OSError:
+        return False
+    finally:
+        connection.close()
+    return False
+
+
+def leave(mark: str) -> None:
+    try:
+        posix.close(posix.open(mark, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o600))
+    except OSError:
+        return  # then the next step waits, too
 
 
 # --- what is asked ------------------------------------------------------------------------------
@@ -96,17 +158,17 @@ class Body:
         self.payload = quoted(stdin().decode("utf-8", "replace"))
         self.names: set[str] = set()
 
-    def encode(self) -> bytes:
+    def encode(self, everything: bool = False) -> bytes:
         environ = variables()
-        names = {*PASSED, *self.names, *(name for name in environ if name.startswith("LC_"))}
-        env = ",".join(f"{quoted(name)}:{value_of(environ.get(name))}" for name in sorted(names))
+        names = {*PASSED, *self.names, *(name for name in environ if everything or name.startswith("LC_"))}
+        env = ",".join(f"{quoted(name)}:{or_null(environ.get(name))}" for name in sorted(names))
         told = ",".join(f"{quoted(name)}:{quoted(environ[name])}" for name in TOLD if name in environ)
         cwd = quoted(folder_here())
         return f'{self.head},"cwd":{cwd},"env":{{{env}}},"told":{{{told}}},"payload":{self.payload}}}'.encode()
 
 
-def value_of(value: "str | None") -> str:
-    return "null" if value is None else quoted(value)
+def or_null(text: "str | None") -> str:
+    return "null" if text is None else quoted(text)
 
 
 def variables() -> dict[str, str]:
@@ -121,7 +183,7 @@ def variables() -> dict[str, str]:
 
 def folder_here() -> str:
     try:
-        return posix.getcwd().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return posix.getcwdb().decode("utf-8", "replace")
     except OSError:
         return "/"
 
@@ -132,11 +194,63 @@ def stdin() -> bytes:
         parts.append(part)
         size += len(part)
         if size > LIMIT:
-            raise Failed(f"the step is larger than {LIMIT >> 20} MiB")
+            raise Unanswered(f"the step is larger than {LIMIT >> 20} MiB")
     return b"".join(parts)
 
 
-# --- where the daemon is ------------------------------------------------------------------------
+# --- where everything is ------------------------------------------------------------------------
+
+
+def folders_of(given: str) -> str:
+    """The folders, as JSON: the recorded ones, or those of whoever runs a launcher that is for all users."""
+    folders = given if '"home":' in given else folders_of_user(given)
+    probe = posix.environ.get(b"FAIRLEAD_PROBE", b"").decode("ascii", "replace")
+    if len(probe) == 32 and probe.isalnum():  # a name that nothing can guess, of what `fairlead doctor` has put there
+        return read(f"{value(folders, 'state')}/probes/{probe}") or folders
+    return folders
+
+
+def folders_of_user(given: str) -> str:
+    """The folders of this user on a machine that fairlead is installed for: by the user database, never by HOME."""
+    import pwd
+
+    user = posix.geteuid()
+    try:
+        entry = pwd.getpwuid(user)
+        name, home, shell = entry.pw_name, entry.pw_dir, entry.pw_shell
+    except KeyError:
+        name, home, shell = "", f"{value(given, 'base')}/{user}", ""
+        if not value(given, "base"):
+            why = f"user {user} has no entry in the user database, so fairlead knows no home for it"
+            raise Failed(f"{why}; have an administrator run `fairlead install --scope managed --home FOLDER`") from None
+    recorded = read(f"{home}/{RECORD}")
+    if recorded:
+        return recorded
+    env = {"HOME": home, "LOGNAME": name, "PATH": value(given, "path"), "SHELL": shell, "USER": name}
+    kept = ",".join(f"{quoted(name)}:{quoted(text)}" for name, text in env.items() if text)
+    state = f"{home}/.local/state/fairlead"
+    places = {"home": home, "config": f"{home}/.config/fairlead", "state": state, "run": f"{state}/run"}
+    return "{" + "".join(f'"{name}":{quoted(text)},' for name, text in places.items()) + f'"env":{{{kept}}}}}'
+
+
+def value(folders: str, name: str) -> str:
+    """One of the folders, or nothing."""
+    return (strings(folders, f'"{name}":') or [""])[0]
+
+
+def read(path: str) -> str:
+    """A small file that only this user or root can have written. Otherwise nothing."""
+    try:
+        file = posix.open(path, posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        status = posix.fstat(file)
+        if status.st_uid not in (0, posix.geteuid()) or status.st_mode & 0o170022 != 0o100000:
+            raise Failed(f"{path} must be a file of this user's that nobody else may write to")
+        return posix.read(file, 1 << 16).decode("utf-8", "surrogateescape")
+    finally:
+        posix.close(file)
 
 
 def managed() -> "str | None":
@@ -147,13 +261,6 @@ def managed() -> "str | None":
         return None
     is_folder = status.st_mode & 0o170000 == 0o040000
     return MANAGED if is_folder and status.st_uid != posix.geteuid() and not status.st_mode & 0o022 else None
-
-
-def runtime(state: str) -> str:
-    base = variables().get("XDG_RUNTIME_DIR", "")
-    if base.startswith("/") and not variables().get("FAIRLEAD_STATE_DIR"):
-        return base + "/fairlead"
-    return state + "/run"
 
 
 def private(folder: str) -> "str | None":
@@ -186,6 +293,21 @@ def make(folder: str) -> None:
 # --- asking -------------------------------------------------------------------------------------
 
 
+def from_daemon(state: str, folder: str, python: "Python", body: Body) -> str:
+    """The answer of the daemon, which is started if there is none."""
+    try:
+        return until_taken(folder, body)
+    except NoDaemon as none:
+        if folder == MANAGED:
+            raise Failed(f"the machine's daemon does not answer ({none})") from None
+    if not start(state, folder, python):
+        return in_process(python, body)
+    try:
+        return until_taken(folder, body)
+    except NoDaemon as none:
+        raise Unanswered(f"the daemon was started, and is gone ({none})") from None
+
+
 def until_taken(folder: str, body: Body) -> str:
     """The answer of a daemon that is not about to end, or `NoDaemon`."""
     while True:
@@ -211,7 +333,8 @@ def ask(folder: str, body: Body) -> str:
         if status == 503 and '"draining"' in told:
             raise Ending("it is about to end")
         message = strings(told, '"message":')
-        raise Failed(f"the daemon refused ({status}): {message[0] if message else told[:200]}")
+        why = f"the daemon refused ({status}): {message[0] if message else told[:200]}"
+        raise (Unanswered if OF_STEP.intersection(strings(told, '"error":')) else Failed)(why)
     raise Failed("the daemon keeps asking for other variables")
 
 
@@ -230,7 +353,7 @@ def strings(told: str, after: str) -> list[str]:
 
 def request(folder: str, route: str, content: bytes) -> tuple[int, str]:
     if len(content) > LIMIT:  # in which case the daemon would hang up before it could say so
-        raise Failed(f"the step is larger than {LIMIT >> 20} MiB")
+        raise Unanswered(f"the step is larger than {LIMIT >> 20} MiB")
     path = socket_path(folder)
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -245,7 +368,7 @@ def request(folder: str, route: str, content: bytes) -> tuple[int, str]:
         send(connection, f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
         answer = receive(connection)
     except OSError as error:
-        raise Failed(f"the daemon broke off ({error.strerror})") from None
+        raise Unanswered(f"the daemon broke off ({error.strerror}); see {LOG}") from None
     return answer
 
 
@@ -273,13 +396,13 @@ def receive(connection: _socket.socket) -> tuple[int, str]:
         name, _, value = line.partition(b":")
         if name == b"content-length" and int(value) == len(content):
             return int(head[9:12]), content.decode()
-    raise Failed("the daemon broke off in the middle of its answer")
+    raise Unanswered(f"the daemon broke off in the middle of its answer; see {LOG}")
 
 
 # --- starting one -------------------------------------------------------------------------------
 
 
-def start(state: str, folder: str, python: str) -> bool:
+def start(state: str, folder: str, python: "Python") -> bool:
     """Whether a daemon is there now. Of many that find none, one starts it, and the others wait for that one."""
     import fcntl
     import time
@@ -319,13 +442,7 @@ def listens(folder: str) -> bool:
     return True
 
 
-def spawn_daemon(state: str, python: str) -> int:
-    environ = {
-        name: value
-        for name, value in variables().items()
-        if name in PASSED or (name.startswith(("FAIRLEAD_", "XDG_", "LC_")) and name != "FAIRLEAD_TOKEN")
-    }
-    environ["PYTHONSAFEPATH"] = "1"
+def spawn_daemon(state: str, python: "Python") -> int:
     child = posix.fork()
     if child:
         return child
@@ -337,15 +454,27 @@ def spawn_daemon(state: str, python: str) -> int:
         for descriptor, number in ((nothing, 0), (log, 1), (log, 2)):
             posix.dup2(descriptor, number)
         posix.closerange(3, 256)
-        posix.execve(python, [python, "-P", "-m", "fairlead.server"], environ)
+        python.execute("fairlead.server")
     finally:
         posix._exit(127)
+
+
+class Python:
+    """The interpreter that has all of fairlead, and the folders that it is to use."""
+
+    def __init__(self, path: str, folders: str) -> None:
+        self.path, self.folders = path, folders
+
+    def execute(self, module: str) -> None:
+        """Become a module of fairlead's. Its packages may be below the home; it is told all else explicitly."""
+        environ = {"HOME": value(self.folders, "home"), "PYTHONSAFEPATH": "1"}
+        posix.execve(self.path, [self.path, "-P", "-X", "utf8", "-m", module, self.folders], environ)
 
 
 # --- without a daemon ---------------------------------------------------------------------------
 
 
-def in_process(python: str, body: Body) -> str:
+def in_process(python: "Python", body: Body) -> str:
     """Where no daemon can be: the whole of fairlead, for this one step."""
     to_child, from_us = posix.pipe()
     from_child, to_us = posix.pipe()
@@ -357,9 +486,7 @@ def in_process(python: str, body: Body) -> str:
             posix.dup2(to_us, 1)
             posix.dup2(posix.open("/dev/null", posix.O_WRONLY), 2)
             posix.closerange(3, 256)
-            # What a project wants of its own Python is not what fairlead is run with.
-            environ = {name: value for name, value in posix.environ.items() if not name.startswith(b"PYTHON")}
-            posix.execve(python, [python, "-P", "-m", "fairlead.hosts"], environ)
+            python.execute("fairlead.hosts")
         finally:
             posix._exit(127)
     posix.close(to_child)
@@ -380,7 +507,7 @@ def in_process(python: str, body: Body) -> str:
 def exchange(out: int, back: int, body: Body) -> str:
     """Give a process the request, and take what it says."""
     _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
-    content = memoryview(body.encode())
+    content = memoryview(body.encode(everything=True))
     try:
         while content:
             content = content[posix.write(out, content) :]
@@ -396,7 +523,7 @@ def exchange(out: int, back: int, body: Body) -> str:
 # --- when the CLI has its answer ----------------------------------------------------------------
 
 
-def acknowledge(state: str, receipt: str) -> None:
+def acknowledge(given: str, receipt: str) -> None:
     """Tell the daemon that the CLI has its answer. If the CLI is gone, it has not."""
     import select
 
@@ -406,7 +533,7 @@ def acknowledge(state: str, receipt: str) -> None:
     stdout.register(1, 0)
     if any(event & (select.POLLERR | select.POLLHUP) for _, event in stdout.poll(0)):
         return
-    folder = managed() or private(runtime(state))
+    folder = managed() or private(value(folders_of(given), "run"))
     if folder is not None:
         request(folder, "/v1/acknowledge", f'{{"id":{quoted(receipt)}}}'.encode())
 
@@ -420,6 +547,8 @@ def run() -> None:
             posix._exit(0)  # the CLI has its answer, whatever became of this
     try:
         said = main(sys.argv)
+    except Unanswered as unanswered:
+        said = f"none:{unanswered}:end"
     except Failed as failed:
         said = f"fail:{failed}:end"
     except BaseException as error:

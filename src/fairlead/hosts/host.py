@@ -82,6 +82,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """A variable and its value, where somebody sits before the CLI, so that it can put an `ask` to them itself."""
     warns: bool = False
     """Whether it shows its user a `systemMessage`, at the events of `WARNING`."""
+    headless: dict[str, str] = {}
+    """What is different at an event in a headless run, in a few words."""
     notes: tuple[str, ...] = ()
     """What a user should know that no table says."""
 
@@ -116,8 +118,12 @@ class Hooked(msgspec.Struct, forbid_unknown_fields=True):
         return host_named("copilot" if self.host == "claude_code" and "COPILOT_CLI" in self.told else self.host)
 
     def root(self, host: Host) -> str:
-        """The folder whose configuration holds."""
-        return self.told.get(host.project or "") or self.cwd
+        """The folder whose configuration holds.
+
+        Claude Code itself says where it works, so what else its environment says of Copilot's folder does not count.
+        """
+        own = host_named(self.host).project if self.host != host.name else None
+        return self.told.get(own or "") or self.told.get(host.project or "") or self.cwd
 
     def attended(self, host: Host) -> bool:
         """Whether somebody sits before the CLI, who can be asked there."""

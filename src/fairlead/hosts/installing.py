@@ -21,13 +21,28 @@ from typing import Literal
 import msgspec
 
 from ..errors import FairleadError
+from ..folders import (
+    MACHINE,
+    RECORD,
+    Machine,
+    as_json,
+    from_environment,
+    home_of_user,
+    refuse_here,
+    search_path,
+    write_file,
+    write_record,
+)
 from ..logs import logger
-from ..places import make_private, state_folder
+from ..places import Folders, make_private, state_folder
 from . import settings as where
 from .host import Host, hosts
-from .launcher import NAME, base_interpreter, launcher_folder, write_launcher
+from .launcher import NAME, base_interpreter, launcher_folder, runs_of, usual_launcher, write_launcher
 from .settings import TIMEOUT, Scope, has_scope, settings_file
 from .targets import Before, JsonFile, Target, read_text, targets_of
+
+NIX_STORE = Path("/nix/store")
+"""What is below it is made by Nix, and not to be written by anything else."""
 
 
 class Record(msgspec.Struct, kw_only=True):
@@ -67,16 +82,23 @@ class Change(msgspec.Struct, kw_only=True):
     """What to remember of it."""
     base: str | None = None
     """What it would be without us."""
+    snippet: str | None = None
+    """What somebody else has to write into it, because it cannot be written here."""
 
     @property
     def changes(self) -> bool:
         return self.old != self.new
 
     @property
-    def action(self) -> Literal["wrote", "removed", "cleaned", "unchanged"]:
-        """`removed` is a file that is gone, `cleaned` one that stays, without what was ours in it."""
+    def action(self) -> Literal["wrote", "removed", "cleaned", "unchanged", "left"]:
+        """`removed` is a file that is gone, `cleaned` one that stays, without what was ours in it.
+
+        `left` is one that cannot be written here.
+        """
         if not self.changes:
             return "unchanged"
+        if self.snippet is not None:
+            return "left"
         return "wrote" if self.record is not None else "removed" if self.new is None else "cleaned"
 
     def diff(self) -> str:
@@ -93,6 +115,8 @@ class Plan(msgspec.Struct, kw_only=True):
     installs: bool
     scope: Scope
     launcher: Path
+    folders: Folders | Machine | None = None
+    """What the launcher is to know."""
     changes: list[Change] = []
     gone: list[Record] = []
     """What need not be remembered any more."""
@@ -127,21 +151,53 @@ class Installed(msgspec.Struct, kw_only=True):
 
 
 def plan_install(
-    wanted: Iterable[Host], scope: Scope, root: Path, *, timeout: float | None = None, dry_run: bool = False
+    wanted: Iterable[Host],
+    scope: Scope,
+    root: Path,
+    folders: Folders | Machine | None = None,
+    *,
+    timeout: float | None = None,
+    dry_run: bool = False,
 ) -> Plan:
     """What `install` does. Raises `FairleadError` if any file is not what it should be, so that none is written."""
-    plan = Plan(installs=True, scope=scope, launcher=launcher_for(scope))
+    folders = folders_for(scope) if folders is None else folders
+    plan = Plan(installs=True, scope=scope, launcher=launcher_for(scope), folders=folders)
+    refuse_here(plan.launcher)
     records = read_records()
     for host in wanted:
         for target in targets_of(host, scope, root, plan.launcher, timeout or _timeout(host, scope, records)):
             change = _put(host, target, plan, records, timeout or _timeout(host, scope, records))
             plan.changes.append(change)
             if not dry_run:
-                _check_writable(change, scope)
+                _check_root(change, scope)
+            if change.changes and _cannot_write(change.path) is not None:
+                change.snippet, change.record = target.put(None)[0], None
             plan.warnings += target.look(change.new).problems
     if scope == "managed":
         plan.warnings += _interpreters()
+    if scope == "project" and Path(home_of_user()) != Path.home():
+        found = home_of_user() or "the home of a user whom the user database knows, which you are not"
+        plan.warnings.append(f"these settings look for the launcher in {found}: run `fairlead install` there, too")
     return plan
+
+
+def folders_for(scope: Scope, *, daemon: bool | None = None, base: str = "") -> Folders | Machine:
+    """What a launcher is to know: as the environment says, or what is recorded already. PATH is today's."""
+    recorded = recorded_for(scope)
+    daemon = (recorded is None or recorded.daemon) if daemon is None else daemon
+    if scope == "managed":
+        base = base or (recorded.base if isinstance(recorded, Machine) else "")
+        return Machine(path=search_path(), base=base, daemon=daemon)
+    return from_environment(daemon=daemon)
+
+
+def recorded_for(scope: Scope) -> Folders | Machine | None:
+    """What the launcher that is there knows."""
+    try:
+        runs = runs_of(launcher_for(scope).read_text("utf-8"))
+    except (OSError, UnicodeError):
+        return None
+    return None if runs is None else runs.installed
 
 
 def plan_uninstall(wanted: Iterable[Host], scope: Scope, root: Path, *, dry_run: bool = False) -> Plan:
@@ -156,7 +212,9 @@ def plan_uninstall(wanted: Iterable[Host], scope: Scope, root: Path, *, dry_run:
             plan.changes.append(change)
             plan.gone += [] if record is None else [record]
             if not dry_run:
-                _check_writable(change, scope)
+                _check_root(change, scope)
+                if change.changes and (why := _cannot_write(change.path)) is not None:
+                    raise FairleadError(f"{change.path} cannot be written: {why}; take our hooks out where it is made")
     return plan
 
 
@@ -218,7 +276,7 @@ def launcher_for(scope: Scope) -> Path:
 
 
 def library() -> Path:
-    return where.ROOT / "usr/local/lib/fairlead"
+    return where.ROOT / str(MACHINE).lstrip("/")
 
 
 def _interpreters() -> Iterator[str]:
@@ -236,19 +294,25 @@ def _mode(scope: Scope, runs: bool) -> int:
     return (0o700 if runs else 0o600) if scope == "user" else (0o755 if runs else 0o644)
 
 
-def _check_writable(change: Change, scope: Scope) -> None:
-    """Raise unless a file that is to change can be changed."""
-    if not change.changes:
-        return
-    if scope == "managed" and not is_root():
+def _check_root(change: Change, scope: Scope) -> None:
+    """Raise unless a file that is to change may be changed by this user."""
+    if change.changes and scope == "managed" and not is_root():
         raise FairleadError(f"{change.path} holds for everybody on this machine: run this as root (sudo)")
-    folder = Path(os.path.realpath(change.path)).parent
+
+
+def _cannot_write(path: Path) -> str | None:
+    """Why a file cannot be written, if it cannot: it may be made by something else, as on NixOS."""
+    real = Path(os.path.realpath(path))
+    if real.is_relative_to(NIX_STORE):
+        return f"it is {real}, which Nix has made"
+    if real.exists() and not real.stat().st_mode & 0o222:
+        return "it is read-only"
+    folder = real.parent
     while not os.path.lexists(folder):
         folder = folder.parent
     if not folder.is_dir():
-        raise FairleadError(f"{folder} is no folder, so {change.path} cannot be written")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise FairleadError(f"{change.path} cannot be written: you may not write to {folder}")
+        raise FairleadError(f"{folder} is no folder, so {path} cannot be written")
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"you may not write to {folder}"
 
 
 def is_root() -> bool:
@@ -271,14 +335,16 @@ def carry_out(plan: Plan) -> None:
             for change in plan.changes:
                 if read_text(change.path) != change.old:
                     raise FairleadError(f"{change.path} was changed just now, by somebody else; try again")
-            if plan.installs:
-                write_launcher(plan.launcher.parent)
+            if plan.folders is not None:
+                write_launcher(plan.folders, plan.launcher.parent)
             for change in plan.changes:
                 if change.record is not None and change.base is not None:
                     change.record.backup = str(_keep(change, plan.scope))
             _write_all(plan)
+            if plan.folders is not None:
+                _record_folders(plan.folders, plan.launcher.parent)
             if not plan.installs and not _anybody(plan):
-                _remove_launcher(plan.launcher.parent)
+                _remove_launcher(plan.launcher.parent, plan.scope)
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
         raise FairleadError(f"{named}{error.strerror or error}; nothing was changed") from None
@@ -300,7 +366,7 @@ def _write_all(plan: Plan) -> None:
     done: list[Change] = []
     try:
         for change in plan.changes:
-            if change.changes:
+            if change.changes and change.snippet is None:
                 done.append(change)
                 _write(change, change.new, plan.scope)
         _remember(plan)
@@ -390,7 +456,15 @@ def _anybody(plan: Plan) -> bool:
     return False
 
 
-def _remove_launcher(folder: Path) -> None:
+def _record_folders(folders: Folders | Machine, folder: Path) -> None:
+    """Write down the folders of a launcher, which all commands go by."""
+    if isinstance(folders, Folders):
+        write_record(folders)
+    else:
+        write_file(folder / RECORD, as_json(folders), 0o644)
+
+
+def _remove_launcher(folder: Path, scope: Scope) -> None:
     import shutil
 
     for name in (NAME, "fairlead_hook.py"):
@@ -398,6 +472,16 @@ def _remove_launcher(folder: Path) -> None:
     shutil.rmtree(folder / "__pycache__", ignore_errors=True)
     with suppress(OSError):
         folder.rmdir()
+    if scope == "managed":
+        (folder / RECORD).unlink(missing_ok=True)
+        return
+    usual = usual_launcher(str(Path.home()))
+    if usual.is_symlink():
+        usual.unlink()
+    (usual.parent.parent / RECORD).unlink(missing_ok=True)
+    with suppress(OSError):  # there is something else in one of them
+        for empty in (usual.parent, usual.parent.parent, *usual.parents[2:4]):
+            empty.rmdir()
 
 
 # --- remembering ----------------------------------------------------------------------------------

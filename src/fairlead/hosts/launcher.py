@@ -1,8 +1,9 @@
 """The launcher: what an agent CLI really starts, and what still refuses when everything behind it is gone.
 
-It is a shell script with absolute paths, outside any virtual environment. It starts the thin client and gives the
-CLI its answer. If there is none, for whatever reason, it says why on stderr and goes by `fallback.json`: a step that
-guards is refused unless the file says that all its hooks fail open; any other step passes.
+It is a shell script with absolute paths, outside any virtual environment, and with the folders that fairlead was
+installed for: nothing in the environment of the CLI moves them. It starts the thin client and gives the CLI its answer.
+If there is none, for whatever reason, it says why on stderr and goes by `fallback.json`: a step that guards is refused
+unless the file says that all its hooks fail open; any other step passes.
 
 An answer for which a human's approval was used comes with a receipt. Once the answer is written, the launcher runs the
 client again, to acknowledge it: a launcher that was killed before has told the CLI nothing, and the approval returns.
@@ -16,10 +17,15 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
-from ..places import make_private, state_folder
+from ..errors import FairleadError
+from ..folders import Machine, as_json, from_json
+from ..places import Folders, make_private, state_folder
 
 NAME = "fairlead-hook"
+USUAL = f".local/state/fairlead/bin/{NAME}"
+"""Where it is below a home."""
 GUARDING = ("before_tool", "before_input", "before_permission")
 """Our events at which no answer is a refusal. At others, nothing could be refused, or nothing has happened yet."""
 
@@ -29,10 +35,13 @@ _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); import fairlead_hook;
 _TEXT = r"""#!/bin/sh
 # Asks fairlead about one step of an agent: {name} SECONDS OURS HOST EVENT
 # Written by `fairlead install`. If there is no answer, a step that guards is refused.
-state=${{FAIRLEAD_STATE_DIR:-{state}}}
-{export}seconds=$1 ours=$2 host=$3 event=$4
+# The folders are those that fairlead was installed for, whatever the variables of the CLI say.
+unset -f cd command echo printf pwd read tr  # which some shells take from the environment
+unset CDPATH
+folders={folders}
+seconds=$1 ours=$2 host=$3 event=$4
 
-answer=$({interpreter} -I -S -c {start} {folder} "$state" {python} "$seconds" "$host" "$event" 2>/dev/null)
+answer=$({interpreter} -I -S -X utf8 -c {start} {folder} "$folders" {python} "$seconds" "$host" "$event" 2>/dev/null)
 code=$?
 receipt=
 case $answer in
@@ -41,14 +50,15 @@ esac
 
 # The CLI has its answer, so that the approval in it is used up. Its stdout shows the client whether it is still there.
 acknowledge() {{
-  [ -z "$receipt" ] || {interpreter} -I -S -c {start} {folder} "$state" "$receipt" 2>/dev/null </dev/null
+  [ -z "$receipt" ] || {interpreter} -I -S -X utf8 -c {start} {folder} "$folders" "$receipt" 2>/dev/null </dev/null
 }}
 
+advice=" Run \`fairlead doctor\`."  # which finds whatever says so
 case $code:$answer in
   0:0:*:end)
     text=${{answer#0:}} text=${{text%:end}}
     if [ -z "$text" ] || printf '%s\n' "$text"; then acknowledge; exit 0; fi
-    why="its answer could not be written" ;;
+    why="its answer could not be written" advice= ;;
   0:2:*:end)
     text=${{answer#2:}}
     printf '%s\n' "${{text%:end}}" >&2 && acknowledge
@@ -56,16 +66,22 @@ case $code:$answer in
   0:fail:*:end)
     text=${{answer#fail:}}
     why=${{text%:end}} ;;
+  0:none:*:end)
+    text=${{answer#none:}}
+    why=${{text%:end}} advice= ;;
   126:* | 127:*)
     why="its interpreter cannot be run (exit $code): install fairlead again, and run \`fairlead install\`" ;;
+  129:* | 1[3-9][0-9]:*)
+    why="its client was killed (exit $code)" advice= ;;
   *)
     why="its client ended with $code" ;;
 esac
 
 # Whether all hooks of this folder fail open at this event. What cannot be read does not say so.
 opens() {{
+  {state}
   case $host in
-    claude_code) folder=${{COPILOT_CLI:+$COPILOT_PROJECT_DIR}} folder=${{folder:-$CLAUDE_PROJECT_DIR}} ;;
+    claude_code) folder=${{CLAUDE_PROJECT_DIR:-${{COPILOT_CLI:+$COPILOT_PROJECT_DIR}}}} ;;
     gemini) folder=$GEMINI_PROJECT_DIR ;;
     qwen) folder=$QWEN_PROJECT_DIR ;;
     copilot) folder=$COPILOT_PROJECT_DIR ;;
@@ -73,7 +89,11 @@ opens() {{
     cursor) folder=$CURSOR_PROJECT_DIR ;;
     *) folder= ;;
   esac
-  folder=$(cd "${{folder:-.}}" 2>/dev/null && pwd -P && echo .) || return 1
+  case $folder in
+    /*) ;;
+    *) folder=. ;;
+  esac
+  folder=$(cd "$folder" 2>/dev/null && pwd -P && echo .) || return 1
   folder=${{folder%??}}  # with the newlines that its name may end in
   case $folder in
     *[\"\\[:cntrl:]]*) return 1 ;;  # which is written in another way
@@ -95,9 +115,9 @@ opens() {{
 case $ours in
   {guarding})
     if ! opens; then
-      why="[fairlead] refused, because fairlead gave no answer: $why. Run \`fairlead doctor\`."
+      why="[fairlead] refused, because fairlead gave no answer: $why.$advice"
       printf '%s\n' "$why" >&2
-      why=$(printf %s "$why" | LC_ALL=C tr -d '\\"' | LC_ALL=C tr '\000-\037\177' '[ *]')
+      why=$(printf %s "$why" | LC_ALL=C command -p tr -d '\\"' | LC_ALL=C command -p tr '\000-\037\177' '[ *]')
       case $host in
         # These two do not take their refusals from an exit code, or lose the reason.
         cline) printf 'HOOK_CONTROL\t{{"cancel": true, "errorMessage": "%s"}}\n' "$why" ;;
@@ -113,16 +133,40 @@ exit 0
 """
 
 
-def launcher_text(folder: Path, interpreter: str, python: str) -> str:
+_STATE_OF_USER = r'''user=$(command -p id -un) || return 1
+  case $user in
+    "" | [!A-Za-z0-9_]* | *[!A-Za-z0-9._@-]*) return 1 ;;
+  esac
+  eval "state=~$user/.local/state/fairlead"'''
+# The home that the user database has, for a launcher of all users.
+
+
+def launcher_text(folder: Path, interpreter: str, python: str, installed: Folders | Machine) -> str:
     """The script, for a client in `folder` that is run by one interpreter, and fairlead by another."""
-    own = folder == launcher_folder()  # and not one for all users of this machine, each with a state of their own
-    state = shlex.quote(str(state_folder())) if own else "${XDG_STATE_HOME:-$HOME/.local/state}/fairlead"
-    custom = own and os.environ.get("FAIRLEAD_STATE_DIR")
+    state = f"state={shlex.quote(installed.state)}" if isinstance(installed, Folders) else _STATE_OF_USER
     return _TEXT.format(
-        name=NAME, state=state, start=shlex.quote(_START), folder=shlex.quote(str(folder)),
-        interpreter=shlex.quote(interpreter), python=shlex.quote(python), guarding=" | ".join(GUARDING),
-        export="export FAIRLEAD_STATE_DIR=\"$state\"\n" if custom else "",
+        name=NAME, start=shlex.quote(_START), folder=shlex.quote(str(folder)), interpreter=shlex.quote(interpreter),
+        python=shlex.quote(python), guarding=" | ".join(GUARDING), folders=shlex.quote(as_json(installed)), state=state,
     )  # fmt: skip
+
+
+class Runs(NamedTuple):
+    """What a launcher runs, as its text says."""
+
+    folder: Path
+    interpreter: str
+    python: str
+    installed: Folders | Machine
+
+
+def runs_of(text: str) -> Runs | None:
+    """What a launcher of this version runs. None: it is none."""
+    try:
+        given = shlex.split(text.partition("\nfolders=")[2].partition("\nseconds=")[0])[0]
+        words = shlex.split(text.partition("\nanswer=$(")[2].partition(")\n")[0])
+        return Runs(Path(words[7]), words[0], words[9], from_json(given))
+    except (ValueError, IndexError, FairleadError):
+        return None
 
 
 def launcher_folder() -> Path:
@@ -130,17 +174,36 @@ def launcher_folder() -> Path:
     return state_folder() / "bin"
 
 
-def write_launcher(folder: Path | None = None) -> Path:
+def usual_launcher(home: str) -> Path:
+    """Where the launcher is, or a link to it, in each home: what a project's settings look for."""
+    return Path(home) / USUAL
+
+
+def write_launcher(installed: Folders | Machine, folder: Path | None = None) -> Path:
     """Write launcher and client, each in one move, and say where the launcher is."""
     from . import hook_client
 
-    folder = make_private(state_folder()) / "bin" if folder is None else folder
+    if isinstance(installed, Folders):
+        folder = make_private(Path(installed.state)) / "bin" if folder is None else folder
+    assert folder is not None  # noqa: S101 (a launcher of all users has a folder of its own)
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     client = folder / "fairlead_hook.py"
     _replace(client, Path(hook_client.__file__).read_bytes(), 0o644)
     py_compile.compile(str(client), doraise=True)
-    _replace(folder / NAME, launcher_text(folder, base_interpreter(), sys.executable).encode(), 0o755)
+    _replace(folder / NAME, launcher_text(folder, base_interpreter(), sys.executable, installed).encode(), 0o755)
+    if isinstance(installed, Folders):
+        _link(usual_launcher(installed.home), folder / NAME)
     return folder / NAME
+
+
+def _link(usual: Path, launcher: Path) -> None:
+    """Have the launcher also where a project's settings look for it."""
+    if usual == launcher or (usual.is_symlink() and usual.readlink() == launcher):
+        return
+    usual.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = usual.with_name(f".{usual.name}.{os.getpid()}")
+    new.symlink_to(launcher)
+    os.replace(new, usual)
 
 
 def base_interpreter() -> str:

@@ -160,6 +160,7 @@ class Agent:
         self.name = name
         self.messages: list[Message] = list(messages)
         self.session = session or self.hooks.session(session_id, **({"agent": name, "host": "loop"} | about))
+        self.session.limits = {"extend": EXTENDS, "retry": RETRIES}
         self._system_prompt = system_prompt
         self._policy: Policy = policy
         self._max_requests = max_requests

@@ -73,7 +73,7 @@ HOST = Host(
 _PLUGIN = """// fairlead: asks about each step of OpenCode. Written by `fairlead install opencode`; do not edit.
 import { spawn } from "node:child_process"
 
-const LAUNCHER = %(launcher)s
+const LAUNCHER = %(launcher)s  // what /bin/sh is given
 const SECONDS = %(seconds)s
 const OURS = %(ours)s
 
@@ -82,7 +82,7 @@ function ask(event, payload) {
   const ours = OURS[event]
   const guards = %(guarding)s.includes(ours)
   return new Promise((resolve) => {
-    const child = spawn("/bin/sh", [LAUNCHER, String(SECONDS), ours, "opencode", event], {
+    const child = spawn("/bin/sh", [...LAUNCHER, String(SECONDS), ours, "opencode", event], {
       cwd: payload.cwd, env: process.env, stdio: ["pipe", "pipe", "pipe"],
     })
     let out = "", err = ""
@@ -155,7 +155,7 @@ export const fairlead = async ({ client, directory }) => {
 """
 
 
-def plugin_text(launcher: str, seconds: float) -> str:
+def plugin_text(launcher: list[str], seconds: float) -> str:
     """The plugin, for a launcher that has so many seconds."""
     ours = {name: moment.event for name, moment in HOST.moments.items() if moment.installed}
     told = {"launcher": launcher, "seconds": seconds, "ours": ours, "guarding": GUARDING}

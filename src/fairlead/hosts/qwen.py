@@ -24,6 +24,7 @@ HOST = Host(
     proven="0.24.4",
     identify=said.identify,
     project="QWEN_PROJECT_DIR",
+    headless={"before_input": "reason not shown", "session_end": "never fires"},
     notes=("It fires no SessionEnd in headless runs.",),
     moments={
         "SessionStart": Moment("session_start", said.session_start, said.say_context, ("context",)),

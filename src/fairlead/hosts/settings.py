@@ -22,8 +22,10 @@ ROOT = Path("/")
 
 
 LOST = "[fairlead] refused: its launcher is gone; run fairlead install"
+LOST_IN_HOME = "[fairlead] refused: its launcher is not in your home; run fairlead install"
 _TO_STDERR = f"echo '{LOST}' >&2"
-_TO_STDOUT = f"""printf 'HOOK_CONTROL\\t{{"cancel": true, "errorMessage": "{LOST}"}}\\n'"""
+_CANCEL = """printf 'HOOK_CONTROL\\t{"cancel": true, "errorMessage": "%s"}\\n' """
+_TO_STDOUT = f"{_CANCEL}'{LOST}'"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +70,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     lost: str | None = None
     """What a shell says, so that a step that guards is refused, where there is no launcher to start. None: the CLI
     refuses by itself then, or nobody knows what it does."""
+    lost_in_home: str | None = None
+    """What a shell says where whoever works on a project has no launcher. None: it says so on stderr."""
 
     takes: tuple[Literal["comments", "commas"], ...] = ("comments", "commas")
     """What it takes beside strict JSON. With anything else in it, it reads nothing of the file."""
@@ -77,6 +81,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the command lines are listed of hooks that are turned off."""
     managed_only: tuple[str, ...] | None = None
     """What in the managed file turns off all hooks that are not in it, too."""
+    served: str | None = None
+    """Where it keeps the settings that its vendor serves to an organization, which count for more than the managed
+    file. It is beside the user's file, so users can write it."""
+    merged: dict[str, Any] = {}
+    """What those settings must say so that hooks in the managed file run, too. Without it, the managed file counts for
+    nothing as soon as anything is served."""
     expands: bool = False
     """Whether $ in a text stands for a variable."""
     says: dict[Scope, str] = {}
@@ -90,6 +100,7 @@ SETTINGS: dict[str, Settings] = {
         on_mac="/Library/Application Support/ClaudeCode/managed-settings.json",
         matcher="*", closed={"onFailure": "block"}, takes=(), off=((("disableAllHooks",), True),),
         managed_only=("allowManagedHooksOnly",),
+        served="~/.claude/remote-settings.json", merged={"managedSourcesBehavior": "merge"},
     ),
     "codex": Settings(
         user="~/.codex/hooks.json", moved=("CODEX_HOME", "~/.codex"), project=".codex/hooks.json",
@@ -126,10 +137,11 @@ SETTINGS: dict[str, Settings] = {
         managed="/etc/factory/settings.json", beaten_by=("hooks.json", "hooks/hooks.json"),
         pins={("hooks", "hooksDisabled"): False},
         lost=_TO_STDERR, takes=("comments",), off=((("hooks", "hooksDisabled"), True), (("hooksDisabled",), True)),
+        served="~/.factory/cache/org-managed-settings.json",
     ),
     "cline": Settings(
         form="files", user="~/.cline/hooks", moved=("CLINE_DIR", "~/.cline"), project=".cline/hooks", limit=120.0,
-        lost=_TO_STDOUT,
+        lost=_TO_STDOUT, lost_in_home=f"{_CANCEL}'{LOST_IN_HOME}'",
     ),
     "opencode": Settings(
         form="plugin", user="~/.config/opencode/plugin/fairlead.js", moved=("XDG_CONFIG_HOME", "~/.config"),
@@ -171,21 +183,27 @@ def settings_file(host: Host, scope: Scope, root: Path) -> Path:
         if managed is None:
             raise FairleadError(f"{host.title} has no settings that hold for a whole machine; use --scope user")
         return ROOT / managed.lstrip("/")
-    return _moved(settings)
+    return _moved(settings, settings.user)
+
+
+def served_file(host: Host) -> Path | None:
+    """Where a CLI keeps the settings that its vendor serves."""
+    settings = SETTINGS[host.name]
+    return None if settings.served is None else _moved(settings, settings.served)
 
 
 def has_scope(host: Host, scope: Scope) -> bool:
     return scope != "managed" or SETTINGS[host.name].managed is not None
 
 
-def _moved(settings: Settings) -> Path:
+def _moved(settings: Settings, file: str) -> Path:
     if settings.moved is not None:
         variable, beginning = settings.moved
         named = os.environ.get(variable)
         if named:
-            rest = settings.user.removeprefix(beginning).lstrip("/")
+            rest = file.removeprefix(beginning).lstrip("/")
             return Path(named).expanduser().absolute() / rest
-    return Path.home() / settings.user.removeprefix("~/")
+    return Path.home() / file.removeprefix("~/")
 
 
 def times(host: Host, moment: Moment, timeout: float) -> tuple[float, float]:

@@ -20,8 +20,8 @@ import msgspec
 from ..errors import FairleadError
 from ..jsonc import BadJson, Document, Key, Node
 from .host import Host, hosts
-from .launcher import GUARDING, NAME
-from .settings import SETTINGS, Scope, Settings, entry_of, settings_file, times
+from .launcher import GUARDING, NAME, USUAL
+from .settings import LOST_IN_HOME, SETTINGS, Scope, Settings, entry_of, settings_file, times
 
 LARGEST = 16 << 20
 """Bytes of a file that is taken for settings."""
@@ -97,6 +97,8 @@ def is_ours(command: object) -> bool:
         return False
     try:
         words = shlex.split(command)
+        if words[:2] == _FOR_ALL and words[3:4] == [NAME]:
+            return words[2] in _SCRIPTS
         if words[:2] == _LOOKING:
             again = words.index(words[2], 3)
             words = words[again:] if words[again - 1].endswith(";") else []
@@ -109,22 +111,41 @@ _LOOKING = ["test", "-x"]
 """How a command line begins that looks for the launcher before it starts it."""
 
 
-def command_of(host: Host, event: str, launcher: Path, timeout: float) -> str:
-    """The command line that puts an event of a CLI's to us."""
+_FOR_ALL = ["/bin/sh", "-c"]
+"""How a command line begins that finds the launcher of whoever works on a project."""
+_OF_USER = f'eval "exec ~$(command -p id -un)/{USUAL} \\"\\$@\\""'
+# The home is what the user database says. There is no name after any $, because some CLIs expand those.
+
+
+def _script(lost: str | None) -> str:
+    """Starts the launcher of whoever runs it. If there is none, `lost` refuses."""
+    refuse = lost or f'echo "{LOST_IN_HOME}" >&2'
+    return f"({_OF_USER}); case $? in 0) ;; 2) exit 2 ;; *) {refuse}; exit 2 ;; esac"
+
+
+_SCRIPTS = {_OF_USER, *(_script(settings.lost_in_home) for settings in SETTINGS.values())}
+
+
+def command_of(host: Host, event: str, launcher: Path | None, timeout: float) -> str:
+    """The command line that puts an event of a CLI's to us. Without a launcher, it finds that of whoever runs it."""
     return _line(host, event, launcher, f"{times(host, host.moments[event], timeout)[1]:g}")
 
 
-def _line(host: Host, event: str, launcher: Path, seconds: str) -> str:
-    ours, lost = host.moments[event].event, SETTINGS[host.name].lost
-    start = f"{shlex.quote(str(launcher))} {seconds} {ours} {host.name} {event}"
-    if lost is None or ours not in GUARDING:
+def _line(host: Host, event: str, launcher: Path | None, seconds: str) -> str:
+    ours, settings = host.moments[event].event, SETTINGS[host.name]
+    words = f"{seconds} {ours} {host.name} {event}"
+    if launcher is None:
+        script = _script(settings.lost_in_home) if ours in GUARDING else _OF_USER
+        return f"{shlex.join([*_FOR_ALL, script, NAME])} {words}"
+    start = f"{shlex.quote(str(launcher))} {words}"
+    if settings.lost is None or ours not in GUARDING:
         return start
     # Without braces, which not every login shell has, and without $, which some CLIs expand.
-    return f"{shlex.join([*_LOOKING, str(launcher)])} || {lost}; {start} || exit 2"
+    return f"{shlex.join([*_LOOKING, str(launcher)])} || {settings.lost}; {start} || exit 2"
 
 
 @lru_cache(8)
-def as_we_write(launcher: Path) -> re.Pattern[str]:
+def as_we_write(launcher: Path | None) -> re.Pattern[str]:
     """The command lines that start a launcher and nothing else. `is_ours` is content with what looks like one."""
     lines = {re.escape(_line(host, event, launcher, "SECONDS")) for host in hosts() for event in host.moments}
     return re.compile("|".join(sorted(lines)).replace("SECONDS", r"[0-9.]+"))
@@ -142,11 +163,12 @@ def targets_of(host: Host, scope: Scope, root: Path, launcher: Path, timeout: fl
     except UnicodeError:
         raise FairleadError(f"{str(launcher)!r} is no text; set FAIRLEAD_STATE_DIR to another folder") from None
     wanted = [event for event, moment in host.moments.items() if moment.installed]
-    commands = {event: command_of(host, event, launcher, timeout) for event in wanted}
+    named = None if scope == "project" else launcher  # a project is for more than one user
+    commands = {event: command_of(host, event, named, timeout) for event in wanted}
     if settings.form == "files":
         return [Script(path / event, (event,), f"#!/bin/sh\n{commands[event]}\n") for event in wanted]
     if settings.form == "plugin":
-        return [_plugin(host, path, launcher, timeout)]
+        return [_plugin(host, path, named, timeout)]
     entries = {event: entry_of(host, event, commands[event], timeout) for event in wanted}
     if host.name == "codex":
         from .codex_files import codex_targets
@@ -168,13 +190,14 @@ _GOOSE_PLUGIN = """{
 """
 
 
-def _plugin(host: Host, path: Path, launcher: Path, timeout: float) -> Target:
+def _plugin(host: Host, path: Path, launcher: Path | None, timeout: float) -> Target:
     from .opencode import plugin_text
 
     moments = [moment for moment in host.moments.values() if moment.installed]
     seconds = min(times(host, moment, timeout)[1] for moment in moments)
     events = tuple(event for event, moment in host.moments.items() if moment.installed)
-    return Script(path, events, plugin_text(str(launcher), seconds), runs=False)
+    start = ["-c", _OF_USER, NAME] if launcher is None else [str(launcher)]
+    return Script(path, events, plugin_text(start, seconds), runs=False)
 
 
 def _json_files(host: Host, scope: Scope, path: Path, entries: dict[str, Any]) -> Iterator[Target]:

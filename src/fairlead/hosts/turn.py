@@ -45,7 +45,7 @@ from ..registry import Hooks
 from ..session import About, Session, new_id
 from .framework import Framework
 from .model import Message, as_messages, as_text
-from .tool_call import Ask, Called, ToolCall
+from .tool_call import RETRIES, Ask, Called, ToolCall
 from .work import Work
 
 T = TypeVar("T")
@@ -160,6 +160,7 @@ class Runs:
         known = {"agent": agent or "agent", **self._about, **about}
         known.pop("session_id", None)
         session = self.hooks.session(session_id, **known)
+        session.limits = {"extend": EXTENDS, "retry": RETRIES}
         if self._asks:
             session.approver = _leave_it
         return session

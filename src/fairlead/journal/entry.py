@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from ..errors import describe
+from .exactness import halves, inexact_fields
 
 if TYPE_CHECKING:
     from ..redaction import Redactor
@@ -26,18 +27,50 @@ LONG_MESSAGE: Final = 128
 TEXT: Final = "$text"
 PLAIN: Final = "$plain"
 
-_OWN: Final = ("v", "id", "at", "kind", "took", "control")
+VERSION: Final = 2
+"""The version of what is in an entry: its `v`."""
+_OWN: Final = (
+    "v", "id", "at", "kind", "took", "control", "effect", "enforcement", "can", "lenient", "variables", "machine",
+)  # fmt: skip
 Call = Callable[..., Any]
-COLUMNS: Final = ("id", "at", "kind", "event", "session", "host", "agent", "tool", "control", "hook", "cause")
+OLD_COLUMNS: Final = ("id", "at", "kind", "event", "session", "host", "agent", "tool", "control", "hook", "cause")
+"""What records of schema 1 have."""
+COLUMNS: Final = (*OLD_COLUMNS, "effect", "user")
+"""What is searched for. `effect` is None where the control was carried out as it is."""
+REFUSED: Final = ("deny", "stop", "abort")
+"""The controls that keep an operation from running."""
+FAILED: Final = ("error", "timeout", "malformed", "quarantined", "dropped")
+"""The outcomes of hooks that broke."""
+WOULD: Final = "would "
+"""What a monitored verdict's control begins with, in a run: it was not carried out."""
+
+
+class Tally(NamedTuple):
+    """What a record adds to the counts of its session: 0 or 1 each."""
+
+    denied: int = 0
+    failed: int = 0
+    changed: int = 0
+    asked: int = 0
+
+
+NOTHING: Final = Tally()
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What is written: the object, the long texts that it refers to, and whether anybody waits for it."""
+    """What is written: the object, what follows from it, and the long texts that it refers to."""
 
     body: bytes
     columns: tuple[Any, ...]
     runs: tuple[tuple[Any, ...], ...]
+    tally: Tally
     texts: dict[bytes, bytes]
+
+
+def entry_of(body: Mapping[str, Any], encoded: bytes | None = None, texts: dict[bytes, bytes] | None = None) -> Entry:
+    """The entry of an object, or of the bytes that it was decoded from."""
+    data = msgspec.json.encode(body) if encoded is None else encoded
+    return Entry(data, columns_of(body), runs_of(body), tally_of(body), {} if texts is None else texts)
 
 
 def make_entry(
@@ -48,12 +81,15 @@ def make_entry(
     `call(fn, *args)` calls a function elsewhere, for facts that take long to redact.
     """
     try:
+        lossy = [place for part in ("step", "left") if part in facts for place in inexact_fields(facts[part], part)]
+        if lossy:
+            facts = {**facts, "lossy": [*facts.get("lossy", ()), *lossy]}
         plain = msgspec.to_builtins(facts, enc_hook=_shown, str_keys=True, builtin_types=(bytes, bytearray))
         return (call or directly)(_legible_entry, plain, redactor, policy)  # type: ignore[no-any-return]
     except Exception as error:  # whatever others have put into a step
         step: Any = facts.get("step")
         step = step if isinstance(step, Mapping) else {}
-        kept = {key: facts[key] for key in ("v", "id", "at", "kind", "took", "control") if key in facts}
+        kept = {key: facts[key] for key in ("v", "id", "at", "kind", "took", "control", "effect") if key in facts}
         kept["step"] = {"event": str(step.get("event")), "session_id": _session(step)}
         kept["unwritable"] = describe(error).encode(errors="replace").decode()
         return _entry(kept, redactor, policy)
@@ -68,7 +104,9 @@ def _legible_entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | N
     try:
         return _entry(plain, redactor, policy)
     except UnicodeError:  # half a character must not hide what stands beside it
-        return _entry(legible(plain), redactor, policy)
+        lossy = [place for part in ("step", "left") if part in plain for place in halves(plain[part], part)]
+        named = {"lossy": [*plain.get("lossy", ()), *lossy]} if lossy else {}
+        return _entry(legible({**plain, **named}), redactor, policy)
 
 
 def legible(value: Any) -> Any:
@@ -90,7 +128,9 @@ def _shown(value: Any) -> str:
 
 
 def _entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> Entry:
-    own = {key: plain[key] for key in _OWN if key in plain}  # ours, where a number is no secret
+    own: dict[str, Any] = {key: plain[key] for key in _OWN if key in plain}  # ours, where a number is no secret
+    if "user" in plain and plain["kind"] == "decision":  # whom the system names; a note may name anybody
+        own["user"] = plain["user"]
     clean, taken = redactor.record({key: value for key, value in plain.items() if key not in own and key != "runs"})
     texts: dict[bytes, bytes] = {}
     clean = own | {key: _fold(value, texts) for key, value in clean.items()}
@@ -109,7 +149,7 @@ def _entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> 
     if policy is not None:
         digest, texts[policy[0]] = policy
         clean["policy"] = {TEXT: digest.hex()}
-    return Entry(msgspec.json.encode(clean), columns_of(clean), runs_of(clean), texts)
+    return entry_of(clean, texts=texts)
 
 
 def _fold(value: Any, texts: dict[bytes, bytes]) -> Any:
@@ -172,18 +212,37 @@ def columns_of(body: Mapping[str, Any]) -> tuple[Any, ...]:
     agent = step.get("agent") or {}
     winner = body.get("winner") or {}
     of_step = (step.get("event"), step.get("session_id"), step.get("host"), agent.get("name"), step.get("tool"))
-    texts = (*of_step, body.get("control"), winner.get("hook"), winner.get("cause"))
+    user = step.get("user_id") or body.get("user")
+    texts = (*of_step, body.get("control"), winner.get("hook"), winner.get("cause"), body.get("effect"), user)
     return (body["id"], body["at"], body["kind"], *(text if isinstance(text, str) else None for text in texts))
 
 
 def runs_of(body: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...]:
-    """One row per hook that ran: place in the chain, hook, outcome, nanoseconds, and what it said."""
+    """One row per hook that ran: place in the chain, hook, outcome, nanoseconds, and what it said.
+
+    What a monitored hook said was not carried out: its row says what the hook would have done.
+    """
     verdicts = {}
+    would = WOULD if body.get("v", 1) >= 2 else ""  # which schema 1 did not tell apart
     for said in body.get("said") or ():
-        for what in (said, said.get("monitored") or {}):
+        for what, mood in ((said, ""), (said.get("monitored") or {}, would)):
             if "verdict" in what and isinstance(what["hook"], str):
-                verdicts[what["hook"]] = what["verdict"].get("control", "proceed")
+                verdicts[what["hook"]] = mood + what["verdict"].get("control", "proceed")
     return tuple(
         (place, run[0], run[2], int(run[3] * 1e9), verdicts.get(run[0]) if run[2] == "verdict" else None)
         for place, run in enumerate(body.get("runs") or ())
+    )
+
+
+def tally_of(body: Mapping[str, Any]) -> Tally:
+    """What an entry's object adds to the counts of its session."""
+    said = body.get("said") or ()
+    effect = body.get("effect") or body.get("control")
+    if not said and effect == "proceed" and "left" not in body:  # as a rule
+        return NOTHING
+    return Tally(
+        int(effect in REFUSED),
+        int(any("failure" in what for what in said)),
+        int(bool(body.get("left"))),
+        int(effect == "ask" or any("approval" in what for what in said)),
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 import time
 from array import array
-from collections.abc import Iterator
-from contextlib import closing
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -17,14 +19,13 @@ import msgspec
 from ..decision import Decision
 from ..glob import compile_glob, is_exact
 from ..record import hear
-from .entry import references, unfold
+from .entry import COLUMNS, FAILED, REFUSED, WOULD, references, unfold
 from .errors import JournalError, NoJournal, NoRecord
-from .store import SCHEMA, newer, version_of
+from .store import EFFECT, RARE, SCHEMA, newer, version_of
 
 PAGE = 500
 _LONG = 9e9
 """Seconds: what SQLite takes as nanoseconds, and no clock shows."""
-_FAILED = ("error", "timeout", "malformed", "quarantined", "dropped")
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -32,7 +33,7 @@ class Filter(msgspec.Struct, frozen=True):
 
     event: str | None = None
     tool: str | None = None  # a glob
-    decision: str | None = None
+    decision: str | None = None  # what was carried out
     hook: str | None = None  # it ran, or decided
     session: str | None = None
     host: str | None = None
@@ -40,15 +41,20 @@ class Filter(msgspec.Struct, frozen=True):
     since: float | None = None  # seconds since 1970
     until: float | None = None
     notes: bool = True
+    user: str | None = None
 
-    def where(self) -> tuple[str, list[Any]]:
-        """As SQL. `fits` is the reader's own function."""
+    def where(self, schema: int = SCHEMA) -> tuple[str, list[Any]]:
+        """As SQL, for a file of that schema. `fits` is the reader's own function."""
         parts: list[str] = ["1"]
         values: list[Any] = []
+        effect, user = (EFFECT, "user") if schema > 1 else ("control", "NULL")
         exact = {
-            "event": self.event, "control": self.decision, "session": self.session, "host": self.host,
+            "event": self.event, effect: self.decision, "session": self.session, "host": self.host,
             "agent": self.agent, "tool": self.tool if self.tool is None or is_exact(self.tool) else None,
+            user: self.user,
         }  # fmt: skip
+        if self.decision not in (None, "proceed") and schema > 1:
+            parts.append(RARE)  # so that its index is used
         for column, value in exact.items():
             if value is not None:
                 parts.append(f"{column} = ?")
@@ -91,6 +97,27 @@ class Record(msgspec.Struct, frozen=True):
         return float(self.body["at"]) / 1e9
 
     @property
+    def began(self) -> float:
+        """When it began to be decided; of a step from a transcript, when it was taken. Order is by number, though."""
+        step = self.body.get("step") or {}
+        about = step.get("metadata") if isinstance(step, dict) else None
+        if isinstance(about, dict) and about.get("imported") is True and isinstance(about.get("at"), str):
+            with suppress(ValueError):
+                return datetime.fromisoformat(about["at"]).timestamp()
+        return self.at - float(self.body.get("took") or 0.0)
+
+    @property
+    def effect(self) -> str | None:
+        """What was carried out; None of a note."""
+        found = self.body.get("effect") or self.body.get("control")
+        return None if found is None else str(found)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it can be told as a decision: it was written down in full, and its body was not erased."""
+        return not self.is_note and "unwritable" not in self.body and "erased" not in self.body
+
+    @property
     def is_note(self) -> bool:
         return bool(self.body["kind"] == "note")
 
@@ -106,7 +133,10 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class HookStats(msgspec.Struct, frozen=True):
-    """What one hook comes to. Times are in seconds; `share` is its part of the time of all hooks."""
+    """What one hook comes to. Times are in seconds; `share` is its part of the time of all hooks.
+
+    `denials` were carried out; `monitored` are those that would have been, had the hook been enforced.
+    """
 
     hook: str
     runs: int
@@ -116,6 +146,23 @@ class HookStats(msgspec.Struct, frozen=True):
     p99: float
     total: float
     share: float
+    monitored: int = 0
+
+
+class SessionRow(msgspec.Struct, frozen=True):
+    """What one session comes to, also what of it was pruned. Times are in nanoseconds since 1970."""
+
+    session: str
+    host: str | None
+    first: int
+    last: int
+    began: int
+    ended: int
+    records: int
+    denied: int
+    failed: int
+    changed: int
+    asked: int
 
 
 class Reader:
@@ -146,6 +193,7 @@ class Reader:
         if version > SCHEMA:
             self.db.close()
             raise newer(path, version)
+        self.version = version
 
     def __enter__(self) -> Self:
         return self
@@ -158,7 +206,7 @@ class Reader:
     def records(self, which: Filter | None = None, *, limit: int | None = None, after: int = 0) -> Iterator[Record]:
         """Records in order; with a limit, the newest so many."""
         which = which or Filter()
-        condition, values = which.where()
+        condition, values = which.where(self.version)
         if limit is None:
             yield from self._forward(condition, values, after)
             return
@@ -204,6 +252,8 @@ class Reader:
         return int(last)
 
     def _record(self, seq: int, digest: bytes, body: bytes) -> Record:
+        if not body:
+            return Record(seq, digest.hex(), self._without_body(seq))
         try:
             folded = msgspec.json.decode(body)
             wanted = references(folded)
@@ -214,6 +264,26 @@ class Reader:
             return Record(seq, digest.hex(), unfolded)
         except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError):
             raise JournalError(f"record {seq} of {self.path} is damaged; run `fairlead verify`") from None
+
+    def _without_body(self, seq: int) -> dict[str, Any]:
+        """What is left of a record whose body was erased: its columns."""
+        (row,) = self._run(f"SELECT {', '.join(COLUMNS)} FROM records WHERE seq = ?", [seq])  # noqa: S608
+        known = dict(zip(COLUMNS, row, strict=True))
+        step = {
+            "event": known["event"], "session_id": known["session"], "host": known["host"], "tool": known["tool"],
+            "agent": known["agent"] and {"name": known["agent"]},
+        }  # fmt: skip
+        winner = {"hook": known["hook"], "cause": known["cause"]}
+        kept = {
+            name: known[name] for name in ("id", "at", "kind", "control", "effect", "user") if known[name] is not None
+        }
+        if kept["kind"] == "note":
+            return kept | {"note": "erased body", "erased": True}
+        return kept | {
+            "erased": True,
+            "step": {name: value for name, value in step.items() if value is not None},
+            **({} if winner["hook"] is None else {"winner": winner}),
+        }
 
     def _text(self, digest: bytes) -> bytes | None:
         row = self.db.execute("SELECT body FROM texts WHERE digest = ?", (digest,)).fetchone()
@@ -230,36 +300,76 @@ class Reader:
 
     def stats(self, which: Filter | None = None) -> list[HookStats]:
         """Per hook: how often it ran, refused and failed, and how long it took. The most costly first."""
-        condition, values = (which or Filter()).where()
+        return hook_stats([self], which)
+
+    def add_to(self, totals: HookTotals, which: Filter | None) -> None:
+        """Add what the hooks of this journal come to."""
+        condition, values = (which or Filter()).where(self.version)
         query = "SELECT hook, outcome, took, control FROM runs"
         if condition != "1":
             query += f" WHERE seq IN (SELECT seq FROM records WHERE {condition})"  # noqa: S608
-        taken: dict[str, array[int]] = {}
-        denials: dict[str, int] = {}
-        failures: dict[str, int] = {}
+        totals.denials.update(self._denials(condition, values))
         for hook, outcome, took, control in self._run(query, values):
             if not isinstance(hook, str) or not isinstance(took, int):
                 raise JournalError(f"the runs in {self.path} are damaged; run `fairlead verify`")
-            taken.setdefault(hook, array("q")).append(took)
-            if control == "deny":
-                denials[hook] = denials.get(hook, 0) + 1
-            if outcome in _FAILED:
-                failures[hook] = failures.get(hook, 0) + 1
-        everything = sum(map(sum, taken.values())) or 1
-        found = [
-            _stats(hook, sorted(times), denials.get(hook, 0), failures.get(hook, 0), everything)
-            for hook, times in taken.items()
-        ]
-        return sorted(found, key=lambda stats: (-stats.total, stats.hook))
+            totals.taken.setdefault(hook, array("q")).append(took)
+            if isinstance(control, str) and control.startswith(WOULD) and control.removeprefix(WOULD) in REFUSED:
+                totals.monitored[hook] += 1
+            if outcome in FAILED:
+                totals.failures[hook] += 1
 
-    def counts(self, which: Filter | None = None) -> dict[str, int]:
-        """How many decisions there are of each control."""
-        condition, values = (which or Filter()).where()
-        query = f"SELECT control, count(*) FROM records WHERE {condition} AND kind = 'decision' GROUP BY control"  # noqa: S608
+    def _denials(self, condition: str, values: list[Any]) -> dict[str, int]:
+        """How often each hook had an operation refused: it denied, or it decided something that came to that."""
+        effect = EFFECT if self.version > 1 else "records.control"
+        rare = f"AND {RARE} AND " if self.version > 1 else "AND "
+        words = ", ".join(f"'{word}'" for word in REFUSED)
+        refused = f"SELECT seq, hook FROM records WHERE {condition} {rare}{effect} IN ({words})"  # noqa: S608
+        query = (
+            f"SELECT runs.hook, count(DISTINCT seq) FROM ({refused}) AS refused JOIN runs USING (seq) "  # noqa: S608
+            f"WHERE runs.control IN ({words}) OR (runs.outcome = 'verdict' AND runs.hook = refused.hook) "
+            "GROUP BY runs.hook"
+        )
         return dict(self._run(query, values))
 
+    def counts(self, which: Filter | None = None) -> dict[str, int]:
+        """How many decisions there are of each control, as it was carried out."""
+        condition, values = (which or Filter()).where(self.version)
+        effect = EFFECT if self.version > 1 else "control"
+        query = f"SELECT {effect}, count(*) FROM records WHERE {condition} AND kind = 'decision' GROUP BY 1"  # noqa: S608
+        return dict(self._run(query, values))
 
-def _stats(hook: str, times: list[int], denials: int, failures: int, everything: int) -> HookStats:
+    def sessions(self, *, limit: int = 50, before: int | None = None) -> list[SessionRow]:
+        """What the newest sessions come to, the newest first: those whose last record has a number less than `before`.
+
+        Empty for a file of schema 1, which counts nothing.
+        """
+        if self.version < 2:
+            return []
+        query = "SELECT * FROM sessions WHERE last < ? ORDER BY last DESC LIMIT ?"
+        return [SessionRow(*row) for row in self._run(query, [before or 1 << 62, limit])]
+
+
+class HookTotals(msgspec.Struct):
+    """What hooks come to in one journal or several, before it is worked out."""
+
+    taken: dict[str, array[int]] = {}
+    denials: Counter[str] = msgspec.field(default_factory=Counter)
+    failures: Counter[str] = msgspec.field(default_factory=Counter)
+    monitored: Counter[str] = msgspec.field(default_factory=Counter)
+
+
+def hook_stats(readers: Iterable[Reader], which: Filter | None = None) -> list[HookStats]:
+    """What each hook comes to in several journals, as if they were one. The most costly first."""
+    totals = HookTotals()
+    for reader in readers:
+        reader.add_to(totals, which)
+    everything = sum(map(sum, totals.taken.values())) or 1
+    found = [_stats(hook, sorted(times), totals, everything) for hook, times in totals.taken.items()]
+    return sorted(found, key=lambda stats: (-stats.total, stats.hook))
+
+
+def _stats(hook: str, times: list[int], totals: HookTotals, everything: int) -> HookStats:
     total = sum(times)
     p50, p99 = (times[min(int(len(times) * part), len(times) - 1)] / 1e9 for part in (0.5, 0.99))
-    return HookStats(hook, len(times), denials, failures, p50, p99, total / 1e9, total / everything)
+    denials, failures, monitored = totals.denials[hook], totals.failures[hook], totals.monitored[hook]
+    return HookStats(hook, len(times), denials, failures, p50, p99, total / 1e9, total / everything, monitored)

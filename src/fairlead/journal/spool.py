@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ..logs import logger
-from .entry import Entry, columns_of, runs_of
+from .entry import Entry, entry_of
 from .store import Head, beside
 
 
@@ -83,7 +83,7 @@ def _read(spool: Path, lines: Iterable[bytes]) -> Iterator[Entry]:
             body = b64decode(told["body"])
             texts = [b64decode(text) for text in told["texts"]]
             known = msgspec.json.decode(body)
-            entry = Entry(body, columns_of(known), runs_of(known), {sha256(text).digest(): text for text in texts})
+            entry = entry_of(known, body, {sha256(text).digest(): text for text in texts})
             _check(entry, known)
         except Exception:  # whoever can write there can write anything
             logger.warning("%s, line %d: not a record, or cut off by a crash; left out", spool, number)

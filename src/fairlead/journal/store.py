@@ -1,7 +1,8 @@
 """The file: an SQLite database that any number of processes append to.
 
-Each record's digest covers the one before it, its number and its bytes. The newest digest is also kept in a
-file of its own beside the database (`.head`), so that a record that was cut off at the end is missed, too.
+Each record's digest covers the one before it, its number, its columns and its salted bytes, so that a body can be
+erased and the chain still checks. The newest digest is also kept in a file of its own beside the database (`.head`), so
+that a record that was cut off at the end is missed, too.
 """
 
 from __future__ import annotations
@@ -10,25 +11,27 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from hashlib import sha256
 from itertools import chain
+from operator import add
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..places import BadPlace, refuse_remote
-from .entry import COLUMNS, Entry
+from .entry import NOTHING, OLD_COLUMNS, VERSION, Entry, Tally, columns_of, entry_of, references, tally_of
 from .errors import JournalError, NewerJournal
 
-SCHEMA = 1
+SCHEMA = 2
 """The version of what is below. A file that says more was made by a newer fairlead."""
 APPLICATION = 0x66616972
 _TABLES = f"""
 CREATE TABLE records (
-  seq INTEGER PRIMARY KEY, {", ".join(f"{column} {'INTEGER' if column == 'at' else 'TEXT'}" for column in COLUMNS)},
+  seq INTEGER PRIMARY KEY, {", ".join(f"{column} {'INTEGER' if column == 'at' else 'TEXT'}" for column in OLD_COLUMNS)},
   body BLOB NOT NULL, digest BLOB NOT NULL
 );
 CREATE UNIQUE INDEX by_id ON records (id);
@@ -41,12 +44,40 @@ CREATE TABLE texts (digest BLOB PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE uses (digest BLOB PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
+EFFECT = "coalesce(effect, control)"
+"""What was carried out, in SQL. Written just so, it is found in the index of what is rare."""
+RARE = f"{EFFECT} NOT IN ('proceed')"
+_SECOND = f"""
+ALTER TABLE records ADD COLUMN effect TEXT;
+ALTER TABLE records ADD COLUMN user TEXT;
+ALTER TABLE records ADD COLUMN salt BLOB;
+ALTER TABLE records ADD COLUMN erased BLOB;
+CREATE INDEX by_effect ON records ({EFFECT}, seq) WHERE {RARE};
+CREATE TABLE sessions (
+  session TEXT PRIMARY KEY, host TEXT, first INTEGER NOT NULL, last INTEGER NOT NULL, began INTEGER NOT NULL,
+  ended INTEGER NOT NULL, records INTEGER NOT NULL, denied INTEGER NOT NULL, failed INTEGER NOT NULL,
+  changed INTEGER NOT NULL, asked INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX by_last ON sessions (last);
+"""
+"""What schema 2 adds. A new file is made of the same steps as an old one that goes on, so that the two are equal."""
+SCRIPTS = {1: _TABLES, 2: _TABLES + _SECOND}
+SALT = 16
+"""Random bytes that go into the digest of a body, so that a short one that was erased cannot be guessed."""
+DAY = 86400 * 10**9
+LEAP, WITNESSED = DAY, DAY // 24
+"""Nanoseconds without a record after which a clock may have leapt, and for which it must go on to be believed."""
 ROWS = 8
 """Rows that are inserted at once: one by one, Python's lock would go to and fro between threads."""
 BUSY = 30.0
 """Seconds to wait for other processes' batches: a disk may take its time, and what waits is not lost by waiting."""
 PATIENT, EAGER = 0.001, 0.0001
 """Seconds between looks whether they are done, at first and after a while."""
+
+
+Counted = tuple[int, tuple[Any, ...], Tally]
+"""A record as it is counted for its session: its number, its columns, and what it adds."""
+Written = list[Counted]
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -57,8 +88,19 @@ class Head(msgspec.Struct, frozen=True):
     journal: str
 
 
-def link(previous: bytes, seq: int, body: bytes) -> bytes:
-    """The digest of a record: it covers all that went before."""
+def link(previous: bytes, seq: int, columns: Sequence[Any], runs: Sequence[Any], content: bytes) -> bytes:
+    """The digest of a record: it covers all that went before. `content` stands for the body: see `seal`."""
+    about = sha256(msgspec.json.encode([columns, runs])).digest()
+    return sha256(previous + seq.to_bytes(8, "big") + about + content).digest()
+
+
+def seal(salt: bytes, body: bytes) -> bytes:
+    """What of a body goes into its record's digest, and stays when the body and its salt are erased."""
+    return sha256(salt + body).digest()
+
+
+def old_link(previous: bytes, seq: int, body: bytes) -> bytes:
+    """The digest of a record of schema 1."""
     return sha256(previous + seq.to_bytes(8, "big") + body).digest()
 
 
@@ -87,6 +129,7 @@ class Store:
             with self._locked():
                 self._db = _connect(path)
                 self.journal = self._prepare()
+                self._look_at_tables()
         except BaseException as error:
             self.close()
             if isinstance(error, (sqlite3.Error, OSError)):
@@ -137,15 +180,51 @@ class Store:
             os.chmod(self.path, 0o600)
             journal = os.urandom(16).hex()
             named = f"INSERT INTO meta VALUES ('journal', '{journal}')"  # noqa: S608 (hexadecimal)
-            script = f"BEGIN IMMEDIATE; {_TABLES} {named}; PRAGMA user_version = {SCHEMA}; COMMIT"
+            script = f"BEGIN IMMEDIATE; {SCRIPTS[SCHEMA]} {named}; PRAGMA user_version = {SCHEMA}; COMMIT"
             self._db.executescript(f"PRAGMA application_id = {APPLICATION}; {script}")
         row = self._db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
         if row is None:
             raise JournalError(f"the journal {self.path} has lost its name; move it away; `fairlead verify` says more")
         journal = str(row[0])
+        if version == 1:
+            self._go_on_from_schema_1(journal)
         if read_head(self.path) is None and not newest(self._db, journal)[0]:
             write_head(self.path, Head(0, genesis(journal).hex(), journal))  # never missing without a reason
         return journal
+
+    def _go_on_from_schema_1(self, journal: str) -> None:
+        """Give an old journal what is new, under a note in its chain. Its records stay as they are."""
+        changed = changes_of(self._db, 1)
+        if changed:
+            raise JournalError(_strange(self.path, changed))
+        with self._transaction():
+            for statement in _SECOND.split(";"):
+                self._db.execute(statement)
+            seq, digest = newest(self._db, journal)
+            self._count_sessions(_counted(self._db))
+            note = {"v": VERSION, "id": f"{journal[:10]}-schema-{SCHEMA}", "at": time.time_ns(), "kind": "note"}
+            seq, digest = self._insert([entry_of(note | {"note": "schema", "was": 1, "now": SCHEMA})], seq, digest, [])
+            self._db.execute(f"PRAGMA user_version = {SCHEMA}")
+        write_head(self.path, Head(seq, digest.hex(), journal))
+
+    def _look_at_tables(self) -> None:
+        """Refuse a file with tables, or triggers, that are not ours: what it acknowledges could be lost."""
+        (self._tables,) = self._db.execute("PRAGMA schema_version").fetchone()
+        changed = changes_of(self._db, SCHEMA)
+        if changed:
+            raise JournalError(_strange(self.path, changed))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of it or nothing."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            raise
 
     # --- appending --------------------------------------------------------------------------
 
@@ -155,27 +234,28 @@ class Store:
         `rest` is for how many seconds others may have the processor after each few.
         """
         with self._locked():
-            try:
-                self._db.execute("BEGIN IMMEDIATE")
+            with self._transaction():
                 # A batch that another program with a newer schema has changed the file under must not be written.
                 if version_of(self._db, self.path) > SCHEMA:
                     raise newer(self.path, version_of(self._db, self.path))
+                if self._db.execute("PRAGMA schema_version").fetchone() != (self._tables,):
+                    self._look_at_tables()
                 seq, digest = newest(self._db, self.journal)
+                written: Written = []
                 for start in range(0, len(entries), ROWS):
-                    seq, digest = self._insert(entries[start : start + ROWS], seq, digest)
+                    seq, digest = self._insert(entries[start : start + ROWS], seq, digest, written)
                     if rest:
                         time.sleep(rest)
-                self._db.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._db.execute("ROLLBACK")
-                raise
+                self._count_sessions(written)
             head = Head(seq, digest.hex(), self.journal)
             write_head(self.path, head)
         return head
 
-    def _insert(self, entries: Sequence[Entry], seq: int, digest: bytes) -> tuple[int, bytes]:
-        """Write a few entries after a record of that number and that digest. Those of the last one are returned."""
+    def _insert(self, entries: Sequence[Entry], seq: int, digest: bytes, written: Written) -> tuple[int, bytes]:
+        """Write a few entries after a record of that number and that digest. Those of the last one are returned.
+
+        What is to be counted for their sessions is added to `written`.
+        """
         rows: list[Any] = []
         runs: list[Any] = []
         texts: dict[bytes, bytes] = {}
@@ -188,8 +268,11 @@ class Store:
                 continue
             known.add(entry.columns[0])
             seq += 1
-            digest = link(digest, seq, entry.body)
-            rows.append((seq, *entry.columns, entry.body, digest))
+            salt = os.urandom(SALT)
+            digest = link(digest, seq, entry.columns, entry.runs, seal(salt, entry.body))
+            old, new = entry.columns[: len(OLD_COLUMNS)], entry.columns[len(OLD_COLUMNS) :]
+            rows.append((seq, *old, entry.body, digest, *new, salt, None))
+            written.append((seq, entry.columns, entry.tally))
             runs += [(seq, *run) for run in entry.runs]
             texts |= entry.texts
             uses |= dict.fromkeys(entry.texts, seq)
@@ -198,6 +281,11 @@ class Store:
         self._put("INSERT OR IGNORE INTO texts", list(texts.items()))
         self._put("INSERT OR REPLACE INTO uses", list(uses.items()))
         return seq, digest
+
+    def _count_sessions(self, written: Iterable[Counted]) -> None:
+        """Add records to the rows of their sessions."""
+        sessions = sessions_of(written)
+        self._db.executemany(_COUNT, [(name, *row) for name, row in sessions.items()])
 
     def _put(self, into: str, rows: list[tuple[Any, ...]]) -> None:
         """Insert rows. A statement has room for a few, or for one: then SQLite need not read it each time."""
@@ -253,10 +341,23 @@ class Store:
         keep = first
         if size > max_size:  # down to nine tenths, so that it is not done again at once
             keep += int((last - first + 1) * (1 - 0.9 * max_size / size)) or 1
-        cutoff = max(time.time_ns() - int(min(max_age, 1e9) * 1e9), 0)  # 1e9 s: longer than there are records
+        cutoff = max(self._believed_time() - int(min(max_age, 1e9) * 1e9), 0)  # 1e9 s: longer than there are records
         row = self._db.execute("SELECT min(seq) FROM records WHERE at >= ?", (cutoff,)).fetchone()
         keep = max(keep, min(row[0] or last, last))
         return keep if keep > first else None
+
+    def _believed_time(self) -> int:
+        """The time by which records are old. A clock that has just leapt ahead is not believed.
+
+        After a day without records, the new time is that of the clock only once records were written for an hour.
+        Until then it is the time before.
+        """
+        now = time.time_ns()
+        (since,) = self._db.execute("SELECT min(at) FROM records WHERE at > ?", (now - LEAP,)).fetchone()
+        if since is not None and now - since >= WITNESSED:
+            return now
+        (before,) = self._db.execute("SELECT max(at) FROM records WHERE at <= ?", (now - LEAP,)).fetchone()
+        return now if before is None else int(before)
 
     def digest_of(self, seq: int) -> bytes:
         row = self._db.execute("SELECT digest FROM records WHERE seq = ?", (seq,)).fetchone()
@@ -267,18 +368,119 @@ class Store:
     def prune(self, keep: int) -> None:
         """Drop the records before `keep`, whose note in the chain was written already."""
         with self._locked():
-            try:
-                self._db.execute("BEGIN IMMEDIATE")
+            with self._transaction():
                 self._db.execute("DELETE FROM records WHERE seq < ?", (keep,))
                 self._db.execute("DELETE FROM runs WHERE seq < ?", (keep,))
                 self._db.execute("DELETE FROM texts WHERE digest IN (SELECT digest FROM uses WHERE last < ?)", (keep,))
                 self._db.execute("DELETE FROM uses WHERE last < ?", (keep,))
-                self._db.execute("COMMIT")
-                self._db.executescript("PRAGMA incremental_vacuum")  # to its end: `execute` takes one step of it
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._db.execute("ROLLBACK")
-                raise
+                self._db.execute("DELETE FROM sessions WHERE last < ?", (keep,))
+            self._db.executescript("PRAGMA incremental_vacuum")  # to its end: `execute` takes one step of it
+
+    # --- erasing ----------------------------------------------------------------------------
+
+    def erase(self, seqs: Sequence[int], note: Entry) -> Head:
+        """Erase the bodies of records, their salts, and the texts that no other record has, under a note in the chain.
+
+        The digests stay, so the chain still checks. A record of schema 1 cannot be erased: its digest needs its body.
+        """
+        with self._locked():
+            self._db.execute("PRAGMA secure_delete = ON")  # what was erased is overwritten, and not just let go of
+            with self._transaction():
+                texts: set[bytes] = set()
+                for seq in seqs:
+                    texts |= self._erase_body(seq)
+                for digest in texts:
+                    used = "SELECT 1 FROM records WHERE instr(body, CAST(? AS BLOB))"
+                    if self._db.execute(used, (digest.hex(),)).fetchone() is None:
+                        self._db.execute("DELETE FROM texts WHERE digest = ?", (digest,))
+                        self._db.execute("DELETE FROM uses WHERE digest = ?", (digest,))
+                seq, last = self._insert([note], *newest(self._db, self.journal), [])
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # the log has old pages, too
+            head = Head(seq, last.hex(), self.journal)
+            write_head(self.path, head)
+        return head
+
+    def _erase_body(self, seq: int) -> set[bytes]:
+        """Erase one body. The texts that it refers to are returned."""
+        row = self._db.execute("SELECT body, salt, erased FROM records WHERE seq = ?", (seq,)).fetchone()
+        if row is None:
+            raise JournalError(f"the journal {self.path} has no record {seq}")
+        body, salt, erased = row
+        if erased is not None:
+            return set()
+        if salt is None:
+            raise JournalError(f"record {seq} of {self.path} is of schema 1, and cannot be erased; it can be pruned")
+        self._db.execute(
+            "UPDATE records SET body = x'', salt = NULL, erased = ? WHERE seq = ?", (seal(salt, body), seq)
+        )
+        return references(msgspec.json.decode(body))
+
+
+_COUNTS = ("records", "denied", "failed", "changed", "asked")
+_COUNT = f"""
+INSERT INTO sessions (session, host, first, last, began, ended, {", ".join(_COUNTS)})
+VALUES ({", ".join("?" * 11)}) ON CONFLICT (session) DO UPDATE SET
+  last = excluded.last, began = min(began, excluded.began), ended = max(ended, excluded.ended),
+  host = coalesce(host, excluded.host), {", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNTS)}
+"""  # noqa: S608 (names of ours)
+
+
+def sessions_of(written: Iterable[Counted]) -> dict[str, list[Any]]:
+    """What some records add to the rows of their sessions: host, first, last, began, ended, and the counts."""
+    sessions: dict[str, list[Any]] = {}
+    for seq, columns, tally in written:
+        _, at, _, _, session, host, *_ = columns
+        if session is None:
+            continue
+        row = sessions.get(session)
+        if row is None:
+            sessions[session] = [host, seq, seq, at, at, 1, *tally]
+            continue
+        row[0] = row[0] or host
+        row[2], row[3], row[4] = seq, min(row[3], at), max(row[4], at)
+        row[5] += 1
+        if tally is not NOTHING:
+            row[6:] = map(add, row[6:], tally)
+    return sessions
+
+
+def _counted(db: sqlite3.Connection) -> Iterator[Counted]:
+    """The records of a file, to be counted. One that is damaged is for `fairlead verify` to name."""
+    for seq, body in db.execute("SELECT seq, body FROM records ORDER BY seq"):
+        with suppress(msgspec.MsgspecError, UnicodeError, TypeError, KeyError, AttributeError):
+            told = msgspec.json.decode(body, type=dict[str, Any])
+            yield seq, columns_of(told), tally_of(told)
+
+
+def changes_of(db: sqlite3.Connection, schema: int) -> list[str]:
+    """How the tables, indexes, triggers and views of a file differ from those that this program would make."""
+    return sorted(f"{what} {name!r} is {how}" for (what, name), how in _differences(db, schema))
+
+
+def _differences(db: sqlite3.Connection, schema: int) -> Iterator[tuple[tuple[str, str], str]]:
+    found, ours = _objects(db), _expected(schema)
+    yield from ((key, "missing") for key in ours.keys() - found.keys())
+    yield from ((key, "none of fairlead's") for key in found.keys() - ours.keys())
+    yield from ((key, "changed") for key in ours.keys() & found.keys() if ours[key] != found[key])
+
+
+def _objects(db: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    rows = db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_stat*'")
+    return {(str(what), str(name)): f"{table}: {' '.join(str(sql).split())}" for what, name, table, sql in rows}
+
+
+@cache
+def _expected(schema: int) -> dict[tuple[str, str], str]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(SCRIPTS[schema])
+        return _objects(db)
+
+
+def _strange(path: Path, changes: list[str]) -> str:
+    return (
+        f"the journal {path} cannot be trusted to keep what is written to it: {'; '.join(changes)}; move it away; "
+        "`fairlead verify` says more"
+    )
 
 
 def _places(values: Sequence[Any]) -> str:

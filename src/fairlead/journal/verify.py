@@ -1,7 +1,8 @@
 """Verifying: whether a journal is what was written, and which record is not.
 
 The chain shows what was changed, taken out or put in. The head beside the file shows what was cut off. Only an
-anchor shows a journal that was made anew as a whole.
+anchor shows a journal that was made anew as a whole. Where something is missing that would tell, the verdict is
+"unproven".
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any
 import msgspec
 
 from .anchor import Anchored
-from .entry import COLUMNS, columns_of, references, runs_of
+from .entry import COLUMNS, OLD_COLUMNS, Tally, columns_of, references, runs_of, tally_of
 from .reading import Reader
-from .store import genesis, link, read_head
+from .store import changes_of, genesis, link, old_link, read_head, seal, sessions_of
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -33,11 +34,15 @@ class Checked(msgspec.Struct, frozen=True):
     anchored: int | None = None  # up to here, somebody else knows the digest, too
     newer: int = 0  # records that the head beside the file does not know of yet
     notes: tuple[str, ...] = ()
+    doubt: str | None = None  # what is missing that would tell more, though it should be there
+    erased: int = 0  # records whose body is erased or withheld; their digests still check
 
     @property
     def verdict(self) -> str:
         if self.problem is not None:
             return "bad"
+        if self.doubt is not None:
+            return "unproven"
         return "consistent" if self.anchored is None else "untampered"
 
 
@@ -48,25 +53,41 @@ class _Bad(Exception):
 
 
 def verify(
-    path: str | Path, anchors: Sequence[Anchored] = (), progress: Callable[[int, int], None] | None = None
+    path: str | Path,
+    anchors: Sequence[Anchored] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Checked:
-    """Check every record of a journal. Raises `JournalError` if there is none."""
+    """Check every record of a journal, against anchors if there should be any. Raises `JournalError` if it is none."""
     path = Path(path)
     head = read_head(path)  # before the file is looked at: what is written meanwhile is newer, never older
-    known = {anchor.seq for anchor in anchors} | ({head.seq} if head is not None else set())
+    known = {anchor.seq for anchor in anchors or ()} | ({head.seq} if head is not None else set())
     walk = _Walk(known, progress)
     try:
         with Reader(path) as reader:
             walk.go(reader)
-            walk.check_head(head, lambda: read_head(path))
-            anchored = walk.check_anchors(anchors)
+            doubt = walk.check_head(head, lambda: read_head(path))
+            anchored = walk.check_anchors(anchors or ())
             _check_indexes(reader.db)
     except _Bad as bad:
         return Checked(walk.count, walk.first, walk.seq, str(bad), bad.record, notes=tuple(walk.notes))
     except (sqlite3.Error, UnicodeError) as error:
         return Checked(walk.count, walk.first, walk.seq, f"the file is damaged: {error}", walk.seq + 1)
+    if doubt is None and anchored is None and anchors is not None and walk.count:
+        doubt = _vouched_for_nothing(anchors, walk.first)
     newer = 0 if head is None else walk.seq - head.seq
-    return Checked(walk.count, walk.first, walk.seq or None, None, None, anchored, newer, tuple(walk.notes))
+    return Checked(
+        walk.count, walk.first, walk.seq or None, None, None, anchored, newer, tuple(walk.notes), doubt, walk.erased
+    )
+
+
+def _vouched_for_nothing(anchors: Sequence[Anchored], first: int | None) -> str:
+    if not anchors:
+        return "there are no anchors to compare with, so nobody can tell whether all of it was made anew"
+    newest = max(anchor.seq for anchor in anchors)
+    return (
+        f"record {newest} is the newest that was anchored, and the journal begins with record {first}: only the "
+        "journal itself says that the records between were pruned, and that not all of it was made anew"
+    )
 
 
 class _Walk:
@@ -84,10 +105,17 @@ class _Walk:
         self._digests: dict[int, bytes] = {}
         self._starts: set[tuple[int, str]] = set()  # where the chain may begin, since all before was pruned
         self._checked: set[bytes] = set()
+        self._salted = False  # from the first record of schema 2 on, all are
+        self._unknown: set[str] = set()  # sessions that are not all there: counts are at least those that are
+        self._sessions: dict[str, list[Any]] = {}
+        self.erased = 0
 
     def go(self, reader: Reader) -> None:
         db = reader.db
         db.execute("BEGIN")  # one moment of the file, whoever writes to it meanwhile
+        changed = changes_of(db, reader.version)
+        if changed:
+            raise _Bad(f"the file's tables are not what fairlead makes: {'; '.join(changed)}")
         row = db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
         if row is None:
             raise _Bad("the journal has lost its name")
@@ -96,7 +124,8 @@ class _Walk:
         self.journal = row[0]
         (total,) = db.execute("SELECT count(*) FROM records").fetchone()
         runs = _by_record(db)
-        for row in db.execute(f"SELECT seq, digest, body, {', '.join(COLUMNS)} FROM records ORDER BY seq"):  # noqa: S608
+        salted = ("salt", "erased", *COLUMNS) if reader.version > 1 else ("NULL", "NULL", *OLD_COLUMNS, "NULL", "NULL")
+        for row in db.execute(f"SELECT seq, digest, body, {', '.join(salted)} FROM records ORDER BY seq"):  # noqa: S608
             self._step(db, row, runs)
             self.count += 1
             if self._progress is not None and self.count % 1000 == 0:
@@ -104,37 +133,59 @@ class _Walk:
         for stray in runs(None):
             raise _Bad(f"record {stray} is missing, though its runs are there", stray)
         self._check_start()
+        if reader.version > 1:
+            self._check_sessions(db)
 
     def _step(self, db: sqlite3.Connection, row: tuple[Any, ...], runs: Callable[[int | None], list[Any]]) -> None:
-        seq, digest, body, *columns = row
-        if not isinstance(body, bytes) or not isinstance(digest, bytes):
+        seq, digest, body, salt, erased, *columns = row
+        if not isinstance(body, bytes) or not isinstance(digest, bytes) or not isinstance(salt, (bytes, type(None))):
             raise _Bad(f"record {seq} was changed", seq)
+        ran = runs(seq)
+        chained = self._chaining(seq, body, salt, erased, columns, ran)
         if self.first is None:
             self.first = seq
-            before = genesis(self.journal) if seq == 1 else self._before_first(body, digest, seq)
+            before = genesis(self.journal) if seq == 1 else None
+            self._begins = (seq, chained, digest)
         else:
             if seq != self.seq + 1:
                 raise _Bad(f"record {self.seq + 1} is missing", self.seq + 1)
             before = self.digest
-        if before is not None and link(before, seq, body) != digest:
+        if before is not None and chained(before) != digest:
             raise _Bad(f"record {seq} was changed, or is not where it belongs", seq)
         self.seq, self.digest = seq, digest
         if seq in self._known:
             self._digests[seq] = digest
-        self._check_content(db, seq, body, tuple(columns), runs(seq))
+        if erased is None:
+            self._check_content(db, seq, body, tuple(columns), ran)
+        else:
+            self.erased += 1
+            known = dict(zip(COLUMNS, columns, strict=True))
+            self._count(seq, tuple(columns), tally_of(known), whole=False)  # as far as its columns tell
 
-    def _before_first(self, body: bytes, digest: bytes, seq: int) -> bytes | None:
-        """A pruned journal begins with a record that nothing before it vouches for; a later note does."""
-        self._begins = (seq, body, digest)
-        return None
+    def _chaining(
+        self, seq: int, body: bytes, salt: bytes | None, erased: Any, columns: list[Any], runs: list[Any]
+    ) -> Callable[[bytes], bytes]:
+        """The digest that a record must have after the one before it. A pruned journal tells that one last."""
+        if salt is None and erased is None:
+            if self._salted:
+                raise _Bad(f"record {seq} was changed", seq)
+            return lambda before: old_link(before, seq, body)
+        self._salted = True
+        content = seal(salt, body) if salt is not None and erased is None else erased
+        if not isinstance(content, bytes) or (erased is not None and (body or salt is not None)):
+            raise _Bad(f"record {seq} was changed", seq)
+        return lambda before: link(before, seq, columns, runs, content)
 
     def _check_content(
         self, db: sqlite3.Connection, seq: int, body: bytes, columns: tuple[Any, ...], runs: list[Any]
     ) -> None:
         try:
             told = msgspec.json.decode(body)
-            same = columns_of(told) == columns and [list(run) for run in runs_of(told)] == runs
+            known = columns_of(told)
+            stored = known if self._salted else (*known[: len(OLD_COLUMNS)], *(None for _ in known[len(OLD_COLUMNS) :]))
+            same = stored == columns and [list(run) for run in runs_of(told)] == runs
             wanted = references(told)
+            self._count(seq, known, tally_of(told))
         except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError):
             raise _Bad(f"record {seq} is not what was written", seq) from None
         if not same:
@@ -159,21 +210,59 @@ class _Walk:
                 self.notes.append(f"record {seq}: process {note.get('pid')} crashed; its last moment may be lost")
             case "lost":
                 self.notes.append(f"record {seq}: {note.get('records')} records could not be written")
+            case "erased":
+                self.notes.append(
+                    f"record {seq}: {note.get('user')} erased the bodies of records {note.get('records')}"
+                )
+
+    def _count(self, seq: int, columns: tuple[Any, ...], tally: Tally, *, whole: bool = True) -> None:
+        """Add a record to what the rows of sessions must say."""
+        session = columns[4]
+        if not isinstance(session, str):
+            return
+        if not whole or (self.first != 1 and session not in self._sessions):
+            self._unknown.add(session)  # of a pruned journal, a session may have begun before
+        for name, row in sessions_of([(seq, columns, tally)]).items():
+            known = self._sessions.setdefault(name, row)
+            if known is not row:
+                known[0] = known[0] or row[0]
+                known[2], known[3], known[4] = row[2], min(known[3], row[3]), max(known[4], row[4])
+                known[5:] = [old + new for old, new in zip(known[5:], row[5:], strict=True)]
+
+    def _check_sessions(self, db: sqlite3.Connection) -> None:
+        """Compare the rows of sessions with the records. They count also what was pruned or erased."""
+        left = dict(self._sessions)
+        for name, *row in db.execute("SELECT * FROM sessions"):
+            known = left.pop(name, None)
+            if known is None or not self._agrees(name, row, known):
+                raise _Bad(f"what is counted for the session {name!r} was changed")
+        for name in left:
+            raise _Bad(f"nothing is counted for the session {name!r} any more")
+
+    def _agrees(self, name: str, row: list[Any], known: list[Any]) -> bool:
+        if name not in self._unknown:
+            return row == known
+        if not all(isinstance(value, int) for value in row[1:]):
+            return False
+        first, last, began, ended, *counts = row[1:]
+        at_least = all(have >= seen for have, seen in zip(counts, known[5:], strict=True))
+        return at_least and last == known[2] and first <= known[1] and began <= known[3] and ended >= known[4]
 
     def _check_start(self) -> None:
         if self.first is None or self.first == 1:
             return
-        first, body, digest = self._begins
+        first, chained, digest = self._begins
         for through, before in self._starts:
-            if through == first - 1 and link(bytes.fromhex(before), first, body) == digest:
+            if through == first - 1 and chained(bytes.fromhex(before)) == digest:
+                self._digests[through] = bytes.fromhex(before)  # which an anchor may know, too
                 return
         raise _Bad(f"record {first - 1} is missing, and no note says that it was pruned", first - 1)
 
-    def check_head(self, head: Any, again: Callable[[], Any]) -> None:
+    def check_head(self, head: Any, again: Callable[[], Any]) -> str | None:
+        """Compare the end of the chain with the head beside the file. Without one, that is a doubt."""
         if head is None:
-            if self.count:
-                raise _Bad("the head beside the file is missing, so nobody can tell whether records were cut off")
-            return
+            missing = "the head beside the file is missing, so nobody can tell whether records were cut off at the end"
+            return missing if self.count else None
         if head.journal != self.journal:
             raise _Bad("the head beside the file is another journal's")
         if head.seq > self.seq:
@@ -183,6 +272,7 @@ class _Walk:
             raise _Bad("the head beside the file is older than all that is left, so records may have been cut off")
         if known is not None and known.hex() != head.digest:
             raise _Bad(f"record {head.seq} is not what the head beside the file says", head.seq)
+        return None
 
     def check_anchors(self, anchors: Sequence[Anchored]) -> int | None:
         """The newest record that an anchor vouches for."""

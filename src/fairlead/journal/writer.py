@@ -15,21 +15,26 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from contextvars import ContextVar
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
 from ..errors import describe
 from ..logs import logger
+from ..peers import user_name
 from ..places import journal_file
 from ..record import tell
 from ..redaction import Scope, current_scope, redactor_of
+from ..run import working
 from .anchor import Anchor, Anchoring
 from .endings import hear_of_the_end, watch
-from .entry import Call, Entry, make_entry
+from .entry import VERSION, Call, Entry, make_entry
 from .errors import JournalError, NewerJournal
+from .exactness import inexact
 from .policy import policy_of
 from .spool import Spool, read_spools
 from .store import Head, Store, unwritable
@@ -38,6 +43,7 @@ from .writers import Mark, crashed
 if TYPE_CHECKING:
     from ..decision import Decision
     from ..redaction import Redactor
+    from ..session import Session
     from ..table import Table
 
 Durability = Literal["normal", "full"]
@@ -62,10 +68,10 @@ TIDY = 600.0
 """Seconds between looks at what is too old or too much."""
 
 
-_OWN_NOTES = frozenset({"pruned", "damaged", "crashed", "lost"})
+_OWN_NOTES = frozenset({"pruned", "damaged", "crashed", "lost", "schema", "erased"})
 _OWN_WORDS = frozenset({
     "v", "id", "at", "kind", "took", "step", "control", "left", "said", "runs", "winner", "policy", "policy_id",
-    "redacted", "unwritable",
+    "redacted", "unwritable", "effect", "enforcement", "can", "lenient", "variables", "machine", "lossy",
 })  # fmt: skip
 
 
@@ -141,6 +147,7 @@ class Journal:
         self._kept_head: Head | None = None
         self._tidied = 0.0
         self._grown = 0  # bytes since then
+        self._where = {"machine": gethostname(), "user": user_name(os.geteuid())}
         self._key: bytes | None = None
         self._starting = threading.RLock()  # a signal may come while it is held, and close the journal
         self._writing = threading.RLock()  # held while the file is in use: SQLite must not be forked in the middle
@@ -152,14 +159,21 @@ class Journal:
 
     def keep_for(self, table: Table) -> Keep:
         """What a table's chains call with each finished decision, and when it was begun."""
-        time_ns, monotonic = time.time_ns, time.monotonic
+        time_ns, monotonic, hooks = time.time_ns, time.monotonic, table.hooks
 
         def keep(decision: Decision[Any], began: float) -> Future[None] | None:
             at, took = time_ns(), monotonic() - began
+            session, switch = working.get(), hooks.switch
+            around = None
+            if session is not None:  # what of it may be something else by the time that this is written
+                around = (session.parent, session.capabilities, session.lenient, session.caller)
+            mode = None if hooks.enforce and (switch is None or switch()) else _enforcement(switch)
             state = getattr(decision.step, "state", None)
+            lossy: list[list[str]] = []
             if state is not None:  # which hooks may edit in place, before it is written
+                lossy = inexact(state, "step.state")
                 decision = _with_state(decision, state)
-            return self._put(lambda: _facts(decision, at, took), table)
+            return self._put(lambda: _facts(decision, at, took) | _around(decision, around, mode, lossy), table)
 
         return keep
 
@@ -424,11 +438,25 @@ class Journal:
         scope: Scope | None = None,
         call: Call | None = None,
     ) -> Entry:
-        identity = {"v": 1, "id": f"{self.writer}-{number or next(self._numbers)}"}
-        policy = None if table is None else policy_of(table)
+        about = {"v": VERSION, "id": f"{self.writer}-{number or next(self._numbers)}", **self._where}
+        policy = None
+        if table is not None:
+            policy = policy_of(table)
+            about |= self._project(table)
         redactor = self._redactor or redactor_of(scope)
         redactor = redactor if self._key is None else redactor.keyed(self._key)
-        return make_entry(identity | facts, redactor, policy, call)
+        return make_entry(about | facts, redactor, policy, call)
+
+    def _project(self, table: Table) -> dict[str, Any]:
+        """What a record says of the project: its folder, and a keyed digest of the variables that hooks were given."""
+        about: dict[str, Any] = {} if table.hooks.root is None else {"root": table.hooks.root}
+        given = table.hooks.variables
+        if given is not None and self._key is not None:
+            if table.variables is None:
+                told = msgspec.json.encode(sorted(given.items()))
+                table.variables = blake2b(told, digest_size=8, key=self._key).hexdigest()
+            about["variables"] = table.variables
+        return about
 
     def _note(self, note: str, **about: Any) -> dict[str, Any]:
         return {"kind": "note", "at": time.time_ns(), "note": note, **about}
@@ -538,7 +566,39 @@ def _facts(decision: Decision[Any], at: int, took: float | None) -> dict[str, An
         return facts | {"step": event, "unwritable": describe(error)}
     if decision.said and (hook := decision.hook) is not None:
         facts["winner"] = {"hook": hook, "cause": decision.cause}
+    elif decision.effect is not None and (names := [one.hook.name for one in decision.opinions if one.verdict.changes]):
+        facts["winner"] = {"hook": names[-1], "cause": "policy"}  # whose change the host could not take over
     return facts
+
+
+Around = tuple["Session | None", Any, bool, "str | None"]
+"""Of a session: its parent, its capabilities, whether it is lenient, and for whom it works."""
+
+
+def _around(decision: Decision[Any], around: Around | None, mode: str | None, lossy: list[Any]) -> dict[str, Any]:
+    """What was so around a decision, where it is not as usual."""
+    facts: dict[str, Any] = {}
+    if mode is not None:
+        facts["enforcement"] = mode
+    if lossy:
+        facts["lossy"] = lossy
+    if around is not None:
+        parent, capabilities, lenient, caller = around
+        if parent is not None:
+            facts["parent"] = parent.session_id
+        if capabilities is not None:
+            facts["can"] = sorted(capabilities.get(decision.event, ()))
+        if lenient:
+            facts["lenient"] = True
+        if caller is not None:
+            facts["user"] = caller
+    return facts
+
+
+def _enforcement(switch: Any) -> str:
+    """Why verdicts are only watched: somebody has paused them for a while, or put them in monitor mode."""
+    setting = getattr(switch, "setting", None)
+    return "paused" if getattr(setting, "until", None) is not None else "monitor"
 
 
 def _with_state(decision: Decision[Any], state: Any) -> Decision[Any]:

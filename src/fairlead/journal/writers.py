@@ -26,10 +26,14 @@ class Mark:
         folder.mkdir(mode=0o700, exist_ok=True)
         self._path, new = folder / writer, folder / f".{writer}"
         self._file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
         self._set = False
-        os.write(self._file, b"0" + msgspec.json.encode({"pid": os.getpid(), "since": time.time_ns()}))
-        os.rename(new, self._path)  # only now can it be taken for a mark
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            os.write(self._file, b"0" + msgspec.json.encode({"pid": os.getpid(), "since": time.time_ns()}))
+            os.rename(new, self._path)  # only now can it be taken for a mark
+        except BaseException:  # of a full disk, say: the next try must not wait for the lock of this one
+            os.close(self._file)
+            raise
 
     def set(self, pending: bool) -> None:
         if pending != self._set:

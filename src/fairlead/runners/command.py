@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from ..errors import MalformedVerdict, RunnerFailed, UnknownName
+from ..errors import FairleadError, MalformedVerdict, RunnerFailed, UnknownName
 from ..hook import Ran
 from ..lifecycle import CONTROLS, EVENTS, Step
 from ..threads import threads
@@ -35,6 +35,8 @@ class CommandFailed(RunnerFailed):
 class Command:
     """A hook that is a program. Called with a step; time-outs are the engine's."""
 
+    form = "command"
+
     def __init__(
         self,
         argv: Sequence[str],
@@ -45,7 +47,7 @@ class Command:
         workspace: str | Path | None = None,
     ) -> None:
         if not argv or not all(isinstance(word, str) and "\0" not in word for word in argv):
-            raise MissingProgram(f"a command is a list of words, the program first, not {argv!r}")
+            raise FairleadError(f"a command is a list of words, the program first, not {argv!r}")
         if output not in OUTPUTS:
             raise UnknownName("output", output, OUTPUTS)
         for control in (exits or {}).values():

@@ -14,11 +14,12 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ..errors import FairleadError, UnknownName
+from ..extras import MissingPackage, install_command
 from ..lifecycle import Agent, Event, Step
 from ..tools import TARGET_FIELDS, Target
 from .cost import BUDGET, OURS, Extent, TooCostly, anything, as_json, blame, estimate
@@ -47,7 +48,7 @@ FREE = frozenset({
 
 _GIVEN = "_given_"
 """Which guarded names are set."""
-_EASY, _NODE = BUDGET / 4, 64
+QUICK, _NODE = BUDGET / 20, 64
 """What evaluating on a light step costs at most; and how many bytes of text weigh as much as one value."""
 
 _loading = threading.Lock()
@@ -55,6 +56,13 @@ _loading = threading.Lock()
 
 class RuleFailed(FairleadError):
     """An expression could not be evaluated on a step."""
+
+
+class Reading(NamedTuple):
+    """What an expression has read of a step, and what evaluating it on that costs at most."""
+
+    values: dict[str, Any]
+    cost: float
 
 
 class Expression:
@@ -87,15 +95,20 @@ class Expression:
             raise BadRule(f"it takes too long, whatever the step: {blame(self._tree, {}, text)}")
         self._easy_weight = _easy_weight(self._tree, self._reads)
 
-    def on(self, step: Step) -> Any:
-        """The value of the expression for this step. Raises `RuleFailed` if working it out could take too long."""
+    def read(self, step: Step) -> Reading:
+        """Read what the expression needs of a step. Raises `RuleFailed` if evaluating it could take too long."""
         values: dict[str, Any] = {}
-        seconds = self._read(step, values)
+        cost = self._read(step, values)
         if self._guarded:
             values[_GIVEN] = {name: True for name in self._guarded if getattr(step, name, None) is not None}
+        return Reading(values, cost)
+
+    def evaluate(self, reading: Reading) -> Any:
+        """The value of the expression for what was read. Raises `RuleFailed` if a function cannot give one."""
+        values = reading.values
         if not self._calls:
             return self._program.execute(values)
-        calls = _Calls(self._regexes, seconds)
+        calls = _Calls(self._regexes, (BUDGET - reading.cost) / 1e9)
         for name in self._calls:
             values[f"_{name}_"] = getattr(calls, name)
         try:
@@ -106,7 +119,7 @@ class Expression:
             raise RuleFailed(calls.problem) from None
 
     def _read(self, step: Step, values: dict[str, Any]) -> float:
-        """Reads what the expression needs of a step. Returns how many seconds regular expressions may take."""
+        """Fills in the values of fields. Returns what the evaluation costs at most."""
         weight = 0
         extents: dict[str, Extent] = {}
         try:
@@ -124,7 +137,7 @@ class Expression:
             for extent in extents.values():
                 weight += _NODE * extent.nodes + extent.size
             if weight <= self._easy_weight:
-                return (BUDGET - _EASY) / 1e9
+                return QUICK
             shapes = {name: extent.shape for name, extent in extents.items()}
             shapes |= {name: Extent(value).shape for name, value in values.items() if value.__class__ is str}
             cost = estimate(self._tree, shapes)
@@ -132,7 +145,7 @@ class Expression:
                 raise TooCostly(blame(self._tree, shapes, self.text))
         except TooCostly as problem:
             raise RuleFailed(f"this could take too long: {problem}") from None
-        return (BUDGET - cost) / 1e9
+        return cost
 
 
 class _Calls:
@@ -180,7 +193,7 @@ def _load_cel(name: str) -> Any:
     package = find_spec("cel")
     spec = None if package is None else PathFinder.find_spec(name, package.submodule_search_locations)
     if spec is None or spec.loader is None:
-        raise BadRule("rules need the package common-expression-language: pip install 'fairlead[rules]'")
+        raise MissingPackage(f"rules need packages that are not installed; run: {install_command('rules')}", "cel")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -194,7 +207,7 @@ def _easy_weight(tree: Node, reads: dict[str, set[str] | None]) -> float:
         return estimate(tree, dict.fromkeys(names, anything(weight / _NODE, weight)))
 
     weights = [2.0**exponent for exponent in range(10, 24)]
-    return [0.0, *weights][bisect_right(weights, _EASY, key=cost)]
+    return [0.0, *weights][bisect_right(weights, QUICK, key=cost)]
 
 
 def _value(step: Step, name: str, parts: set[str] | None) -> Any:

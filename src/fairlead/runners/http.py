@@ -58,6 +58,8 @@ class Url(PhaseAware):
     A project's hook reaches only public addresses and `allow_hosts`.
     """
 
+    form = "url"
+
     def __init__(
         self,
         url: str,
@@ -272,27 +274,24 @@ def _is_loopback(address: str) -> bool:
 
 
 _NAT64 = ip_network("64:ff9b::/96")
-# Beyond what `is_global` says, which differs between versions of Python: metadata services, and old ways to write IPv4.
-_NOT_PUBLIC = tuple(
-    map(ip_network, ("192.0.0.0/24", "168.63.129.16/32", "::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "fec0::/10"))
-)
+# What `is_global` says differs between versions of Python, so this is what IANA's registries of special addresses say,
+# and the metadata service of a cloud. The old ways to write IPv4 as IPv6, 6to4 and Teredo, are not public either.
+_NOT_PUBLIC = tuple(map(ip_network, (
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12",
+    "192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+    "224.0.0.0/4", "240.0.0.0/4",
+    "::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "100::/63", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
+    "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+)))  # fmt: skip
 
 
 def _is_public(address: str) -> bool:
     """Whether an address is out on the internet, whichever way it is dressed up."""
     ip = ip_address(address.partition("%")[0])
-    inner: IPv4Address | IPv6Address | None = None
     if isinstance(ip, IPv6Address):
-        if ip.ipv4_mapped is not None:
-            return _is_global(ip.ipv4_mapped)
-        inner = ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if inner is None and ip in _NAT64:
-            inner = IPv4Address(int(ip) & 0xFFFFFFFF)
-    return _is_global(ip) and (inner is None or _is_global(inner))
-
-
-def _is_global(ip: IPv4Address | IPv6Address) -> bool:
-    return ip.is_global and not ip.is_multicast and not any(ip in network for network in _NOT_PUBLIC)
+        inner = IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else ip.ipv4_mapped
+        ip = ip if inner is None else inner
+    return not any(ip in network for network in _NOT_PUBLIC)
 
 
 def _resolver(check: Any) -> Any:

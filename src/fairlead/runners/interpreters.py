@@ -60,5 +60,5 @@ def scripts_of(argv: Sequence[str], cwd: str) -> list[str]:
         return []
     path = os.path.join(cwd, script)
     if not os.path.isfile(path):
-        raise MissingProgram(f"script {script!r} is not in {cwd}")
+        raise MissingProgram(f"script {script!r} is not in {cwd}", path)
     return [path]

@@ -49,6 +49,8 @@ class Prompt(PhaseAware):
     judges, never in what it is shown of judged fields (see `Outbound`): it fails instead. `raw` shows all as it is.
     """
 
+    form = "prompt"
+
     def __init__(
         self,
         prompt: str,

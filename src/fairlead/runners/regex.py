@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from time import thread_time
 from typing import Any
 
+from ..extras import MissingPackage, install_command
 from .syntax import BadRule
 
 MEMORY = 1 << 20
@@ -130,7 +131,8 @@ def _compile(pattern: str, memory: int) -> Any:
     try:
         import re2
     except ImportError:
-        raise BadRule("regular expressions need the package google-re2: pip install 'fairlead[rules]'") from None
+        problem = f"rules need packages that are not installed; run: {install_command('rules')}"
+        raise MissingPackage(problem, "re2") from None
     options = re2.Options()
     options.log_errors, options.never_capture, options.max_mem = False, True, memory
     try:

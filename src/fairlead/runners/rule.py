@@ -8,14 +8,19 @@ an event does not take. What evaluating it on a step may cost is bounded before 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
+from functools import lru_cache
+from time import perf_counter
 from typing import Any, get_args, get_origin
+
+import msgspec
 
 from ..errors import MalformedVerdict, UnknownName
 from ..lifecycle import HEADER, Event, Step, StopReason, iter_events
+from ..threads import LoopShare, loop_share
 from ..verdict import Verdict, check
 from .cost import BUDGET, TooCostly, as_json
-from .expression import FREE, Expression, RuleFailed, first_line
+from .expression import FREE, QUICK, Expression, Reading, RuleFailed, first_line
 from .regex import Limit, Regex, TooSlow
 from .syntax import BadRule
 from .template import Template
@@ -35,12 +40,15 @@ class Rule:
     Texts are templates. `change={"response": {"match": "sk-\\\\w+", "replace": "[key]"}}` edits a field.
     """
 
+    form = "rule"
+
     def __init__(self, expression: str, *, on: str | Iterable[str], tried: bool = True, **outcomes: Any) -> None:
         events = list(iter_events(on))
         if not events:
             raise BadRule("on= names no event")
         self._outcomes = _read_outcomes(outcomes, events)
         self._expression = Expression(expression, events)
+        self._source = msgspec.json.encode((expression, [event.name for event in events], outcomes))
         for event in events:
             self._check_outcomes(event)
             if tried:  # on an ordinary step of each event; else it is only looked at
@@ -49,15 +57,39 @@ class Rule:
     def __repr__(self) -> str:
         return f"<rule {self._expression.text}>"
 
-    def __call__(self, step: Step) -> Verdict | None:
-        held = self._evaluate(step)
+    def __call__(self, step: Step) -> Verdict | Coroutine[Any, Any, Verdict | None] | None:
+        share = loop_share.get()
+        if share is None:
+            return self._judge(step, self._read(step))
+        reading = self._read(step)
+        if share.left <= 0 or reading.cost > QUICK:
+            return self._judge_elsewhere(step, share)
+        began = perf_counter()
+        try:
+            return self._judge(step, reading)
+        finally:
+            share.left -= perf_counter() - began
+
+    async def _judge_elsewhere(self, step: Step, share: LoopShare) -> Verdict | None:
+        """Judge a step in another process. The library holds the interpreter, so a thread would not do."""
+        found: Verdict | None = await share.call(judge, self._source, step)
+        return found
+
+    def _judge(self, step: Step, reading: Reading) -> Verdict | None:
+        held = self._evaluate(reading)
         if held is not True and held is not False:
             raise RuleFailed(f"a rule is true or false, and this one gave a value of type {type(held).__name__}")
         return self._verdict(step) if held else None
 
-    def _evaluate(self, step: Step) -> Any:
+    def _read(self, step: Step) -> Reading:
         try:
-            return self._expression.on(step)
+            return self._expression.read(step)
+        except (TypeError, ValueError) as error:  # of a value that is no JSON
+            raise RuleFailed(first_line(error)) from None
+
+    def _evaluate(self, reading: Reading) -> Any:
+        try:
+            return self._expression.evaluate(reading)
         except KeyError as error:
             problem = f"{error} is not set; guard it with has()"
         except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -104,13 +136,25 @@ class Rule:
         from ..samples import step as sample
 
         try:
-            held = self._evaluate(sample(event.name))
+            held = self._evaluate(self._read(sample(event.name)))
         except RuleFailed as problem:
             if not FREE & set(self._expression.names) and "not set" not in str(problem):
                 raise BadRule(f"on {event.name}: {problem}") from None
         else:
             if not isinstance(held, bool):
                 raise BadRule(f"a rule is true or false, and this one gives {held!r} on a {event.name}")
+
+
+@lru_cache(1024)
+def _rule_of(source: bytes) -> Rule:
+    expression, on, outcomes = msgspec.json.decode(source)
+    return Rule(expression, on=on, tried=False, **outcomes)
+
+
+def judge(source: bytes, step: Step) -> Verdict | None:
+    """What a rule says about a step, in a process that was sent both."""
+    rule = _rule_of(source)
+    return rule._judge(step, rule._read(step))
 
 
 # --- what it says -----------------------------------------------------------------------------

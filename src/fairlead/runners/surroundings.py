@@ -13,8 +13,9 @@ from shutil import which
 
 import msgspec
 
-from ..errors import FairleadError
+from ..errors import FairleadError, HookUnavailable
 from ..lifecycle import Step
+from ..places import fixed_folders
 
 _STEERING = ("LD_", "DYLD_", "PYTHON", "PERL", "RUBY", "GIT_", "LUA_", "NODE_", "PHP", "R_", "BASH_")
 _STEERING_TOO = ("ENV", "HOME", "IFS", "PATH", "SHELLOPTS", "XDG_CONFIG_HOME", "ZDOTDIR")
@@ -27,9 +28,11 @@ def steers(variable: str) -> bool:
 
 PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
 """Variables that every hook gets. Others are named by the hook's `env`."""
+CALLERS = ("LANG", "TZ")
+"""Those that are the caller's also where fairlead is installed; and LC_*. The others are recorded, or left out."""
 
 
-class MissingProgram(FairleadError):
+class MissingProgram(HookUnavailable):
     """The program of a hook is not there, so that there is nothing to run."""
 
 
@@ -38,6 +41,8 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     cwd: str
     env: dict[str, str]
+    path: str
+    """Where its program is looked for."""
 
     def for_step(self, step: Step) -> dict[str, str]:
         """The environment for one step."""
@@ -61,13 +66,20 @@ def surroundings(
 
     Whatever steers a loader or an interpreter (LD_*, DYLD_*, PYTHON*, NODE_OPTIONS, BASH_ENV, GIT_*)
     passes only if it is named. No program is looked up in the workspace.
+
+    Where fairlead is installed, HOME and PATH are the recorded ones. A hook that names one in `env` is given the
+    caller's, but its program is still looked for where the recorded PATH says.
     """
     source = os.environ if source is None else source
-    passed = {name: value for name in (*PASSED, *env) if (value := source.get(name)) is not None}
+    folders = fixed_folders()
+    usual = source if folders is None else {name: source[name] for name in CALLERS if name in source} | folders.env
+    passed = {name: value for name in PASSED if (value := usual.get(name)) is not None}
+    passed |= {name: value for name in env if (value := source.get(name)) is not None}
     passed |= {name: value for name, value in source.items() if name.startswith("LC_")}
     passed.setdefault("PYTHONSAFEPATH", "1")
-    passed["PATH"] = outside_path(passed.get("PATH", os.defpath), workspace)
-    return Surroundings(str(Path(cwd or Path.home()).absolute()), passed)
+    path = outside_path(usual.get("PATH", os.defpath), workspace)
+    passed["PATH"] = outside_path(passed["PATH"], workspace) if "PATH" in env and "PATH" in passed else path
+    return Surroundings(str(Path(cwd or Path.home()).absolute()), passed, path)
 
 
 def outside_path(path: str, workspace: str | Path | None) -> str:
@@ -79,15 +91,16 @@ def outside_path(path: str, workspace: str | Path | None) -> str:
 def resolve_program(program: str, around: Surroundings, workspace: str | Path | None = None) -> str:
     """The absolute path of a program. It is never found inside the workspace."""
     if "\0" in program:
-        raise MissingProgram(f"{program!r} is no name of a program")
+        raise FairleadError(f"{program!r} is no name of a program")
     if os.sep in program:
         found = str((Path(around.cwd) / program).absolute())
     else:
-        found = which(program, path=around.env["PATH"]) or ""
+        found = which(program, path=around.path) or ""
     if not found or not os.access(found, os.X_OK) or os.path.isdir(found):
-        raise MissingProgram(f"program {program!r} is not there or cannot be run; name one that is, by its full path")
+        problem = f"program {program!r} is not there or cannot be run; name one that is, by its full path"
+        raise MissingProgram(problem, found or program)
     if workspace is not None and touches(found, workspace):
-        raise MissingProgram(
+        raise FairleadError(
             f"program {program!r} lies in the agent's workspace ({found}), where the agent can change it"
         )
     return found

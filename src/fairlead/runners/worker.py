@@ -29,7 +29,7 @@ from ..verdict import clean
 from ..wire import encode_step
 from .interpreters import scripts_of
 from .process import OUTPUT_LIMIT
-from .surroundings import MissingProgram, Surroundings, resolve_program, surroundings
+from .surroundings import Surroundings, resolve_program, surroundings
 
 PAUSES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds to wait before a worker that keeps dying is started again."""
@@ -58,6 +58,8 @@ _read_answer = msgspec.json.Decoder(_Answer).decode
 class Worker:
     """A hook that is a long-lived process. Called with a step; `aclose` lets it finish and ends it."""
 
+    form = "worker"
+
     def __init__(
         self,
         argv: Sequence[str],
@@ -66,7 +68,7 @@ class Worker:
         workspace: str | Path | None = None,
     ) -> None:
         if not argv or not all(isinstance(word, str) and "\0" not in word for word in argv):
-            raise MissingProgram(f"a worker is a list of words, the program first, not {argv!r}")
+            raise FairleadError(f"a worker is a list of words, the program first, not {argv!r}")
         self.around = around or surroundings()
         self.argv = [resolve_program(argv[0], self.around, workspace), *argv[1:]]
         scripts_of(self.argv, self.around.cwd)

@@ -1,7 +1,12 @@
-"""`python -m fairlead.server`: the daemon, as `fairlead.client` starts it."""
+"""`python -m fairlead.server [FOLDERS]`: the daemon, as `fairlead.client` and the launcher's client start it."""
 
 import logging
 import sys
+
+from ..folders import enter
+
+if len(sys.argv) > 1:
+    enter(sys.argv[1])
 
 from .daemon import Running, Settings, serve
 

@@ -19,11 +19,13 @@ from starlette.types import Scope as ASGIScope
 from ..config.document import ConfigError
 from ..config.trust import agent_around
 from ..errors import FairleadError
+from ..hosts.answering import BadPayload
 from ..hosts.host import Hooked
 from ..journal import JournalError
 from ..journal.errors import NoJournal, NoRecord
 from ..journal.reading import Filter, Reader
 from ..logs import logger
+from ..peers import user_name
 from ..redaction import redact, redact_text
 from ..runners.surroundings import PASSED, steers
 from .limits import BODY, LARGE, Overloaded, TooLarge, check_json, check_variables
@@ -248,7 +250,7 @@ class _Api:
         answer = await _brief(request, msgspec.json.Decoder(Answer).decode)
         uid = caller_of(request)
         _refuse_agents(request)
-        user = None if uid is None else _name_of(uid)  # whom the kernel names, whoever it claims to be
+        user = None if uid is None else user_name(uid)  # whom the kernel names, whoever it claims to be
         who, why, last = answer.who or user, answer.why, answer.valid_for
         try:
             return self._service.answer(request.path_params["id"], answer.approve, who, why, last, user)
@@ -351,15 +353,6 @@ def _refuse_agents(request: Request) -> None:
         raise Refused(403, "an_agent", f"an agent cannot do that ({around})")
 
 
-def _name_of(uid: int) -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
-
-
 def _decoded(decode: Callable[[bytes], T], body: bytes) -> T:
     try:
         return decode(body)
@@ -411,6 +404,8 @@ def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
         return 428, {"error": "needs_variables", "message": message, "variables": error.names}
     if isinstance(error, TooLarge):
         return 413, {"error": "too_large", "message": message}
+    if isinstance(error, BadPayload):
+        return 400, {"error": "bad_payload", "message": message}
     if isinstance(error, ConfigError):
         return 422, {"error": "bad_configuration", "message": message, "mistakes": [str(m) for m in error.mistakes]}
     if isinstance(error, (Overloaded, Draining)):

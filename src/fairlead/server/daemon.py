@@ -25,11 +25,14 @@ import uvicorn
 
 from .. import __version__
 from ..config.document import ConfigError
-from ..config.layers import Sources, find, read
+from ..config.layers import Sources, documents, find, read
+from ..config.reading import variables
+from ..config.trust import Trust
 from ..errors import FairleadError
+from ..folders import as_json, installed_folders
 from ..journal import Journal
 from ..logs import logger
-from ..places import SOCKET_LIMIT, make_private, runtime_folder, state_folder
+from ..places import SOCKET_LIMIT, fixed_folders, make_private, runtime_folder, state_folder
 from ..runners.surroundings import PASSED
 from .app import make_app
 from .protocol import protocol
@@ -47,6 +50,8 @@ START = 15.0
 """Seconds in which a daemon must have come up."""
 TAKEOVER = 2 * GRACE + 5
 """Seconds in which an older one must have gone."""
+_ANY_VALUE = "x" * 64
+"""Stands for what a request will bring in a variable, while the user's file is checked."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -160,6 +165,8 @@ def _settle_in() -> None:
     os.chdir("/")
     os.umask(0o077)
     sys.setswitchinterval(0.0005)  # the journal's thread must not hold up a dispatch
+    if (folders := fixed_folders()) is not None:
+        os.environ.update(folders.env)
     kept = {*PASSED, "XDG_STATE_HOME", "XDG_DATA_HOME", "PYTHONSAFEPATH", "PYTHONUNBUFFERED", "SSL_CERT_FILE"}
     for name in list(os.environ):
         if name == "FAIRLEAD_TOKEN" or (name not in kept and not name.startswith(("FAIRLEAD_", "LC_"))):
@@ -255,11 +262,18 @@ async def _until_over(service: Service, ending: asyncio.Event, serving: asyncio.
 
 
 def _journal() -> Journal | None:
-    """The journal that the system's and the user's files ask for."""
+    """The journal that the system's and the user's files ask for.
+
+    Whether the variables are set that hooks name is no matter of the daemon: each request brings its own.
+    """
     found = find("/")
-    config = read(Sources(found.system, found.user))
+    sources = Sources(found.system, found.user)
+    config = read(sources)
     if config.mistakes:
-        raise ConfigError(config.mistakes)
+        named = {name for document in documents(sources, Trust()) for name in variables(document.data)}
+        mistakes = read(sources, environ=dict.fromkeys(named, _ANY_VALUE) | dict(os.environ)).mistakes
+        if mistakes:
+            raise ConfigError(mistakes)
     config.extend_redaction()
     return config.open_journal()
 
@@ -271,30 +285,33 @@ def start(timeout: float = START) -> None:
     """Start the user's daemon in the background, if it is not there, and wait until it answers."""
     from subprocess import DEVNULL, Popen
 
-    folder = make_private(state_folder())
+    installed = installed_folders()
+    folder = make_private(state_folder() if installed is None else Path(installed.state))
+    path = socket_path() if installed is None else Path(installed.run, socket_path().name)
     log = folder / "daemon.log"
     _rotate(log)
     environ = {
         name: value
-        for name, value in os.environ.items()
+        for name, value in (os.environ.items() if installed is None else installed.env.items())
         if name in PASSED or (name.startswith(("FAIRLEAD_", "XDG_", "LC_")) and name != "FAIRLEAD_TOKEN")
     }
     environ["PYTHONSAFEPATH"] = "1"
     with log.open("ab") as written:
         log.chmod(0o600)
-        process = Popen(
-            [sys.executable, "-P", "-m", "fairlead.server"], stdin=DEVNULL, stdout=written, stderr=written, cwd="/",
-            env=environ, start_new_session=True, close_fds=True,
+        told = [] if installed is None else [as_json(installed)]
+        process = Popen(  # noqa: S603 (argv, no shell)
+            [sys.executable, "-P", "-m", "fairlead.server", *told], stdin=DEVNULL, stdout=written, stderr=written,
+            cwd="/", env=environ, start_new_session=True, close_fds=True,
         )  # fmt: skip
     threading.Thread(target=process.wait, name="fairlead-daemon", daemon=True).start()  # it is nobody's to wait for
     until = time.monotonic() + timeout
     while time.monotonic() < until:
-        if _serves(socket_path()):
+        if _serves(path):
             return
         if process.returncode not in (None, 0):
             break
         time.sleep(0.02)
-    if not _serves(socket_path()):
+    if not _serves(path):
         raise FairleadError(f"the daemon did not start; {log} says why")
 
 

@@ -58,8 +58,10 @@ class Large:
 
     async def call(self, caller: str, size: int, fn: Callable[..., T], *args: Any) -> T:
         """`fn(*args)` on a thread; for a huge request in another process."""
-        if size <= HUGE:
-            return await self.run(caller, fn, *args)
+        return await (self.run if size <= HUGE else self.away)(caller, fn, *args)
+
+    async def away(self, caller: str, fn: Callable[..., T], *args: Any) -> T:
+        """`fn(*args)` in another process."""
         async with self._elsewhere.turn(caller):
             return await threads.run(self._offload.call, fn, *args)
 

@@ -19,6 +19,7 @@ import hmac
 import os
 import secrets
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -31,7 +32,7 @@ import msgspec
 from ..approvals import Approval, ApprovalRequest
 from ..errors import FairleadError
 from ..places import make_private, refuse_remote
-from ..redaction import current, redact_text
+from ..redaction import current, current_base, redact_text
 from ..showing import show, show_with
 from ..threads import elsewhere
 from ..wire import envelope
@@ -396,7 +397,7 @@ class Pending:
 async def _shown(request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
     """The question and the step as a human is shown them. Of a large step, that takes long."""
     call = elsewhere.get()
-    return show(request) if call is None else await call(show_with, current(), request)
+    return show(request) if call is None else await call(show_with, current(), current_base(), request)
 
 
 def _all_approved(rows: list[_Row]) -> bool:
@@ -451,4 +452,11 @@ def _boot() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
-        return ""
+        return _boot_of_macos() if sys.platform == "darwin" else ""
+
+
+def _boot_of_macos() -> str:
+    from subprocess import run
+
+    shown = run(["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=False)
+    return shown.stdout.strip()

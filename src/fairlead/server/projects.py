@@ -51,6 +51,7 @@ class Project:
     def __init__(self, root: str, environ: dict[str, str], make_hooks: Callable[[], Hooks], trust: Trust) -> None:
         self.root = root
         self.hooks = make_hooks()
+        self.hooks.root, self.hooks.variables = os.path.realpath(root), dict(environ)
         self._secrets = {name: value for name, value in environ.items() if name not in PASSED}
         self._scope: tuple[Any, Scope] = (None, Scope(environ=self._secrets))
         with within(self._scope[1]):
@@ -70,8 +71,7 @@ class Project:
     @property
     def home(self) -> str:
         """The folder of the project, whichever of its folders was named: its sessions are the same in all of them."""
-        sources = self.reloader.config.sources
-        return str(sources.workspace or (sources.project and sources.project.root) or os.path.realpath(self.root))
+        return self.reloader.config.sources.root or os.path.realpath(self.root)
 
     @property
     def names(self) -> frozenset[str]:
@@ -98,6 +98,11 @@ def _refuse_without(names: frozenset[str], env: Environment) -> None:
     missing = names - env.keys()
     if missing:
         raise NeedsVariables(set(missing))
+
+
+def _visible(env: Environment, names: frozenset[str]) -> Key:
+    """What hooks see of a request's variables: those that they name, and those that every hook gets."""
+    return tuple(sorted((name, env[name]) for name in env if name in names or name in PASSED or name.startswith("LC_")))
 
 
 class Named(NamedTuple):
@@ -148,8 +153,7 @@ class Projects:
             known = await self._find_names(root, known, now, caller)
         named = known.names
         _refuse_without(named, env)
-        passed = (name for name in env if name in named or name in PASSED or name.startswith("LC_"))
-        key = (root, tuple(sorted((name, env[name]) for name in passed)))
+        key = (root, _visible(env, named))
         if len(key[1]) > VARIABLES:
             raise FairleadError(f"a request brings {VARIABLES} variables at most, not {len(key[1])}")
         if key not in self._tables:
@@ -199,15 +203,15 @@ class Projects:
         return frozenset(name for document in found for name in variables(document.data))
 
     async def _unchanged(self, key: tuple[str, Key], now: float) -> tuple[str, Key] | None:
-        """The table for the same variables but those that a change names which has not taken effect.
+        """The table whose hooks in force see just the same variables, whatever else a change of a file names.
 
-        Its file is broken, or nobody has trusted it: then what was trusted stays in force.
+        A change that is broken, or that no human has trusted, has not taken effect: what was there stays in force.
         """
         root, given = key
         for known, project in reversed(list(self._tables.items())):
             if known[0] == root and set(known[1]) < set(given):
                 await self._look(project, now)
-                if known in self._tables and project.names <= dict(known[1]).keys():
+                if known in self._tables and known[1] == _visible(dict(given), project.names):
                     return known
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,14 @@ from ..journal import Journal, JournalError
 from ..journal.writer import HeldBack, held_back
 from ..lifecycle import Step, event_named
 from ..logs import logger
+from ..peers import user_name
 from ..record import summary, tell
 from ..redaction import within
 from ..registry import Hooks
+from ..run import Carry, carrying
 from ..session import Session
 from ..switches import Setting, read_setting
-from ..threads import threads
+from ..threads import LoopShare, loop_share, threads
 from ..wire import step_of
 from .fallback import Fallback
 from .large import Large
@@ -47,6 +49,8 @@ DEADLINE = 25.0
 LONGEST = 3600.0
 SMALL = 4096
 """Bytes of a request whose record is made by whoever answers. More would keep the next one waiting."""
+RULES = 0.02
+"""Seconds of the event loop that the rules of one request may take. The rest of them run in another process."""
 ACKNOWLEDGE = 1.0
 """Seconds in which a caller must have said that it has its answer. Otherwise, the approvals in it return."""
 
@@ -85,6 +89,12 @@ def _limited(deadline: float | None) -> float:
 def _with(receipt: Receipt, acknowledges: bool, answer: dict[str, Any]) -> dict[str, Any]:
     """An answer, with what the caller has to acknowledge."""
     return answer | {"acknowledge": receipt.id} if acknowledges and receipt.id is not None else answer
+
+
+def _name_of(whose: str) -> str | None:
+    """The user or the token that asks, for people to read; None for the daemon's own user."""
+    kind, _, about = whose.removesuffix(": ").partition(" ")
+    return (user_name(int(about)) if kind == "user" else f"token {about[1:-1]}") if whose else None
 
 
 def _large_step(envelope: dict[str, Any]) -> Step:
@@ -161,17 +171,19 @@ class Service:
             project = await self.projects.find(root, asked.env, whose)
             if who.session_id is not None:
                 root, memory = self.sessions.of_cli(whose, who.session_id, root)
+                if self.sessions.begun:
+                    await threads.run(self._save, self.sessions.save_begun)
             by_host = asked.attended(host) and "ask" in host.moments[asked.event].can
             place = _Place(root, asked.env, whose, _limited(asked.deadline), size, by_host, receipt, gone)
 
-            async def decide(step: Step, capabilities: dict[str, tuple[str, ...]]) -> Decision[Any]:
-                return (await self._decide(step, place, capabilities, lenient=True))[0]
+            async def decide(step: Step, capabilities: dict[str, tuple[str, ...]], carry: Carry) -> Decision[Any]:
+                return (await self._decide(step, place, capabilities, carry))[0]
 
             halted = memory.halt
             with within(project.scope):
-                said = await answer(host, asked.event, payload, memory, decide)
+                said = await answer(host, asked.event, payload, memory, decide, attended=asked.attended(host))
             if memory.halt != halted:
-                await threads.run(self._save)  # it holds also if this daemon is killed
+                await threads.run(self._save, self.sessions.save)  # it holds also if this daemon is killed
             return _with(receipt, acknowledges, {"answer": said})
 
     def __enter__(self) -> None:
@@ -192,17 +204,19 @@ class Service:
             self.drained.set()
 
     async def _decide(
-        self, step: Step, place: _Place, capabilities: Any, *, lenient: bool = False
+        self, step: Step, place: _Place, capabilities: Any, carry: Carry | None = None
     ) -> tuple[Decision[Any], Project]:
+        """Decide on a step. An agent CLI says with `carry` what it makes of the decision, and never fails of it."""
         check_step(step)
         project = await self.projects.find(place.root, place.env, place.whose)
         home = project.home
         if not place.whose:  # only the daemon's own user has a launcher that reads it
             self.fallback.tell(home, project.hooks)
         session = self.sessions.of(place.whose, home, step, project.hooks, capabilities)
-        session.lenient = lenient
+        session.lenient, session.caller = carry is not None, _name_of(place.whose)
         about = Asking(place.whose + home, project.policy, place.deadline, place.by_host, place.receipt, place.gone)
-        before = asking.set(about)
+        before, carried = asking.set(about), carrying.set(carry)
+        share = loop_share.set(LoopShare(RULES, partial(self.large.away, place.whose)))
         try:
             with project, within(project.scope):
                 large = place.size > LARGE
@@ -212,6 +226,8 @@ class Service:
                 self._unmade.append(record)
         finally:
             asking.reset(before)
+            loop_share.reset(share)
+            carrying.reset(carried)
         if step.event == "session_end" and step.session_id is not None:
             self.sessions.forget(place.whose, home, step.session_id)
         return decision, project
@@ -353,7 +369,7 @@ class Service:
         except Exception as error:
             logger.error("a project could not be closed (%s)", error)
         finally:
-            self._save()
+            self._save(self.sessions.save)
             for waiting in self._unacknowledged.values():
                 waiting.cancel()  # what they wait for is the next daemon's
             self.large.close()
@@ -361,8 +377,8 @@ class Service:
             if self.journal is not None:
                 self.journal.close()
 
-    def _save(self) -> None:
+    def _save(self, save: Callable[[], None]) -> None:
         try:
-            self.sessions.save()
+            save()
         except Exception as error:
             logger.error("the sessions could not be saved (%s): they begin anew", error)

@@ -1,7 +1,7 @@
 """The sessions of the daemon: what hooks keep between the steps of one agent, by the session's id.
 
 They are written to a file when the daemon ends, and read when it starts, so that a limit is not lifted by its
-having been idle.
+having been idle. Where an agent CLI's session began is written at once, so that it holds if the daemon is killed.
 """
 
 from __future__ import annotations
@@ -71,6 +71,9 @@ class Sessions:
         self._kept: FairTable[Key, Kept] = FairTable()
         self._home = Hooks()
         self._saving = threading.Lock()
+        self._lines = 0
+        self.begun: list[tuple[Key, Kept]] = []
+        """Sessions of agent CLIs that `save_begun` has not written yet."""
         self._load()
 
     def __len__(self) -> int:
@@ -92,8 +95,11 @@ class Sessions:
 
         It stays there: an agent that goes elsewhere does not leave its policy behind.
         """
-        kept = self._find(Key(caller, CLI, session_id), root)
-        kept.began = kept.began or root
+        key = Key(caller, CLI, session_id)
+        kept = self._find(key, root)
+        if kept.began is None:
+            kept.began = root
+            self.begun.append((key, kept))
         return kept.began, kept.memory
 
     def began(self, caller: str, session_id: str) -> str | None:
@@ -132,12 +138,32 @@ class Sessions:
     def save(self) -> None:
         """Write all sessions down. One whose state is no JSON keeps its counters."""
         with self._saving:
-            lines = [_line(key, kept) for key, kept in list(self._kept.items())]
-            new = self._file.with_suffix(".new")
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(b"\n".join(lines))
-            os.replace(new, self._file)
+            self._save()
+
+    def save_begun(self) -> None:
+        """Add the sessions of agent CLIs that have just begun to the file. Of two lines about one, the later counts."""
+        with self._saving:
+            begun, self.begun = self.begun, []
+            if self._lines + len(begun) > 2 * LIMIT:  # it does not grow without end
+                self._save()
+                return
+            try:
+                descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.writelines(b"\n" + _line(key, kept) for key, kept in begun)  # the one before may be cut short
+            except OSError:
+                self.begun += begun  # for the next try
+                raise
+            self._lines += len(begun)
+
+    def _save(self) -> None:
+        lines = [_line(key, kept) for key, kept in list(self._kept.items())]
+        new = self._file.with_suffix(".new")
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(b"\n".join(lines))
+        os.replace(new, self._file)
+        self._lines = len(lines)
 
     def _load(self) -> None:
         try:
@@ -147,7 +173,8 @@ class Sessions:
         except OSError as error:
             logger.error("%s cannot be read (%s): sessions begin anew", self._file, error)
             return
-        for line in lines:
+        self._lines = len(lines)
+        for line in filter(None, lines):
             try:
                 saved = msgspec.json.decode(line, type=Saved)
             except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

@@ -93,36 +93,37 @@ def _nearest(found: Iterable[Decided], at: float | None) -> Decided | None:
 
 
 class Decisions:
-    """A journal, session by session. Without one, nothing was ever decided."""
+    """Journals, session by session. Without one, nothing was ever decided."""
 
-    def __init__(self, reader: Reader | None) -> None:
-        self._reader = reader
+    def __init__(self, *readers: Reader) -> None:
+        self._readers = readers
         self._known: OrderedDict[str, Session] = OrderedDict()
-        self.exists = reader is not None
+        self.exists = bool(readers)
         self.began: float | None = None
         """When the first decision was made that is still there."""
         self.pruned = False
         self.lost: list[Lost] = []
-        if reader is not None:
+        for reader in readers:
             self._survey(reader)
 
     def _survey(self, reader: Reader) -> None:
-        first = self._rows(f"SELECT at FROM records WHERE kind = 'decision' AND {_MADE} ORDER BY at LIMIT 1", [])  # noqa: S608
-        self.began = first[0][0] / 1e9 if first else None
-        ((oldest,),) = self._rows("SELECT min(seq) FROM records", [])
-        self.pruned = oldest is not None and oldest > 1
-        for at, body in self._rows("SELECT at, body FROM records WHERE kind = 'note'", []):
+        first = _rows(reader, f"SELECT at FROM records WHERE kind = 'decision' AND {_MADE} ORDER BY at LIMIT 1", [])  # noqa: S608
+        if first:
+            self.began = min(first[0][0] / 1e9, self.began or first[0][0] / 1e9)
+        ((oldest,),) = _rows(reader, "SELECT min(seq) FROM records", [])
+        self.pruned = self.pruned or (oldest is not None and oldest > 1)
+        for at, body in _rows(reader, "SELECT at, body FROM records WHERE kind = 'note' AND length(body) > 0", []):
             try:
                 note = msgspec.json.decode(body, type=dict[str, Any])
             except (msgspec.MsgspecError, UnicodeError, TypeError):
                 raise JournalError(f"a note in {reader.path} is damaged; run `fairlead verify`") from None
             if note.get("note") in ("crashed", "lost"):
-                self.lost.append(self._lost(note, at / 1e9))
+                self.lost.append(self._lost(reader, note, at / 1e9))
 
-    def _lost(self, note: dict[str, Any], until: float) -> Lost:
+    def _lost(self, reader: Reader, note: dict[str, Any], until: float) -> Lost:
         """From the last record of a writer that was killed until that was noticed."""
         query = "SELECT max(at) FROM records WHERE id GLOB ? AND kind = 'decision'"
-        ((last,),) = self._rows(query, [f"{note.get('writer')}-*"])
+        ((last,),) = _rows(reader, query, [f"{note.get('writer')}-*"])
         return Lost(until - NEAR if last is None else last / 1e9, until)
 
     def of(self, told: Told) -> list[Session]:
@@ -143,31 +144,33 @@ class Decisions:
         return self._known[session_id]
 
     def _read(self, session_id: str) -> Session:
-        if self._reader is None:
-            return Session((), None)
-        ((began,),) = self._rows(f"SELECT min(at) FROM records WHERE session = ? AND {_MADE}", [session_id])  # noqa: S608
         which = Filter(event="before_tool", session=session_id, notes=False)
-        records = self._reader.records(which) if began is not None else ()
-        made = (_decided(record.body, record.at) for record in records if not record.id.startswith(IMPORTED))
-        return Session(made, None if began is None else began / 1e9)
+        began: list[float] = []
+        made: list[Decided] = []
+        for reader in self._readers:
+            query = f"SELECT min(at) FROM records WHERE session = ? AND {_MADE}"  # noqa: S608
+            ((first,),) = _rows(reader, query, [session_id])
+            if first is not None:
+                began.append(first / 1e9)
+                records = (record for record in reader.records(which) if not record.id.startswith(IMPORTED))
+                made += [_decided(record.body, record.at) for record in records]
+        return Session(made, min(began, default=None))
 
     def is_there(self, name: str) -> bool:
         """Whether there is a record of this id."""
-        return bool(self._rows("SELECT 1 FROM records WHERE id = ?", [name])) if self._reader is not None else False
+        return any(_rows(reader, "SELECT 1 FROM records WHERE id = ?", [name]) for reader in self._readers)
 
     def has(self, told: Told) -> bool:
         """Whether a hook was asked about such a moment of the session."""
         query = f"SELECT 1 FROM records WHERE session = ? AND event = ? AND {_MADE} LIMIT 1"  # noqa: S608
-        return bool(self._rows(query, [told.session_id, told.event])) if self._reader is not None else False
+        return any(_rows(reader, query, [told.session_id, told.event]) for reader in self._readers)
 
-    def _rows(self, query: str, values: list[Any]) -> list[Any]:
-        assert self._reader is not None  # noqa: S101 (which every caller has looked at)
-        try:
-            return self._reader.db.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            raise JournalError(
-                f"the journal {self._reader.path} cannot be read: {error}; run `fairlead verify`"
-            ) from None
+
+def _rows(reader: Reader, query: str, values: list[Any]) -> list[Any]:
+    try:
+        return reader.db.execute(query, values).fetchall()
+    except sqlite3.Error as error:
+        raise JournalError(f"the journal {reader.path} cannot be read: {error}; run `fairlead verify`") from None
 
 
 _MADE = f"id NOT GLOB '{IMPORTED}*'"
@@ -177,5 +180,5 @@ def _decided(body: dict[str, Any], at: float) -> Decided:
     step = a_dict(body.get("step"))
     return Decided(
         at, str(step.get("tool")).casefold(), a_text(step.get("call_id")), a_dict(step.get("args")),
-        str(body.get("control")),
+        str(body.get("effect") or body.get("control")),
     )  # fmt: skip

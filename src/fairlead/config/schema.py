@@ -1,0 +1,152 @@
+"""The JSON Schema of fairlead.toml, for editors. It is made of the tables by which the file is read."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ..hook import PHASES, POLICIES
+from ..journal.anchor import Anchor
+from ..lifecycle import CONTROLS, EVENTS
+from ..runners.command import OUTPUTS
+from ..tools import KINDS, SAFETIES, UNKNOWN_TOOL
+from ..verdict import POWERS
+from . import journaling, layers, reading
+
+FILE_NAME = "fairlead.schema.json"
+DIALECT = "http://json-schema.org/draft-07/schema#"  # the newest that editors of TOML understand
+
+_Schema = dict[str, Any]
+_TEXT: _Schema = {"type": "string"}
+_TEXTS: _Schema = {"type": "array", "items": _TEXT}
+_JSON_TYPES = {str: "string", dict: "object", bool: "boolean", int: "integer", float: "number", list: "array"}
+
+
+def config_schema() -> _Schema:
+    """The JSON Schema of a fairlead.toml, of whichever layer."""
+    properties: _Schema = {
+        "hook": {"type": "array", "items": _hook()},
+        "tool": {"type": "array", "items": _tool()},
+        "defaults": _table({key: _DEFAULTS[key] for key in layers.DEFAULTS}),
+        "disable": _TEXTS,
+        "journal": _table({key: _checked(check) for key, check in journaling.JOURNAL.items()}),
+        "redact": _table({"names": _TEXTS, "patterns": _TEXTS, "values": _list(_variable())}),
+    }
+    return {
+        "$schema": DIALECT,
+        "title": "fairlead.toml",
+        "description": "Hooks for AI agents. `fairlead schema config` prints this schema.",
+        **_table({key: properties[key] for key in layers.TOP}),
+    }
+
+
+def _table(properties: _Schema, required: tuple[str, ...] = ()) -> _Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        **({"required": list(required)} if required else {}),
+    }
+
+
+def _list(items: _Schema) -> _Schema:
+    return {"type": "array", "items": items}
+
+
+def _one_or_more(one: _Schema) -> _Schema:
+    return {"anyOf": [one, _list(one)]}
+
+
+def _variable(**more: _Schema) -> _Schema:
+    """What a file says of a value that it does not hold: the name of the variable that does."""
+    return _table({"env": _TEXT, **more}, required=("env",))
+
+
+# --- hooks ----------------------------------------------------------------------------------------
+
+
+def _hook() -> _Schema:
+    forms = [form for form in reading.FORMS if form not in reading.LATER]
+    of_forms = {key for keys in reading.OF_FORM.values() for key in keys}
+    keys = dict.fromkeys((*reading.COMMON, *forms, *sorted(of_forms)))
+    return {
+        **_table({key: _option(key) for key in keys}, required=("name", "on")),
+        "oneOf": [{"required": [form]} for form in forms],
+        "allOf": [_without(form, sorted(of_forms - set(reading.OF_FORM[form]))) for form in forms],
+    }
+
+
+def _without(form: str, keys: list[str]) -> _Schema:
+    """A hook of this form does not take these keys."""
+    return {"if": {"required": [form]}, "then": {"properties": dict.fromkeys(keys, False)}}
+
+
+def _option(key: str) -> _Schema:
+    """One key of a hook: the shape that the reader demands, and the words it takes, where they are a few."""
+    shape = _MORE[key] if key in _MORE else _shape(*reading.SHAPES[key])
+    return {"description": reading.SHAPES[key][1], **shape} if key in reading.SHAPES else shape
+
+
+def _shape(kinds: tuple[type, ...], _: str = "") -> _Schema:
+    types = [_JSON_TYPES[kind] for kind in kinds]
+    return {"type": types[0] if len(types) == 1 else types}
+
+
+_EVENT: _Schema = {"enum": [*EVENTS]}
+_TIMEOUT: _Schema = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": False}]}
+_VALUE: _Schema = {"anyOf": [_TEXT, _variable(prefix=_TEXT)]}
+_WORDS_OF_FILTERS = {"kind": KINDS, "safety": SAFETIES}
+_MORE: dict[str, _Schema] = {
+    "on": {"anyOf": [{"enum": [*EVENTS, "*"]}, {**_list(_EVENT), "minItems": 1}]},
+    "match": _table({
+        key: _one_or_more({"enum": [*_WORDS_OF_FILTERS[key]]} if key in _WORDS_OF_FILTERS else _TEXT)
+        for key in reading.FILTERS
+    }),
+    "phase": {"enum": [*PHASES]},
+    "on_failure": {"enum": [*POLICIES]},
+    "output": {"enum": [*OUTPUTS]},
+    "timeout": _TIMEOUT,
+    "quarantine": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+    "may": _list({"enum": [*POWERS, reading.RAW]}),
+    "exit": {
+        "type": "object",
+        "propertyNames": {"pattern": "^[0-9]{1,3}$"},
+        "additionalProperties": {"enum": [*CONTROLS, "veto"]},
+    },
+    "headers": {"type": "object", "additionalProperties": _VALUE},
+    "secret": _variable(prefix=_TEXT),
+    "env": {"anyOf": [_TEXTS, {"type": "object", "additionalProperties": _VALUE}]},
+    "command": {**_TEXTS, "minItems": 1},
+    "worker": {**_TEXTS, "minItems": 1},
+    "fields": _TEXTS,
+}  # fmt: skip
+
+
+# --- the other tables -----------------------------------------------------------------------------
+
+
+def _tool() -> _Schema:
+    words: dict[str, _Schema] = {"kind": {"enum": [*KINDS]}, "safety": {"enum": [*SAFETIES]}}
+    words["paths"] = _one_or_more(_TEXT)
+    return _table({key: words.get(key, _TEXT) for key in layers.TOOL}, required=("name", "kind"))
+
+
+_DEFAULTS: dict[str, _Schema] = {
+    **{key: _option(key) for key in ("timeout", "on_failure", "enforce")},
+    **{key: {"enum": [*UNKNOWN_TOOL]} for key in ("unknown_tool", "untrusted")},
+    **dict.fromkeys(("allow_hosts", "trust_signers"), _TEXTS),
+}
+
+
+def _checked(check: Any) -> _Schema:
+    """What a check of the table [journal] lets pass."""
+    if isinstance(check, partial) and check.func is journaling.one_of:
+        return {"enum": [*check.args[0]]}
+    if isinstance(check, partial):  # an amount, such as "30d" or 5
+        return {"type": ["string", "number"]}
+    if check is journaling.read_anchor:
+        fields = msgspec.json.schema(Anchor)["$defs"]["Anchor"]["properties"]
+        return _table(fields | {"every": {"type": ["string", "number"]}})
+    return {"type": "boolean"} if check is journaling.boolean else _TEXT

@@ -1,0 +1,109 @@
+"""The daemon that hooks ask: whether it lives, whether it can write, and whether it is of this version."""
+
+from __future__ import annotations
+
+import os
+import socket
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..hosts.hook_client import hangs
+from ..peers import peer_of
+from ..places import MANAGED, SOCKET_LIMIT, BadPlace, check_private, managed_folder, runtime_folder
+from .report import Report
+
+PROTOCOL = 1
+LIVES_WAIT = 3.0
+"""Seconds that a daemon has to say how it is."""
+PACKAGES = ("uvicorn", "starlette", "httpcore")
+"""What a daemon needs that the core does not."""
+
+
+def look_at_daemon(report: Report) -> bool:
+    """Whether hooks could be answered, as far as the daemon goes: it works, or one can be started."""
+    folder = managed_folder() or runtime_folder()
+    place = folder / f"v{PROTOCOL}.sock"
+    if not _is_safe(folder, report):
+        return False
+    if len(os.fsencode(place)) > SOCKET_LIMIT:
+        report.add("warning", f"{place} is too long for a socket: each step is judged without a daemon")
+        return True
+    pid = _listener(place)
+    if pid is None:
+        return _can_start(folder, place, report)
+    if hangs(str(folder), LIVES_WAIT):
+        what = f"the daemon (process {pid}) does not answer: steps that guard are refused"
+        todo = "restart it (as root)" if folder == MANAGED else f"kill -KILL {pid}; the next step starts another"
+        report.add("problem", what, todo)
+        return False
+    return _is_healthy(place, pid, report)
+
+
+def _is_safe(folder: Path, report: Report) -> bool:
+    """The client refuses a socket in a folder that another user could write to."""
+    if folder == MANAGED or not os.path.lexists(folder):
+        return True
+    try:
+        check_private(folder)
+    except BadPlace as error:
+        report.add("problem", f"the daemon's socket cannot be trusted: {error}", f"mend {folder}, or remove it")
+        return False
+    return True
+
+
+def _listener(place: Path) -> int | None:
+    """The process that listens there, if one does."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(LIVES_WAIT)
+        try:
+            connection.connect(str(place))
+            return peer_of(connection).pid
+        except (BlockingIOError, TimeoutError):
+            return 0  # it does not even take the connection
+        except OSError:
+            return None
+
+
+def _can_start(folder: Path, place: Path, report: Report) -> bool:
+    if folder == MANAGED:
+        what = f"{MANAGED} is there, but no daemon of the machine: steps that guard are refused"
+        report.add("problem", what, "start it (as root): fairlead serve --managed")
+        return False
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        what = f"no daemon can run, because {', '.join(missing)} is missing: each step is judged without one, slowly"
+        report.add("warning", what, "pip install 'fairlead[serve]'")
+    elif place.is_dir():
+        report.add("problem", f"{place} is a folder, so no daemon can run", f"rmdir {place}")
+    else:
+        report.add("note", "no daemon runs now: the next step starts one")
+    return True
+
+
+def _is_healthy(place: Path, pid: int, report: Report) -> bool:
+    from ..client import Client, DaemonError
+
+    try:
+        with Client(place, start=False) as client:
+            health = client.health()
+    except DaemonError as error:
+        report.add("problem", f"process {pid} listens where the daemon should, and is none: {error}", f"end {pid}")
+        return False
+    _compare_versions(health, report)
+    if error_of_journal := health.get("journal_error"):
+        what = f"the daemon (process {pid}) cannot write the journal: {error_of_journal}"
+        report.add("problem", what, f"make room, or mend the folder of {health.get('journal')}")
+    elif health.get("status") == "draining":
+        report.add("note", f"the daemon (process {pid}) is about to end: the next step starts another")
+    else:
+        report.add("ok", f"the daemon answers (process {pid}, version {health.get('version')})")
+    return True
+
+
+def _compare_versions(health: dict[str, Any], report: Report) -> None:
+    """A daemon goes on with the program it was started with, whatever was installed since."""
+    version = str(health.get("version"))
+    if version != __version__:
+        what = f"the daemon is of version {version}, this is {__version__}: steps are still judged by the former"
+        report.add("problem", what, "fairlead upgrade")

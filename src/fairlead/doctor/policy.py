@@ -1,0 +1,90 @@
+"""What fairlead goes by: its state folder, the configuration that holds in a folder, and what is trusted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from ..config.layers import Config
+from ..errors import FairleadError
+from ..places import BadPlace, check_private, refuse_remote, state_folder
+from ..switches import read_setting
+from .program import why
+from .report import Report
+
+LITTLE = 16 << 20
+"""Bytes below which a disk is called nearly full."""
+
+
+def look_at_state(report: Report) -> None:
+    """Whether fairlead can keep what it must remember."""
+    folder = state_folder()
+    if not os.path.lexists(folder):
+        return
+    try:
+        check_private(folder)
+    except BadPlace as error:
+        report.add("problem", str(error), f"chmod 700 {folder}")
+        return
+    _look_at_disk(folder, "fairlead's state", report)
+
+
+def _look_at_disk(folder: Path, what: str, report: Report) -> None:
+    """Write a little, as the daemon would, and take it away again."""
+    try:
+        with NamedTemporaryFile(dir=folder, prefix=".doctor.") as file:
+            file.write(b"\0" * 65536)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        report.add("problem", f"{folder} ({what}) cannot be written: {why(error)}", "make room, or mend the folder")
+        return
+    with suppress(OSError):
+        if (free := shutil.disk_usage(folder).free) < LITTLE:
+            report.add("warning", f"{folder} ({what}): {free >> 20} MiB are free", "make room")
+
+
+def look_at_journal_file(journal: Path, config: Config, report: Report) -> None:
+    """Whether the journal can be written and read. With `on_failure = "closed"`, steps are refused without it."""
+    closed = config.journal.get("on_failure") == "closed"
+    folder = next((place for place in journal.parents if place.is_dir()), journal.parent)
+    try:
+        refuse_remote(folder)
+    except BadPlace as error:
+        report.add("problem" if closed else "warning", str(error))
+        return
+    if folder != state_folder() and not folder.is_relative_to(state_folder()):
+        _look_at_disk(folder, "the journal", report)
+    if not journal.exists():
+        return
+    from ..journal.reading import Filter, Reader
+
+    try:
+        with Reader(journal) as reader:
+            next(iter(reader.records(Filter(), limit=1)), None)
+    except FairleadError as error:
+        report.add("problem" if closed else "warning", str(error), "fairlead verify")
+
+
+def look_at_policy(config: Config, report: Report) -> None:
+    """Whether there is anything to hold, and whether it is to hold."""
+    if config.mistakes:
+        first = config.mistakes[0]
+        if config.fatal:
+            report.add("problem", f"mistakes in {first.file}: every step that guards is refused", "fairlead check")
+        else:  # another version of it was trusted, and holds
+            report.add("warning", f"mistakes in {first.file}", "fairlead check")
+    elif not config.hooks:
+        report.add("note", "no hook is configured, so nothing will be denied", "fairlead init")
+    else:
+        report.add("ok", f"{len(config.hooks)} hooks are configured here")
+    for mistake in config.unavailable:
+        what = f"{mistake.file}:{mistake.line}: {mistake.problem}; until then its on_failure decides"
+        report.add("warning", what, "fairlead check")
+    for line in config.untrusted:
+        report.add("warning", line, "fairlead trust")
+    if not read_setting().enforced:
+        report.add("warning", "fairlead only watches now, and denies nothing", "fairlead enforce")
