@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 import fairlead
+from fairlead.extras import install_command
 from fairlead.runners import expression
 
 
@@ -144,7 +145,7 @@ def test_a_starter_that_could_not_run_here_is_not_written(machine, run, monkeypa
     without_rules(monkeypatch)
     ended = run(*words)
     assert (ended.code, ended.out) == (1, "")
-    assert f"run: {sys.executable} -m pip install 'common-expression-language" in ended.err
+    assert ended.err.rstrip().endswith(f"run: {install_command('rules')}")
     assert not machine.project_file.exists()
     assert not machine.user_file.exists()
 

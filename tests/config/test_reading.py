@@ -243,10 +243,10 @@ async def test_a_hook_that_lacks_something_fails_by_its_policy_and_the_rest_of_t
 
 
 PACKAGES = {
-    "cel": 'rule = "true"\ndeny = "no"',
-    "re2": 'rule = \'tool.matches("x{1,77}")\'\ndeny = "no"',
-    "aiohttp": 'url = "https://a.example"',
-    "pydantic_ai": 'prompt = "x"\nmodel = "a:b"',
+    "cel": ("rules", 'rule = "true"\ndeny = "no"'),
+    "re2": ("rules", 'rule = \'tool.matches("x{1,77}")\'\ndeny = "no"'),
+    "aiohttp": ("http", 'url = "https://a.example"'),
+    "pydantic_ai": ("prompt", 'prompt = "x"\nmodel = "a:b"'),
 }
 
 
@@ -258,8 +258,9 @@ def test_a_hook_whose_package_is_missing_names_the_command_that_installs_it(pack
         monkeypatch.delitem(sys.modules, "cel.cel", raising=False)
     if package == "re2":
         monkeypatch.setitem(sys.modules, "re2", None)
-    (problem,) = machine.problems(user=hook(PACKAGES[package]))
-    assert f"{sys.executable} -m pip install" in problem.problem
+    extra, runner = PACKAGES[package]
+    (problem,) = machine.problems(user=hook(runner))
+    assert problem.problem.endswith(f"run: {extras.install_command(extra)}")
 
 
 def test_a_mistake_in_one_hook_keeps_all_others_out_too(machine):
