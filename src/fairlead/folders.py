@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
+from time import time
 from typing import Any
 
 import msgspec
@@ -201,7 +202,9 @@ def probing(folders: Folders) -> Iterator[str]:
     try:
         for state in states:
             with suppress(OSError, BadPlace):
-                made.append(make_private(Path(state, "probes")) / name)
+                probes = make_private(Path(state, "probes"))
+                _clear(probes)
+                made.append(probes / name)
                 write_file(made[-1], as_json(folders), 0o600)
         yield name
     finally:
@@ -211,18 +214,29 @@ def probing(folders: Folders) -> Iterator[str]:
                 file.parent.rmdir()
 
 
+def _clear(probes: Path) -> None:
+    """Remove what a killed `fairlead doctor` has left. The launchers' client does not use it any more."""
+    from .hosts.hook_client import PROBE_LIFE
+
+    for left in probes.iterdir():
+        if abs(time() - left.lstat().st_mtime) >= PROBE_LIFE:
+            left.unlink()
+
+
 # --- working them out ---------------------------------------------------------------------------
 
 
 def from_environment(*, daemon: bool = True) -> Folders:
     """The folders to record: those in use already, or else what the environment says. PATH is today's."""
+    from .guard import moved_settings  # which nothing but an installation needs
+
     if (folders := places.fixed_folders()) is not None:
-        config = Path(folders.config).parent
-        return replace(folders, daemon=daemon, env=_variables(Path(folders.home), search_path(), config))
+        env = _variables(Path(folders.home), search_path(), Path(folders.config).parent)
+        return replace(folders, daemon=daemon, env=env, moved=moved_settings())
     home, config, state = Path.home(), places.config_folder(), places.state_folder()
     return Folders(
         home=str(home), config=str(config), state=str(state), run=str(_socket_folder(home, state)), daemon=daemon,
-        env=_variables(home, search_path(), config.parent),
+        env=_variables(home, search_path(), config.parent), moved=moved_settings(),
     )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from .guarded_files import (
     with_input,
 )
 from .hook import Hook
+from .places import fixed_folders
 from .threads import elsewhere, threads
 from .tools import is_named
 from .verdict import Verdict, deny
@@ -183,8 +184,9 @@ class Guard:
         self, state: Path, runtime: Path | None = None, configs: Iterable[Path] = (), files: Iterable[Path] = ()
     ) -> None:
         home = os.path.expanduser("~")
-        self._variables = {name: os.environ[name] for name in (*MOVED, "USER", "LOGNAME") if os.environ.get(name)}
-        self._variables["HOME"] = home
+        self._moved = moved_settings()
+        self._variables = {name: os.environ[name] for name in ("USER", "LOGNAME") if os.environ.get(name)}
+        self._variables |= {name: values[-1] for name, values in self._moved.items()} | {"HOME": home}
         self._kept: dict[str, str] = {}  # where, and whose
         self._holders: dict[str, str] = {}
         for whose, places in PROTECTED.items():
@@ -218,12 +220,13 @@ class Guard:
         """One place, wherever variables have put it; and the folder it is in, if that is for nothing else."""
         holder = place.removesuffix("/**").rpartition("/")[0]
         forms = [(place, holder)]
-        for name, stands_for in MOVED.items():
-            moved = self._variables.get(name, "").rstrip("/")
-            if moved[:1] == "/" and stands_for and place.startswith(f"{stands_for}/"):
-                forms.append((moved + place[len(stands_for) :], moved + holder[len(stands_for) :]))
-            elif moved[:1] == "/" and not stands_for:
-                self._kept[moved] = "a host"
+        for name, values in self._moved.items():
+            stands_for = MOVED[name]
+            for moved in (value.rstrip("/") for value in values):
+                if stands_for and place.startswith(f"{stands_for}/"):
+                    forms.append((moved + place[len(stands_for) :], moved + holder[len(stands_for) :]))
+                elif not stands_for:
+                    self._kept[moved] = "a host"
         for path, folder in forms:
             self._kept[path] = whose
             if holder and holder[0] == "." and holder not in SHARED:
@@ -676,6 +679,20 @@ def _here() -> str:
         return os.getcwd()
     except OSError:
         return "/"
+
+
+def moved_settings() -> dict[str, list[str]]:
+    """Where variables have put the settings of agent CLIs: as recorded at each installation, and here and now.
+
+    The daemon has none of the CLIs' variables, so it goes by the record.
+    """
+    folders = fixed_folders()
+    found = {} if folders is None else {name: list(values) for name, values in folders.moved.items() if name in MOVED}
+    for name in MOVED:
+        value = os.path.expanduser(os.environ.get(name, ""))
+        if os.path.isabs(value) and value not in found.get(name, ()):
+            found.setdefault(name, []).append(value)
+    return found
 
 
 def guard_hook(

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Container, Iterable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Container, Iterable, Sequence
+from functools import lru_cache
 from itertools import dropwhile, pairwise
 from pathlib import Path
 
@@ -338,7 +338,7 @@ class GuardedFiles:
         for path in self._paths:
             if path.startswith(start) or path == start[:-1]:
                 parts = [*path[len(start) :].split("/"), os.path.basename(path)]
-                if not names or any(fnmatchcase(part, fold(name)) for name in names for part in (*parts, path)):
+                if not names or any(matches(fold(name), part) for name in names for part in (*parts, path)):
                     return path
         return None
 
@@ -375,12 +375,76 @@ def _fits(pattern: str, parts: Sequence[str]) -> bool:
 def takes(pattern: str, name: str) -> bool:
     """Whether a part of a pattern can be a name. `*` takes none that begins with a dot, as in a shell."""
     if not GLOB.search(pattern):
-        return fnmatchcase(pattern, name) if "*" in name else pattern == name
+        return matches(name, pattern) if "*" in name else pattern == name
     if name[0] == "." and pattern[0] != ".":
         return False
-    return fnmatchcase(name.replace("*", ""), pattern) or (
-        "*" in name and fnmatchcase(name.replace("*", ".x"), pattern)
-    )
+    return matches(pattern, name.replace("*", "")) or ("*" in name and matches(pattern, name.replace("*", ".x")))
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a shell's pattern may match a whole name. In doubt, it may.
+
+    Each step back is to the last `*`, so that the time it takes is bounded by the product of both lengths.
+    """
+    parts = _parts(pattern)
+    at = here = 0
+    star, retry = -1, 0
+    while here < len(name):
+        if at < len(parts) and parts[at] is None:
+            star, retry, at = at, here, at + 1
+        elif at < len(parts) and (part := parts[at]) is not None and part(name[here]):
+            at, here = at + 1, here + 1
+        elif star >= 0:
+            retry += 1
+            at, here = star + 1, retry
+        else:
+            return False
+    return all(part is None for part in parts[at:])
+
+
+@lru_cache(256)
+def _parts(pattern: str) -> tuple[Callable[[str], bool] | None, ...]:
+    """What a pattern takes, one character each. None is `*`."""
+    parts: list[Callable[[str], bool] | None] = []
+    at = 0
+    while at < len(pattern):
+        if pattern[at] == "*":
+            parts.append(None)
+        elif pattern[at] == "?":
+            parts.append(_anything)
+        elif found := _BRACKETS.match(pattern, at):
+            parts.append(_one_of(found["chars"], negated=bool(found["not"])))
+            at = found.end() - 1
+        else:
+            parts.append(pattern[at].__eq__)
+        at += 1
+    return tuple(parts)
+
+
+_BRACKETS = re.compile(r"\[(?P<not>[!^]?)(?P<chars>\]?(?:\[[:.=][^\]]*[:.=]\]|[^\]])*)\]", re.DOTALL)
+
+
+def _one_of(chars: str, *, negated: bool) -> Callable[[str], bool]:
+    """What a bracket expression takes. Classes such as `[:alpha:]` depend on the locale, so one takes anything."""
+    if re.search(r"\[[:.=]", chars):
+        return _anything
+    ranges, at = list[tuple[str, str]](), 0
+    while at < len(chars):
+        last = at + 2 if chars[at + 1 : at + 2] == "-" and at + 2 < len(chars) else at
+        ranges.append((chars[at], chars[last]))
+        at = last + 1
+
+    def taken(char: str) -> bool:
+        if negated:
+            return not any(first <= char <= last for first, last in ranges)
+        # In many locales, a range of small letters has capital ones in it, and the other way round.
+        return any(first <= form <= last for form in {char, char.lower(), char.upper()} for first, last in ranges)
+
+    return taken
+
+
+def _anything(char: str) -> bool:
+    return True
 
 
 def fold(path: str) -> str:

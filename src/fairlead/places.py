@@ -43,6 +43,8 @@ class Folders(msgspec.Struct, frozen=True, kw_only=True):
     daemon: bool = True
     """Whether there is to be a daemon."""
     env: dict[str, str] = {}
+    moved: dict[str, list[str]] = {}
+    """Variables that moved a CLI's settings when its hooks were installed, each with all values it has had."""
 
 
 _fixed: Folders | None = None
@@ -166,6 +168,11 @@ def filesystem_of(path: Path) -> str:
     real = os.path.realpath(path)
     held = [(point, kind) for point, kind in _mounts() if real == point or real.startswith(point.rstrip("/") + "/")]
     return max(reversed(held), key=lambda mount: len(mount[0]), default=("", ""))[1]  # the last one hides the others
+
+
+def is_mount(path: Path) -> bool:
+    """Whether something is mounted at this very path: a file, say, as in containers. It cannot be replaced then."""
+    return os.path.realpath(path) in {point for point, _ in _mounts()}
 
 
 def _mounts() -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead import places
 from fairlead.hosts import installing
 from fairlead.hosts.settings import SETTINGS
 from fairlead.switches import read_setting
@@ -342,6 +343,14 @@ def test_a_file_that_is_read_only_is_left(run, claude):
     assert (ended.code, claude.read_text()) == (3, BY_HAND)
 
 
+def test_a_file_that_is_mounted_is_left(run, claude, monkeypatch):
+    """As in containers: a file that something is mounted on cannot be replaced, and the other CLIs are installed."""
+    monkeypatch.setattr(places, "_mounts", lambda: [("/", "ext4"), (os.path.realpath(claude), "ext4")])
+    ended = run("install", "claude", "gemini")
+    assert (ended.code, claude.read_text()) == (3, BY_HAND)
+    assert "wrote" in ended.out
+
+
 def test_what_cannot_be_written_is_not_taken_out_either(run, claude):
     run("install", "claude")
     claude.chmod(0o444)
@@ -361,11 +370,24 @@ def test_where_no_program_can_be_run_nothing_is_written(machine, run, monkeypatc
     assert "Nothing was changed." in ended.err
 
 
-def test_on_windows_it_is_refused_and_the_way_out_is_said(machine, run, monkeypatch):
-    monkeypatch.setattr("fairlead.cli.install._is_posix", lambda: False)
-    ended = run("install", "claude")
-    assert (ended.code, ended.out, everything(machine)) == (1, "", {})
-    assert "use WSL" in ended.err
+AS_ON_WINDOWS = """
+import os, shutil, subprocess, sys, tempfile  # these ask themselves what system it is, when they are imported
+for name in ("fcntl", "grp", "posix", "pwd", "resource", "termios"):
+    sys.modules[name] = None
+import fairlead.cli
+os.name = "nt"
+sys.exit(fairlead.cli.main([WORDS, "claude"]))
+"""
+
+
+@pytest.mark.parametrize("words", ["install", "uninstall"])
+def test_on_windows_it_is_refused_and_the_way_out_is_said(machine, words):
+    """In a process without any of the modules that are not there."""
+    program = AS_ON_WINDOWS.replace("WORDS", repr(words))
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, everything(machine)) == (1, "", {})
+    assert "use WSL" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_home_is_for_users_whom_the_database_does_not_know(machine, run):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from trusted import decide, make_project, program, trust
 from fairlead.config import load
 from fairlead.config.named_files import files_of
 from fairlead.guard import Guard
+from fairlead.guarded_files import matches
 from fairlead.lifecycle import BeforeTool
 
 
@@ -624,3 +626,33 @@ def test_every_way_to_name_a_file_is_seen(machine: Any):
         (f'shell = "ls {hooks}"', set()),
     ):
         assert named(machine, entry) == expected, entry
+
+
+# --- patterns of a shell ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[^x]airlead.toml", "[!x]airlead.toml", "[[:alpha:]]airlead.toml", "[[.f.]]airlead.toml", "fair[k-m]*",
+                "[]f]airlead.toml", "f*d.to?l", "*.toml", "[A-Z]airlead.toml", "[f-]airlead.toml"],
+)  # fmt: skip
+def test_a_pattern_of_a_shell_takes_what_a_shell_would(pattern):
+    assert matches(pattern, "fairlead.toml")
+
+
+@pytest.mark.parametrize("pattern", ["[^f]airlead.toml", "[xy]airlead.toml", "fairlead", "?fairlead.toml", "[f", "*x"])
+def test_a_pattern_takes_nothing_else(pattern):
+    assert not matches(pattern, "fairlead.toml")
+
+
+SIGNS = st.text("ab.-]![^*?", max_size=8)
+
+
+@given(SIGNS, st.text("ab.-", min_size=1, max_size=6))
+def test_what_a_shell_matches_is_matched(pattern, name):
+    """As fnmatch has it, which knows neither classes nor `[^...]`."""
+    if "[^" not in pattern and fnmatchcase(name, pattern):
+        assert matches(pattern, name)
+
+
+def test_no_pattern_takes_long():
+    assert not matches("*a" * 2000 + "c", "a" * 2000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -20,7 +21,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
 
-from machines import UNSET, Machine
+from machines import UNSET, Machine, alive, wait_until
 from played import payload_of
 
 from fairlead.folders import from_environment
@@ -153,12 +154,12 @@ class Launched:
         self.shell("ls")
         self.stop()
 
-    def stop(self) -> None:
+    def stop(self, how: int = signal.SIGTERM) -> None:
+        """End the daemons. Their sockets are closed by then: a process that is no longer listed may still have one."""
         for pid in self.machine._left():
             with suppress(ProcessLookupError):
-                os.kill(pid, 15)
-        from machines import wait_until
-
+                os.kill(pid, how)
+            wait_until(lambda pid=pid: not alive(pid))
         wait_until(lambda: not self.machine._left())
 
     @property

@@ -18,7 +18,7 @@ from played import CAPTURES, Played, captured, captures
 
 from fairlead import Decision, ToolStep
 from fairlead.hosts import hook_json
-from fairlead.hosts.host import ALL, host_named
+from fairlead.hosts.host import ALL, Hooked, host_named
 
 ABOUT = ("source", "input", "outcome", "error", "output", "proposed", "granted", "agent_name", "reason", "message",
          "level", "content", "committed_len", "model", "results", "stop_reason", "continues_so_far")  # fmt: skip
@@ -298,3 +298,13 @@ def test_the_calls_of_a_batch_are_told_as_in_every_other_host() -> None:
         {"tool": "run_shell_command", "call_id": "c1", "outcome": "error", "is_error": True, "output": None, **about},
         {"tool": "Bash", "call_id": "c2", "outcome": None, "is_error": None, "output": "a b", **about},
     ]
+
+
+@pytest.mark.parametrize("host", ["claude_code", "copilot"])
+def test_whose_step_it_is_shows_in_the_payload_and_not_in_a_variable(host: str) -> None:
+    """Copilot runs the entries that a project has for Claude Code. Its variable can stand in anything's environment."""
+    found = [one for one in captures(host) if one.event in host_named("claude_code").moments]
+    assert found
+    for capture in found:
+        hooked = Hooked("claude_code", capture.event, json.dumps(capture.payload), told={"COPILOT_CLI": "1"})
+        assert hooked.by().name == host, capture.event

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +91,7 @@ def test_a_hung_daemon_is_named_with_its_process_and_the_way_out(machine: Machin
         assert f"the daemon (process {pid}) does not answer" in found
         assert f"kill -KILL {pid}" in found
         assert sends_to_the_doctor(launched.shell("ls")), "while it hangs, each refusal says so"
-        os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not launched.daemons)
+        launched.stop(signal.SIGKILL)
     assert launched.shell("ls").passes
 
 
@@ -149,10 +147,7 @@ def small_disk(machine: Machine) -> Iterator[Launched]:
     try:
         yield launched
     finally:
-        for pid in launched.daemons:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not launched.daemons)
+        launched.stop(signal.SIGKILL)
         subprocess.run(["umount", "-l", str(machine.state)], check=True)
 
 

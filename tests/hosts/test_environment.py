@@ -10,22 +10,28 @@ from __future__ import annotations
 import ast
 import json
 import os
+import pwd
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from launched import HANDS_OFF, REASON, Launched
-from machines import Machine, wait_until
+from machines import Machine, alive, wait_until
 
 import fairlead
+from fairlead.cli import main
 from fairlead.client import default_socket
 from fairlead.folders import as_json, from_environment, home_folder, read_record, write_record
 from fairlead.guard import MOVED
 from fairlead.hosts import hook_client, launcher
+from fairlead.hosts.host import host_named
+from fairlead.hosts.targets import command_of
 from fairlead.journal.reading import Reader
 from fairlead.runners.surroundings import PASSED
 
@@ -150,8 +156,8 @@ class Installed(Launched):
 
     def stop(self) -> None:
         for pid in self.daemons:
-            os.kill(pid, 15)
-        wait_until(lambda: not self.daemons)
+            os.kill(pid, signal.SIGTERM)
+            wait_until(lambda pid=pid: not alive(pid))
 
 
 def _is_call(body: dict[str, Any]) -> bool:
@@ -202,6 +208,118 @@ def test_all_variables_at_once_move_nothing(here: Installed, kind: str, daemon: 
     assert sorted(here.records()) == ["ls", "touch forbidden"]
     assert not here.ran.exists()
     assert not list(here.evil.rglob("journal.db"))
+
+
+def test_the_guard_keeps_settings_that_a_variable_has_moved(here: Installed) -> None:
+    """Those of every installation: a second one, with another value, does not give up the first."""
+    for name in ("first", "second"):
+        moved = here.machine.folder / name
+        env = here.env | {"CLAUDE_CONFIG_DIR": str(moved)}
+        argv = [sys.executable, "-m", "fairlead", "install", "claude"]
+        subprocess.run(argv, env=env, cwd=here.project, capture_output=True, check=True)
+        assert (moved / "settings.json").exists()
+    for name in ("first", "second"):
+        for file in ("settings.json", "remote-settings.json"):
+            ended = here.shell(f"rm {here.machine.folder / name / file}")
+            assert "fairlead.guard" in ended.out, ended
+
+
+@pytest.mark.parametrize("variables", [{}, {"COPILOT_CLI": "1"}])
+def test_no_variable_alone_says_whose_step_it_is(here: Installed, variables: dict[str, str]) -> None:
+    here.policy(HANDS_OFF.replace('{ kind = "shell" }', '{ kind = "shell", host = "claude_code" }'))
+    ended = here.shell("touch forbidden", CLAUDE_PROJECT_DIR=str(here.project), **variables)
+    assert ended.reply["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+@pytest.mark.parametrize("host", ["claude_code", "codex"])
+def test_settings_of_a_project_start_nothing_of_the_working_folder(host: str, tmp_path: Path) -> None:
+    """For a user without an entry in the user database, a `~` stays as it is, and would be a folder here."""
+    if os.geteuid():
+        pytest.skip("only root can be another user")
+    for folder in (tmp_path, *tmp_path.parents[:-1]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    planted = tmp_path / "~4000123/.local/state/fairlead/bin/fairlead-hook"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("#!/bin/sh\necho PLANTED >&2\n")
+    planted.chmod(0o755)
+    ended = subprocess.run(
+        ["/bin/sh", "-c", command_of(host_named(host), "PreToolUse", None, 60)], input="{}", text=True, cwd=tmp_path,
+        capture_output=True, env={"PATH": "/usr/bin:/bin"}, user=4_000_123, group=4_000_123, extra_groups=[],
+    )  # fmt: skip
+    assert (ended.returncode, "PLANTED" in ended.stderr) == (2, False), ended
+
+
+@pytest.mark.parametrize(("age", "passes"), [(0.0, True), (hook_client.PROBE_LIFE + 1, False)])
+def test_what_a_killed_doctor_has_left_moves_nothing(here: Installed, age: float, passes: bool) -> None:
+    there, probe = here.machine.folder / "left", here.state / "probes" / ("a" * 32)
+    there.mkdir(mode=0o700)
+    probe.parent.mkdir(mode=0o700, parents=True)
+    folders = {"home": there, "config": there / "config", "state": there / "state", "run": there / "run"}
+    probe.write_text(json.dumps({name: str(folder) for name, folder in folders.items()}, separators=(",", ":")))
+    probe.chmod(0o600)
+    written = time.time() - age
+    os.utime(probe, (written, written))
+    assert here.shell("touch forbidden", FAIRLEAD_PROBE=probe.name).passes is passes
+
+
+@pytest.mark.parametrize("what", ["link", "empty", "folder", "writable"])
+def test_a_record_that_cannot_be_used_is_no_missing_one(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may say that the user's policy is elsewhere, so a launcher for all users refuses."""
+    record = tmp_path / hook_client.RECORD
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"home": str(tmp_path), "config": "/elsewhere"}))
+    record.chmod(0o622 if what == "writable" else 0o600)
+    if what == "empty":
+        record.write_text("")
+    elif what != "writable":
+        record.rename(tmp_path / "real")
+        record.symlink_to(tmp_path / "real") if what == "link" else record.mkdir()
+    entry = pwd.struct_passwd(("u", "x", os.geteuid(), 0, "", str(tmp_path), "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: entry)
+    with pytest.raises(hook_client.Failed, match="folders"):
+        hook_client.folders_of_user('{"path":"/bin","base":""}')
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_home_below_the_folder_of_an_administrator_is_its_users(
+    own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any user may make a folder there, with another one's number."""
+    if os.geteuid():
+        pytest.skip("only root can give a folder away")
+
+    def no_entry(user: int) -> None:
+        raise KeyError(user)
+
+    monkeypatch.setattr(pwd, "getpwuid", no_entry)
+    home = tmp_path / str(os.geteuid())
+    home.mkdir(mode=0o700)
+    os.chown(home, os.geteuid() if own else 4_000_123, -1)
+    given = json.dumps({"path": "/bin", "base": str(tmp_path)}, separators=(",", ":"))
+    if own:
+        assert hook_client.value(hook_client.folders_of_user(given), "home") == str(home)
+    else:
+        with pytest.raises(hook_client.Failed, match="must be a folder of this user"):
+            hook_client.folders_of_user(given)
+
+
+def test_commands_with_another_home_say_so(
+    here: Installed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = here.home / hook_client.RECORD
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(json.dumps({"home": str(here.home), "config": "/c", "state": str(here.state), "run": "/r"}))
+    record.chmod(0o600)
+    entry = pwd.struct_passwd(("u", "x", os.geteuid(), 0, "", str(here.home), "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: entry)
+    other = here.machine.folder / "other"
+    other.mkdir()
+    for home, is_told in ((other, True), (here.home, False)):
+        monkeypatch.setenv("HOME", str(home))
+        assert main(["events"]) == 0
+        assert (f"also installed in {here.home}" in capsys.readouterr().err) is is_told
 
 
 def test_a_daemon_has_none_of_the_variables_of_a_cli(here: Installed) -> None:

@@ -36,7 +36,7 @@ from launched import (
     request,
 )
 from machines import Machine, a_machine, ask, wait_until
-from played import payload_of
+from played import captured, payload_of
 
 from fairlead import Hooks, current_session
 from fairlead.hosts.__main__ import Alone
@@ -128,10 +128,10 @@ def test_a_record_of_each_step_is_in_the_journal(working: Launched) -> None:
 
 
 def test_copilot_is_told_in_its_own_words_by_what_a_project_has_for_claude_code(working: Launched) -> None:
-    _, payload = forbidden("claude_code")
+    payload = captured("copilot", "PreToolUse", tool_input={"command": "touch forbidden"})
     ended = working.call("claude_code", "PreToolUse", payload, COPILOT_CLI="1")
     assert ended.reply["hookSpecificOutput"]["permissionDecision"] == "deny"
-    ended = working.call("claude_code", "UserPromptSubmit", None, COPILOT_CLI="1")
+    ended = working.call("claude_code", "UserPromptSubmit", captured("copilot", "UserPromptSubmit"), COPILOT_CLI="1")
     assert ended.passes
 
 
@@ -577,8 +577,7 @@ def test_a_daemon_that_goes_on_is_asked_again_at_once(machine: Machine) -> None:
 def test_a_hung_daemon_that_is_killed_is_replaced_at_the_next_step(machine: Machine) -> None:
     with hung(machine) as here:
         assert here.shell("ls", seconds=4).refuses
-        os.kill(here.daemons[0], signal.SIGKILL)
-        wait_until(lambda: not here.daemons)
+        here.stop(signal.SIGKILL)
         assert here.shell("ls").passes
     assert not mark(here).exists()
 
@@ -661,8 +660,7 @@ def test_a_daemon_that_was_killed_is_replaced(machine: Machine) -> None:
     here = Launched(machine)
     here.policy(HANDS_OFF)
     here.shell("ls")
-    os.kill(here.daemons[0], signal.SIGKILL)
-    wait_until(lambda: not here.daemons)
+    here.stop(signal.SIGKILL)
     assert REASON in here.shell("touch forbidden").out
 
 
@@ -675,8 +673,7 @@ def test_a_stop_holds_also_if_the_daemon_is_killed(machine: Machine) -> None:
         return here.call("codex", "PreToolUse", about).out
 
     assert REASON in shell("touch forbidden")
-    os.kill(here.daemons[0], signal.SIGKILL)
-    wait_until(lambda: not here.daemons)
+    here.stop(signal.SIGKILL)
     assert REASON in shell("ls")
     here.call("codex", "UserPromptSubmit", {"session_id": "s", "prompt": "go on"})
     assert shell("ls") == ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import subprocess
+import time
 import types
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -108,6 +109,14 @@ class Turn:
 
 
 def left_running(mark: str) -> list[str]:
+    """The processes of a test that still run, once those that were killed have had time to end."""
+    until = time.monotonic() + 10
+    while (left := running(mark)) and time.monotonic() < until:
+        time.sleep(0.02)
+    return left
+
+
+def running(mark: str) -> list[str]:
     listed = subprocess.run(["ps", "-Ao", "args="], capture_output=True, text=True, check=True).stdout
     return [line for line in listed.splitlines() if f"sleep 31.{mark}" in line]
 

@@ -89,7 +89,6 @@ def _run(argv: Sequence[str] | None) -> int:
         parser.print_help()
         return 0
 
-    from ..config.document import ConfigError
     from ..errors import FairleadError
     from .display import print_json
 
@@ -97,8 +96,9 @@ def _run(argv: Sequence[str] | None) -> int:
         with _where_installed(getattr(options, "managed", False)):
             return int(options.run(options))
     except FairleadError as error:
-        if isinstance(error, ConfigError) and getattr(options, "json", False):
-            print_json({"mistakes": error.mistakes})
+        # Told by its attribute: where there is no `fcntl`, as on Windows, `config` cannot be imported.
+        if getattr(options, "json", False) and (mistakes := getattr(error, "mistakes", None)) is not None:
+            print_json({"mistakes": mistakes})
         from ..redaction import redact_text
 
         print(f"fairlead: {escape(redact_text(str(error)), keep_lines=True)}", file=sys.stderr)
@@ -124,6 +124,8 @@ def _where_installed(managed: bool) -> Iterator[None]:
         return
     for contradiction in folders.contradictions(found) if found is not None else ():
         _warn(contradiction)
+    if (other := folders.other_home()) is not None:
+        _warn(f"HOME is {home}, and this uses the folders there; fairlead is also installed in {other}, your home")
     with places.fixed(found, home):
         yield
 

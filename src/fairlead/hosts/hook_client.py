@@ -46,6 +46,8 @@ OF_STEP = frozenset(("bad_payload", "too_large", "overloaded", "broken"))
 LOG = "daemon.log in fairlead's state folder"
 PROBE = 2.0
 """Seconds that a daemon has to show that it lives, if it left an earlier step without an answer."""
+PROBE_LIFE = 120.0
+"""Seconds for which the folders of a `fairlead doctor` count. One that was killed has left them behind."""
 ACKNOWLEDGE = 1.0
 """Seconds in which an answer is acknowledged. The CLI waits for that, too."""
 PASSED = ("LANG", "TZ")
@@ -206,7 +208,7 @@ def folders_of(given: str) -> str:
     folders = given if '"home":' in given else folders_of_user(given)
     probe = posix.environ.get(b"FAIRLEAD_PROBE", b"").decode("ascii", "replace")
     if len(probe) == 32 and probe.isalnum():  # a name that nothing can guess, of what `fairlead doctor` has put there
-        return read(f"{value(folders, 'state')}/probes/{probe}") or folders
+        return read(f"{value(folders, 'state')}/probes/{probe}", PROBE_LIFE) or folders
     return folders
 
 
@@ -223,6 +225,7 @@ def folders_of_user(given: str) -> str:
         if not value(given, "base"):
             why = f"user {user} has no entry in the user database, so fairlead knows no home for it"
             raise Failed(f"{why}; have an administrator run `fairlead install --scope managed --home FOLDER`") from None
+        own_home(home)
     recorded = read(f"{home}/{RECORD}")
     if recorded:
         return recorded
@@ -233,24 +236,44 @@ def folders_of_user(given: str) -> str:
     return "{" + "".join(f'"{name}":{quoted(text)},' for name, text in places.items()) + f'"env":{{{kept}}}}}'
 
 
+def own_home(home: str) -> None:
+    """Make a home below the folder that `--home` names. Any user can make one there, so it must be this user's."""
+    make(home)
+    status = posix.lstat(home)
+    if status.st_mode & 0o170022 != 0o040000 or status.st_uid != posix.geteuid():
+        raise Failed(f"{home} must be a folder of this user's that nobody else may write to")
+
+
 def value(folders: str, name: str) -> str:
     """One of the folders, or nothing."""
     return (strings(folders, f'"{name}":') or [""])[0]
 
 
-def read(path: str) -> str:
-    """A small file that only this user or root can have written. Otherwise nothing."""
+def read(path: str, life: float = 0.0) -> str:
+    """A small file that only this user or root can have written. Nothing if there is none, or none so young."""
     try:
         file = posix.open(path, posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return ""
+    except OSError as error:  # a link, say: what cannot be read may say that the policy is elsewhere
+        raise Failed(f"{path} cannot be read: {error.strerror}") from None
     try:
         status = posix.fstat(file)
         if status.st_uid not in (0, posix.geteuid()) or status.st_mode & 0o170022 != 0o100000:
             raise Failed(f"{path} must be a file of this user's that nobody else may write to")
-        return posix.read(file, 1 << 16).decode("utf-8", "surrogateescape")
+        if life and not is_young(status.st_mtime, life):
+            return ""
+        if not (text := posix.read(file, 1 << 16).decode("utf-8", "surrogateescape")):
+            raise Failed(f"{path} is empty; run `fairlead install` again")
+        return text
     finally:
         posix.close(file)
+
+
+def is_young(changed: float, life: float) -> bool:
+    import time
+
+    return abs(time.time() - changed) < life
 
 
 def managed() -> "str | None":

@@ -114,8 +114,14 @@ class Hooked(msgspec.Struct, forbid_unknown_fields=True):
     deadline: float | None = None
 
     def by(self) -> Host:
-        """Whose moment it is. Copilot runs what a project has for Claude Code, too, and says so in a variable."""
-        return host_named("copilot" if self.host == "claude_code" and "COPILOT_CLI" in self.told else self.host)
+        """Whose moment it is. Copilot also runs what a project has for Claude Code.
+
+        Its variable alone does not tell: a repository can set that for Claude Code, and a Claude Code that was started
+        in Copilot's shell has it, too. The payload is the CLI's own: Copilot's has the time in it, and Claude Code's
+        has not.
+        """
+        copilot = self.host == "claude_code" and "COPILOT_CLI" in self.told and _has_key(self.payload, "timestamp")
+        return host_named("copilot" if copilot else self.host)
 
     def root(self, host: Host) -> str:
         """The folder whose configuration holds.
@@ -128,6 +134,14 @@ class Hooked(msgspec.Struct, forbid_unknown_fields=True):
     def attended(self, host: Host) -> bool:
         """Whether somebody sits before the CLI, who can be asked there."""
         return host.asks is not None and self.told.get(host.asks[0]) == host.asks[1]
+
+
+def _has_key(payload: str, key: str) -> bool:
+    """Whether a JSON text is an object with this key. What is no JSON is refused later, with a reason."""
+    try:
+        return key in msgspec.json.decode(payload, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
 
 
 ALL = ("claude_code", "codex", "gemini", "qwen", "copilot", "droid", "cline", "opencode")

@@ -34,7 +34,7 @@ from ..folders import (
     write_record,
 )
 from ..logs import logger
-from ..places import Folders, make_private, state_folder
+from ..places import Folders, is_mount, make_private, state_folder
 from . import settings as where
 from .host import Host, hosts
 from .launcher import NAME, base_interpreter, launcher_folder, runs_of, usual_launcher, write_launcher
@@ -307,6 +307,8 @@ def _cannot_write(path: Path) -> str | None:
         return f"it is {real}, which Nix has made"
     if real.exists() and not real.stat().st_mode & 0o222:
         return "it is read-only"
+    if is_mount(real):
+        return "it is mounted there, so that it cannot be replaced"
     folder = real.parent
     while not os.path.lexists(folder):
         folder = folder.parent

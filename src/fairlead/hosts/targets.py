@@ -113,8 +113,13 @@ _LOOKING = ["test", "-x"]
 
 _FOR_ALL = ["/bin/sh", "-c"]
 """How a command line begins that finds the launcher of whoever works on a project."""
-_OF_USER = f'eval "exec ~$(command -p id -un)/{USUAL} \\"\\$@\\""'
-# The home is what the user database says. There is no name after any $, because some CLIs expand those.
+_OF_USER = (
+    "case $(command -p id -un || echo /) in "  # for a user without an entry, it shows the number and fails
+    '"" | [!A-Za-z0-9_]* | *[!A-Za-z0-9._@-]*) exit 127 ;; esac; '
+    f'eval "set -- ~$(command -p id -un)/{USUAL} \\"\\$@\\""; '
+    'case $* in /*) exec "$@" ;; esac; exit 127'  # a ~ that stands for no home stays: a file of the working folder
+)
+# The home is what the user database says. There is no name or number after any $, because some CLIs expand those.
 
 
 def _script(lost: str | None) -> str:
