@@ -371,11 +371,13 @@ def test_where_no_program_can_be_run_nothing_is_written(machine, run, monkeypatc
 
 
 AS_ON_WINDOWS = """
-import os, shutil, subprocess, sys, tempfile  # these ask themselves what system it is, when they are imported
-for name in ("fcntl", "grp", "posix", "pwd", "resource", "termios"):
+import sys
+from contextlib import nullcontext
+for name in ("fcntl", "grp", "pwd", "resource", "termios"):
     sys.modules[name] = None
-import fairlead.cli
-os.name = "nt"
+import fairlead.cli, fairlead.cli.install
+fairlead.cli._where_installed = nullcontext
+fairlead.cli.install._is_posix = lambda: False
 sys.exit(fairlead.cli.main([WORDS, "claude"]))
 """
 
