@@ -81,6 +81,21 @@ def test_it_says_that_nothing_was_decided_and_when_and_where_it_was_told(run, ma
         assert metadata["at"].startswith("2026-11-16T05:04:")
 
 
+def test_a_call_that_the_cli_refused_is_recorded_as_denied(run, machine, transcript):
+    result = '"tool_use_id":"toolu_1"'
+    assert CLAUDE.count(result) == 1
+    refused = CLAUDE.replace(
+        '"type":"user","message":{"role":"user","content":[{' + result,
+        '"toolDenialKind":"user","type":"user","message":{"role":"user","content":[{' + result,
+    )
+    transcript.write_text(refused.replace('"is_error":false', '"is_error":true'))
+    run("import", "claude", str(transcript))
+    told = {record.body["step"]["event"]: record for record in records(machine)}
+    assert (told["before_tool"].decision.control, told["before_tool"].effect) == ("proceed", "deny")
+    assert [told[event].effect for event in STEPS if event != "before_tool"] == ["proceed"] * 4
+    assert told["after_tool"].body["step"]["outcome"] == "denied"
+
+
 def test_a_subagent_has_its_parent(run, machine, transcript):
     folder = transcript.parent / "d56f/subagents"
     folder.mkdir(parents=True)

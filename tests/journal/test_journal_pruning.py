@@ -102,15 +102,13 @@ def test_show_tells_a_kept_record_in_full(pruned: Path, cli: Any, records: Any) 
 
 
 def test_what_is_too_old_is_pruned(open_journal: Any, keep: Any, kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of the old ones stays, until the one after it is too old as well."""
     now = time.time_ns()
     journal = open_journal(max_age=3600)
-    monkeypatch.setattr(writer.time, "time_ns", lambda: now - 2 * 3600 * 10**9)
-    keep(journal, "old")
-    monkeypatch.undo()
-    monkeypatch.setattr(writer, "TIDY", 0.0)
-    keep(journal, "new")
-    keep(journal, "newer")
-    assert kept() == ["new", "newer"]
+    for minutes in (-300, -299, -240, 0, 30, 60):
+        monkeypatch.setattr(writer.time, "time_ns", lambda at=now + minutes * 60 * 10**9: at)
+        keep(journal, minutes)
+    assert kept() == ["-240", "0", "30", "60"]
 
 
 def test_what_is_young_enough_is_kept(open_journal: Any, keep: Any, kept: Any) -> None:

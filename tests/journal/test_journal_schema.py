@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,22 @@ from hypothesis import strategies as st
 
 from fairlead import Hooks, change, deny
 from fairlead.journal import Journal, JournalError, writer
+from fairlead.journal import store as store_module
 from fairlead.journal.entry import OLD_COLUMNS, entry_of
 from fairlead.journal.erasing import erase
 from fairlead.journal.reading import Filter, Reader
-from fairlead.journal.store import APPLICATION, RARE, SCHEMA, SCRIPTS, Head, genesis, old_link, write_head
+from fairlead.journal.store import (
+    APPLICATION,
+    RARE,
+    SCHEMA,
+    SCRIPTS,
+    Head,
+    Store,
+    genesis,
+    old_link,
+    seal,
+    write_head,
+)
 from fairlead.journal.verify import verify
 from fairlead.lifecycle import BeforeTool
 
@@ -128,6 +142,23 @@ def test_an_old_journal_with_tables_of_others_does_not_go_on(old: Path, keep: An
         keep(open_journal(on_failure="closed"), "new")
 
 
+@pytest.mark.parametrize("loss", ["records", "head"])
+def test_what_an_old_journal_has_lost_is_still_told_after_it_went_on(
+    loss: str, old: Path, keep: Any, open_journal: Any, sql: Any, notes: Any
+) -> None:
+    if loss == "records":
+        for table in ("records", "runs"):
+            sql(f"DELETE FROM {table} WHERE seq > 3")
+    else:
+        old.with_name("journal.db.head").unlink()
+    assert verify(old).verdict in ("bad", "unproven")
+    journal = open_journal()
+    keep(journal, "new")
+    journal.close()
+    assert [note["note"] for note in notes()] == ["damaged", "schema"]
+    assert verify(old).verdict == "bad"
+
+
 def test_a_kill_while_an_old_journal_goes_on_leaves_the_old_one(old: Path, run: Any) -> None:
     code = """
 import fairlead.journal.store as store
@@ -169,7 +200,7 @@ def test_a_journal_with_an_erased_body_still_verifies_and_says_so(private: Path,
     assert "erased the bodies of records [2]" in checked.notes[0]
     ended = cli("verify", "--journal", private)
     assert ended.code == 0
-    assert "the bodies of 1 records are erased or withheld" in ended.out
+    assert "the bodies of 1 records are erased" in ended.out
 
 
 def test_nothing_of_an_erased_body_is_left_in_the_file(private: Path) -> None:
@@ -199,13 +230,100 @@ def test_an_erased_record_is_still_listed_and_counted(private: Path, cli: Any, r
         assert [stats.denials for stats in reader.stats()] == [1]
 
 
-def test_a_body_can_be_withheld_from_a_copy(private: Path, sql: Any) -> None:
-    """Who gives a journal away can leave a body out: the note is not needed, and the chain still checks."""
-    from fairlead.journal.store import seal
+def erase_by_hand(sql: Any, seq: int) -> None:
+    ((salt, body),) = sql("SELECT salt, body FROM records WHERE seq = ?", seq)
+    sql("UPDATE records SET body = x'', salt = NULL, erased = ? WHERE seq = ?", seal(salt, body), seq)
 
-    ((salt, body),) = sql("SELECT salt, body FROM records WHERE seq = 1")
-    sql("UPDATE records SET body = x'', salt = NULL, erased = ? WHERE seq = 1", seal(salt, body))
-    assert (verify(private).verdict, verify(private).erased) == ("consistent", 1)
+
+def test_a_body_that_is_gone_without_a_note_is_a_doubt(private: Path, sql: Any) -> None:
+    erase(private, ["2"])
+    erase_by_hand(sql, 1)
+    checked = verify(private)
+    assert (checked.verdict, checked.erased) == ("unproven", 2)
+    assert "no note in the chain says who erased them: the first is that of record 1" in str(checked.doubt)
+
+
+def test_a_note_covers_no_body_that_is_erased_after_it(private: Path, sql: Any, open_journal: Any, keep: Any) -> None:
+    """A note that names numbers ahead of itself must not excuse what is erased there later."""
+    store = Store(private)
+    told = {"v": 2, "id": "x-1", "at": 1, "kind": "note", "note": "erased", "records": [5], "user": "eve"}
+    store.append([entry_of(told)])
+    store.close()
+    keep(open_journal(), "later")
+    erase_by_hand(sql, 5)
+    assert verify(private).verdict == "unproven"
+
+
+def test_a_note_is_not_erased(private: Path, open_journal: Any, keep: Any) -> None:
+    private.with_name("journal.db.head").unlink()
+    journal = open_journal()
+    keep(journal, "next")
+    journal.close()
+    with pytest.raises(JournalError, match=r"record 4 of .* is a note, and cannot be erased"):
+        erase(private, ["1", "4"])
+    checked = verify(private)
+    assert (checked.verdict, checked.record, checked.erased) == ("bad", 4, 0)
+
+
+def test_a_note_that_was_erased_by_hand_is_bad(private: Path, open_journal: Any, sql: Any) -> None:
+    with open_journal() as journal:
+        journal.note("paused", who="me")
+    erase_by_hand(sql, 4)
+    assert (verify(private).verdict, verify(private).record) == ("bad", 4)
+
+
+@pytest.fixture
+def reading(private: Path) -> Iterator[sqlite3.Connection]:
+    """A process that reads, and so keeps the pages as they were."""
+    with closing(sqlite3.connect(private, isolation_level=None, check_same_thread=False)) as db:
+        db.execute("BEGIN")
+        db.execute("SELECT count(*) FROM records").fetchone()
+        yield db
+
+
+def test_erasing_says_that_a_reader_keeps_the_body_in_the_file(
+    private: Path, reading: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "BUSY", 0.1)
+    with pytest.raises(JournalError, match=r"still in the file .* erase the same records again"):
+        erase(private, ["2"])
+    assert in_the_file(private, "PRIVATE-SHORT")
+    reading.close()
+    erase(private, ["2"])
+    assert not in_the_file(private, "PRIVATE-SHORT")
+    assert verify(private).verdict == "consistent"
+
+
+def test_erasing_waits_for_a_reader_while_others_write(
+    private: Path, reading: sqlite3.Connection, open_journal: Any, keep: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = open_journal()
+    tries: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        if seconds != store_module.CHECKPOINT:
+            return
+        tries.append(seconds)
+        if len(tries) == 1:
+            threading.Thread(target=keep, args=(journal, "meanwhile")).start()
+            written.wait(10)
+        else:
+            reading.close()
+
+    written, append = threading.Event(), Store.append
+    monkeypatch.setattr(Store, "append", lambda *args: (append(*args), written.set())[0])
+    monkeypatch.setattr(store_module.time, "sleep", sleep)
+    erase(private, ["2"])
+    assert written.is_set()
+    assert not in_the_file(private, "PRIVATE-SHORT")
+
+
+def test_a_cut_is_still_told_after_something_was_erased(private: Path, sql: Any) -> None:
+    for statement in ("DELETE FROM records WHERE seq = 3", "DELETE FROM runs WHERE seq = 3"):
+        sql(statement)
+    assert verify(private).record == 3
+    erase(private, ["1"])
+    assert "records 3 to 3 are missing at the end" in str(verify(private).problem)
 
 
 @pytest.mark.parametrize(
@@ -352,10 +470,61 @@ def test_a_clock_that_goes_on_after_a_leap_is_believed(
     monkeypatch.setattr(writer, "TIDY", 0.0)
     journal, later = open_journal(max_age=86400), writer.time.time_ns() + 400 * 86400 * 10**9
     hooks = keep(journal, *range(5))
-    for minutes in (0, 30, 61, 62):
+    for minutes in (0, 30, 59):
         monkeypatch.setattr(writer.time, "time_ns", lambda at=later + minutes * 60 * 10**9: at)
         keep(journal, f"later{minutes}", hooks=hooks)
-    assert kept() == ["later0", "later30", "later61", "later62"]
+    assert len(kept()) == 8
+    monkeypatch.setattr(writer.time, "time_ns", lambda: later + 61 * 60 * 10**9)
+    keep(journal, "later61", hooks=hooks)
+    assert kept() == ["4", "later0", "later30", "later59", "later61"]
+
+
+def test_two_leaps_of_the_clock_prune_nothing(
+    open_journal: Any, keep: Any, kept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "TIDY", 0.0)
+    journal, now = open_journal(max_age=86400), writer.time.time_ns()
+    for number, days in enumerate((0, 0, 400, 0, 400.05, 0)):
+        monkeypatch.setattr(writer.time, "time_ns", lambda at=now + int(days * 86400e9) + number: at)
+        keep(journal, number)
+    assert len(kept()) == 6
+
+
+HOUR = 3600 * 10**9
+READINGS = st.lists(
+    st.tuples(
+        st.sampled_from([1, 60 * 10**9, HOUR // 2, HOUR, 5 * HOUR, 240 * HOUR]),  # since the reading before
+        st.sampled_from([HOUR // 3, HOUR, 22 * HOUR, 9600 * HOUR, -HOUR, -9600 * HOUR])
+        | st.integers(-(10**18), 10**18),
+        st.booleans(),
+    ),
+    min_size=2,
+    max_size=30,
+)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@given(readings=READINGS, hours=st.sampled_from([1, 12, 720]))
+def test_a_clock_that_leaps_now_and_then_prunes_no_young_record(
+    tmp_path_factory: Any, readings: list[tuple[int, int, bool]], hours: int
+) -> None:
+    """No leap is next to another one. What is pruned is older than the limit by the clock that never leaps."""
+    store = Store(tmp_path_factory.mktemp("clock") / "journal.db")
+    honest: dict[int, int] = {}
+    now, leapt = 2 * 10**18, False
+    try:
+        for seq, (passed, leap, leaps) in enumerate(readings, 1):
+            now += passed
+            leapt = leaps and not leapt
+            told = {"v": 2, "id": f"x-{seq}", "at": now + (leap if leapt else 0), "kind": "note", "note": "x"}
+            store.append([entry_of(told)])
+            honest[seq] = now
+            keep = store.oldest_kept(1 << 40, hours * 3600.0)
+            if keep is not None:
+                assert all(now - honest[gone] > hours * HOUR for gone in honest if gone < keep)
+                store.prune(keep)
+    finally:
+        store.close()
 
 
 def test_an_entry_is_told_by_its_object_alone() -> None:

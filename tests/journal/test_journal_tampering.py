@@ -348,17 +348,100 @@ def test_what_was_cut_off_stays_noticed_though_the_journal_goes_on(
     assert verify(rich).verdict == "bad"
 
 
+CUTS = {"the newest": "seq = (SELECT max(seq) FROM records)", "all": "seq > 0", "all but one": "seq > 1"}
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
+@pytest.mark.parametrize("durability", ["normal", "full"])
+def test_what_is_cut_off_under_a_living_writer_stays_noticed(
+    cut: str, durability: str, path: Path, sql: Any, open_journal: Any, keep: Any, log: Any
+) -> None:
+    journal = open_journal(durability=durability)
+    hooks = keep(journal, *range(5))
+    sql(f"DELETE FROM records WHERE {cut}")
+    keep(journal, "next", hooks=hooks)
+    keep(journal, "after", hooks=hooks)
+    journal.close()
+    assert "the journal was found damaged: records" in str(verify(path).problem)
+    assert log.text.count("missing at the end") == 1
+
+
+@pytest.mark.parametrize("change", CHANGED_HEADS.values(), ids=CHANGED_HEADS.keys())
+def test_a_head_that_is_changed_under_a_living_writer_stays_noticed(
+    change: dict[str, Any], path: Path, open_journal: Any, keep: Any
+) -> None:
+    journal = open_journal()
+    hooks = keep(journal, *range(RECORDS))
+    path.with_name("journal.db.head").write_bytes(json.dumps(head_of(path) | change).encode())
+    keep(journal, "next", hooks=hooks)
+    journal.close()
+    assert "the journal was found damaged" in str(verify(path).problem)
+
+
+def test_a_head_that_is_deleted_under_a_living_writer_stays_noticed(path: Path, open_journal: Any, keep: Any) -> None:
+    journal = open_journal()
+    hooks = keep(journal, 1)
+    path.with_name("journal.db.head").unlink()
+    keep(journal, "next", hooks=hooks)
+    journal.close()
+    assert "the head beside the file is missing" in str(verify(path).problem)
+
+
+def test_a_head_that_lags_since_its_writer_was_killed_is_no_damage(path: Path, open_journal: Any, keep: Any) -> None:
+    journal, head = open_journal(), path.with_name("journal.db.head")
+    heads = []
+    for number in range(3):
+        keep(journal, number)
+        heads.append(head.read_bytes())
+    for old in heads:
+        head.write_bytes(old)
+        keep(journal, "next")
+    journal.close()
+    assert verify(path).verdict == "consistent"
+
+
+def test_an_emptied_journal_without_a_head_is_unproven(sample: Path, tmp_path: Path, sql: Any) -> None:
+    path = copy(sample, tmp_path / "copy")
+    for table in ("records", "runs", "sessions", "texts", "uses"):
+        sql(f"DELETE FROM {table}", where=path)
+    assert verify(path).verdict == "bad"
+    path.with_name("journal.db.head").unlink()
+    assert verify(path).verdict == "unproven"
+
+
+def test_an_emptied_journal_without_a_head_is_not_made_good_by_a_writer(
+    rich: Path, sql: Any, open_journal: Any, keep: Any
+) -> None:
+    for table in ("records", "runs", "sessions", "texts", "uses"):
+        sql(f"DELETE FROM {table}")
+    rich.with_name("journal.db.head").unlink()
+    keep(open_journal(), "next")
+    assert verify(rich).verdict == "bad"
+
+
+def test_a_record_that_is_cut_off_is_named_though_its_session_counts_it(
+    path: Path, open_journal: Any, keep: Any
+) -> None:
+    journal = open_journal()
+    keep(journal, *range(5), session_id="s")
+    journal.close()
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("DELETE FROM records WHERE seq = 5")
+    db.close()
+    assert verify(path).record == 5
+
+
 # --- made anew ------------------------------------------------------------------------------------------------
 
 
-def remade(path: Path, without: int | None = None, first: int = 1) -> None:
+def remade(path: Path, without: int | None = None, first: int = 1, before: str | None = None) -> None:
     """Make a journal anew as a whole, its chain and its head consistent, one record less, or as if it was pruned."""
     db = sqlite3.connect(path, isolation_level=None)
     (name,) = db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
     if without is not None:
         db.execute("DELETE FROM records WHERE seq = ?", (without,))
         db.execute("DELETE FROM runs WHERE seq = ?", (without,))
-    digest, seq = genesis(name), first - 1
+    digest, seq = genesis(name) if before is None else bytes.fromhex(before), first - 1
     entries = []
     rows = db.execute("SELECT seq, body, salt FROM records ORDER BY seq").fetchall()
     for seq, (old, body, salt) in enumerate(rows, first):
@@ -418,10 +501,11 @@ def test_an_anchor_of_what_was_pruned_vouches_for_nothing(
     assert f"record {head['seq']} is the newest that was anchored" in checked.doubt
 
 
-def invented(sample: Path, folder: Path, first: int) -> Path:
+def invented(sample: Path, folder: Path, first: int, before: str | None = None) -> Path:
     """A journal under the name of another, which begins with some number and says that what was before is pruned."""
     path = copy(sample, folder)
-    name, through = head_of(sample)["journal"], genesis(head_of(sample)["journal"]).hex()
+    name = head_of(sample)["journal"]
+    through = before or genesis(name).hex()
     note = {"v": 2, "id": "x-1", "at": 1, "kind": "note", "note": "pruned", "through": first - 1, "digest": through}
     entry = entry_of(note)
     db = sqlite3.connect(path, isolation_level=None)
@@ -430,7 +514,7 @@ def invented(sample: Path, folder: Path, first: int) -> Path:
         (entry.body,),
     )
     db.close()
-    remade(path, first=first)
+    remade(path, first=first, before=before)
     assert head_of(path)["journal"] == name
     return path
 
@@ -447,6 +531,14 @@ def test_a_forged_journal_that_begins_right_after_the_last_anchor_is_bad(sample:
     head = head_of(sample)
     path = invented(sample, tmp_path / "copy", first=head["seq"] + 1)
     assert verify(path, [Anchored(head["seq"], head["digest"], head["journal"])]).verdict == "bad"
+
+
+def test_a_forged_journal_that_names_the_anchored_digest_is_not_believed(sample: Path, tmp_path: Path) -> None:
+    head = head_of(sample)
+    path = invented(sample, tmp_path / "copy", first=head["seq"] + 1, before=head["digest"])
+    assert verify(path).verdict == "consistent"
+    checked = verify(path, [Anchored(head["seq"], head["digest"], head["journal"])])
+    assert (checked.verdict, checked.anchored) == ("unproven", None)
 
 
 def test_no_anchors_at_all_prove_nothing(sample: Path, tmp_path: Path) -> None:
@@ -485,6 +577,67 @@ def test_a_writer_acknowledges_nothing_in_a_file_with_other_tables(
     with pytest.raises(JournalError, match="cannot be trusted to keep"):
         keep(journal, 2, hooks=hooks)
     assert sql("SELECT count(*) FROM records")[0][0] == 1
+
+
+TRIGGER = (
+    "CREATE TRIGGER {} AFTER INSERT ON records WHEN new.seq > 0 BEGIN DELETE FROM records WHERE seq = new.seq; END"
+)
+HIDDEN = {
+    "a trigger with a name of statistics": ("trigger", "sqlite_stat7", "records", TRIGGER.format("sqlite_stat7")),
+    "a trigger that says it is statistics": ("table", "sqlite_stat1", "sqlite_stat1", TRIGGER.format("t")),
+    "a trigger without a name": ("trigger", None, "records", TRIGGER.format("t")),
+    "a trigger without a type": (None, "t", "records", TRIGGER.format("t")),
+    "a trigger with the name of an index": ("index", "by_id", "records", TRIGGER.format("t")),
+    "a table with a name of SQLite's": ("table", "sqlite_other", "sqlite_other", "CREATE TABLE sqlite_other (x)"),
+}
+CHANGED_TABLES = {
+    "a collation": ("records", "id TEXT", "id TEXT COLLATE NOCASE"),
+    "a default": ("records", "salt BLOB", "salt BLOB DEFAULT x'00'"),
+    "a check": ("records", "salt BLOB", "salt BLOB CHECK (seq < 100)"),
+    "a conflict that is ignored": ("records", "session TEXT", "session TEXT NOT NULL ON CONFLICT IGNORE"),
+    "a key that is none": ("records", "PRIMARY KEY", "PRIMARY\u00a0KEY"),
+    "a comment": ("meta", "WITHOUT ROWID", "/* x */ WITHOUT ROWID"),
+}
+
+
+@pytest.fixture
+def hide() -> Callable[[Path, str], None]:
+    """Change what the file says of its tables, as `sqlite3` would not. The cookie of the schema may stay as it was."""
+
+    def hide(path: Path, case: str, *, told: bool = True) -> None:
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("PRAGMA writable_schema = ON")
+        (cookie,) = db.execute("PRAGMA schema_version").fetchone()
+        if case in HIDDEN:
+            what, name, table, sql = HIDDEN[case]
+            db.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, 0, ?)", (what, name, table, sql))
+        else:
+            table, old, new = CHANGED_TABLES[case]
+            db.execute("UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = ?", (old, new, table))
+        if told:
+            db.execute(f"PRAGMA schema_version = {cookie + 1}")
+        db.close()
+
+    return hide
+
+
+@pytest.mark.parametrize("case", [*HIDDEN, *CHANGED_TABLES])
+def test_a_hidden_change_of_the_tables_is_bad(case: str, sample: Path, tmp_path: Path, hide: Any) -> None:
+    path = copy(sample, tmp_path / "copy")
+    hide(path, case)
+    assert verify(path).verdict == "bad"
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("case", [*HIDDEN, *CHANGED_TABLES])
+def test_a_writer_acknowledges_nothing_in_a_file_with_a_hidden_change(
+    case: str, told: bool, path: Path, open_journal: Any, keep: Any, hide: Any
+) -> None:
+    journal = open_journal(on_failure="closed")
+    hooks = keep(journal, 1)
+    hide(path, case, told=told)
+    with pytest.raises(JournalError):
+        keep(journal, 2, hooks=hooks)
 
 
 def test_statistics_for_the_query_planner_are_no_tampering(changed: Any) -> None:

@@ -71,7 +71,7 @@ def _tell(checked: Checked, path: str) -> None:
     if checked.doubt is not None:
         print(f"  {escape(checked.doubt)}")
     if checked.erased:
-        print(f"  the bodies of {checked.erased} records are erased or withheld; their digests are in the chain")
+        print(f"  the bodies of {checked.erased} records are erased; their digests are in the chain")
     for note in checked.notes:
         print(f"  {escape(note)}")
     if checked.newer > 0:

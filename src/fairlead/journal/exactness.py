@@ -59,7 +59,8 @@ def _look(
         return
     if kind in _DICTS:
         for key, item in value.items():
-            if (key.__class__ is not str or kind_of is _half) and (odd := kind_of(key)) is not None:
+            odd = kind_of(key) if key.__class__ is str or kind_of is _half else key.__class__.__name__
+            if odd is not None:
                 found.append([_legible(place), f"{odd} as a key"])
             if item.__class__ not in _EXACT:
                 _look(item, f"{place}.{key}", kind_of, found, depth + 1)

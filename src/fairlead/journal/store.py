@@ -7,11 +7,14 @@ that a record that was cut off at the end is missed, too.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from hashlib import sha256
@@ -22,6 +25,7 @@ from typing import Any
 
 import msgspec
 
+from ..logs import logger
 from ..places import BadPlace, refuse_remote
 from .entry import NOTHING, OLD_COLUMNS, VERSION, Entry, Tally, columns_of, entry_of, references, tally_of
 from .errors import JournalError, NewerJournal
@@ -64,15 +68,16 @@ CREATE INDEX by_last ON sessions (last);
 SCRIPTS = {1: _TABLES, 2: _TABLES + _SECOND}
 SALT = 16
 """Random bytes that go into the digest of a body, so that a short one that was erased cannot be guessed."""
-DAY = 86400 * 10**9
-LEAP, WITNESSED = DAY, DAY // 24
-"""Nanoseconds without a record after which a clock may have leapt, and for which it must go on to be believed."""
+WITNESSED = 3600 * 10**9
+"""Nanoseconds that a run of records must span before the clock that dated them is believed."""
 ROWS = 8
 """Rows that are inserted at once: one by one, Python's lock would go to and fro between threads."""
 BUSY = 30.0
 """Seconds to wait for other processes' batches: a disk may take its time, and what waits is not lost by waiting."""
 PATIENT, EAGER = 0.001, 0.0001
 """Seconds between looks whether they are done, at first and after a while."""
+CHECKPOINT = 0.05
+"""Seconds between two tries to empty the log while a process reads old pages."""
 
 
 Counted = tuple[int, tuple[Any, ...], Tally]
@@ -86,6 +91,13 @@ class Head(msgspec.Struct, frozen=True):
     seq: int
     digest: str
     journal: str
+
+
+class Tail(msgspec.Struct):
+    """The end of the chain inside a transaction: the number and the digest that the next record is chained to."""
+
+    seq: int
+    digest: bytes
 
 
 def link(previous: bytes, seq: int, columns: Sequence[Any], runs: Sequence[Any], content: bytes) -> bytes:
@@ -117,6 +129,8 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.journal = ""
+        self._tables: list[Any] = []  # as they were when they were last found to be ours
         try:
             refuse_remote(path)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -128,7 +142,7 @@ class Store:
         try:
             with self._locked():
                 self._db = _connect(path)
-                self.journal = self._prepare()
+                self._prepare()
                 self._look_at_tables()
         except BaseException as error:
             self.close()
@@ -171,48 +185,57 @@ class Store:
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
-    def _prepare(self) -> str:
-        """The journal's name, which is made with its tables."""
+    def _prepare(self) -> None:
+        """Make the tables, or add those that an older journal lacks, and read the journal's name."""
         version = version_of(self._db, self.path)
         if version > SCHEMA:
             raise newer(self.path, version)
         if version == 0:
             os.chmod(self.path, 0o600)
             journal = os.urandom(16).hex()
+            self._make_head(journal)
             named = f"INSERT INTO meta VALUES ('journal', '{journal}')"  # noqa: S608 (hexadecimal)
             script = f"BEGIN IMMEDIATE; {SCRIPTS[SCHEMA]} {named}; PRAGMA user_version = {SCHEMA}; COMMIT"
             self._db.executescript(f"PRAGMA application_id = {APPLICATION}; {script}")
         row = self._db.execute("SELECT value FROM meta WHERE key = 'journal'").fetchone()
         if row is None:
             raise JournalError(f"the journal {self.path} has lost its name; move it away; `fairlead verify` says more")
-        journal = str(row[0])
+        self.journal = str(row[0])
         if version == 1:
-            self._go_on_from_schema_1(journal)
-        if read_head(self.path) is None and not newest(self._db, journal)[0]:
-            write_head(self.path, Head(0, genesis(journal).hex(), journal))  # never missing without a reason
-        return journal
+            self._go_on_from_schema_1()
 
-    def _go_on_from_schema_1(self, journal: str) -> None:
+    def _make_head(self, journal: str) -> None:
+        """Make the head before the tables, so that a journal without one has lost it.
+
+        The head of a journal that had records is left: it says that a file is gone.
+        """
+        head = read_head(self.path)
+        if head is None or head.seq == 0:
+            write_head(self.path, Head(0, genesis(journal).hex(), journal))
+
+    def _go_on_from_schema_1(self) -> None:
         """Give an old journal what is new, under a note in its chain. Its records stay as they are."""
         changed = changes_of(self._db, 1)
         if changed:
             raise JournalError(_strange(self.path, changed))
-        with self._transaction():
-            for statement in _SECOND.split(";"):
-                self._db.execute(statement)
-            seq, digest = newest(self._db, journal)
-            self._count_sessions(_counted(self._db))
-            note = {"v": VERSION, "id": f"{journal[:10]}-schema-{SCHEMA}", "at": time.time_ns(), "kind": "note"}
-            seq, digest = self._insert([entry_of(note | {"note": "schema", "was": 1, "now": SCHEMA})], seq, digest, [])
-            self._db.execute(f"PRAGMA user_version = {SCHEMA}")
-        write_head(self.path, Head(seq, digest.hex(), journal))
+        with self._chained(self._add_schema_2) as tail:
+            name = f"{self.journal[:10]}-schema-{SCHEMA}"
+            self._insert([_note(name, "schema", was=1, now=SCHEMA)], tail, [])
+
+    def _add_schema_2(self) -> None:
+        for statement in _SECOND.split(";"):
+            self._db.execute(statement)
+        self._db.execute(f"PRAGMA user_version = {SCHEMA}")
+        self._count_sessions(_counted(self._db))
 
     def _look_at_tables(self) -> None:
         """Refuse a file with tables, or triggers, that are not ours: what it acknowledges could be lost."""
-        (self._tables,) = self._db.execute("PRAGMA schema_version").fetchone()
-        changed = changes_of(self._db, SCHEMA)
-        if changed:
-            raise JournalError(_strange(self.path, changed))
+        tables = _master(self._db)
+        if tables != self._tables:
+            changed = changes_of(self._db, SCHEMA)
+            if changed:
+                raise JournalError(_strange(self.path, changed))
+            self._tables = tables
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -226,6 +249,50 @@ class Store:
                 self._db.execute("ROLLBACK")
             raise
 
+    @contextmanager
+    def _chained(self, prepare: Callable[[], None] | None = None) -> Iterator[Tail]:
+        """A transaction that adds to the chain, for who holds the lock. The head beside the file follows it.
+
+        The old head is compared first, since it is what tells that records were cut off: a note of what is wrong comes
+        before all else.
+        """
+        head = read_head(self.path)
+        with self._transaction():
+            if prepare is not None:
+                prepare()
+            tail = Tail(*newest(self._db, self.journal))
+            problem = self._problem_at_end(head, tail)
+            if problem is not None:
+                self._insert([_note(f"{os.urandom(5).hex()}-damaged", "damaged", problem=problem)], tail, [])
+            yield tail
+        if problem is not None:
+            logger.warning("journal %s: %s; `fairlead verify` says more", self.path, problem)
+        write_head(self.path, Head(tail.seq, tail.digest.hex(), self.journal))
+
+    def _problem_at_end(self, head: Head | None, tail: Tail) -> str | None:
+        """What is wrong with the end of the file, as the head beside it tells.
+
+        A head may lag behind: a writer was killed before it could write its own.
+        """
+        if head is None:
+            return "the head beside the file is missing"
+        if head.journal != self.journal:
+            return "the head beside the file is another journal's"
+        if head.seq > tail.seq:
+            return f"records {tail.seq + 1} to {head.seq} are missing at the end"
+        digest = tail.digest if head.seq == tail.seq else self._digest_after(head.seq)
+        if digest is None:
+            return "the head beside the file is older than all that is left"
+        return None if digest.hex() == head.digest else f"record {head.seq} is not what the head beside the file says"
+
+    def _digest_after(self, seq: int) -> bytes | None:
+        """What the record after this number is chained to, as far as the file has it."""
+        if seq == 0:
+            row = self._db.execute("SELECT 1 FROM records WHERE seq = 1").fetchone()
+            return None if row is None else genesis(self.journal)
+        row = self._db.execute("SELECT digest FROM records WHERE seq = ?", (seq,)).fetchone()
+        return None if row is None else bytes(row[0])
+
     # --- appending --------------------------------------------------------------------------
 
     def append(self, entries: Sequence[Entry], rest: float = 0.0) -> Head:
@@ -233,29 +300,24 @@ class Store:
 
         `rest` is for how many seconds others may have the processor after each few.
         """
-        with self._locked():
-            with self._transaction():
-                # A batch that another program with a newer schema has changed the file under must not be written.
-                if version_of(self._db, self.path) > SCHEMA:
-                    raise newer(self.path, version_of(self._db, self.path))
-                if self._db.execute("PRAGMA schema_version").fetchone() != (self._tables,):
-                    self._look_at_tables()
-                seq, digest = newest(self._db, self.journal)
-                written: Written = []
-                for start in range(0, len(entries), ROWS):
-                    seq, digest = self._insert(entries[start : start + ROWS], seq, digest, written)
-                    if rest:
-                        time.sleep(rest)
-                self._count_sessions(written)
-            head = Head(seq, digest.hex(), self.journal)
-            write_head(self.path, head)
-        return head
+        with self._locked(), self._chained(self._look_again) as tail:
+            written: Written = []
+            for start in range(0, len(entries), ROWS):
+                self._insert(entries[start : start + ROWS], tail, written)
+                if rest:
+                    time.sleep(rest)
+            self._count_sessions(written)
+        return Head(tail.seq, tail.digest.hex(), self.journal)
 
-    def _insert(self, entries: Sequence[Entry], seq: int, digest: bytes, written: Written) -> tuple[int, bytes]:
-        """Write a few entries after a record of that number and that digest. Those of the last one are returned.
+    def _look_again(self) -> None:
+        """Refuse to write to a file that another program has changed: to a newer schema, or behind our back."""
+        version = version_of(self._db, self.path)
+        if version > SCHEMA:
+            raise newer(self.path, version)
+        self._look_at_tables()
 
-        What is to be counted for their sessions is added to `written`.
-        """
+    def _insert(self, entries: Sequence[Entry], tail: Tail, written: Written) -> None:
+        """Write a few entries at the end. What is to be counted for their sessions is added to `written`."""
         rows: list[Any] = []
         runs: list[Any] = []
         texts: dict[bytes, bytes] = {}
@@ -267,9 +329,9 @@ class Store:
             if entry.columns[0] in known:
                 continue
             known.add(entry.columns[0])
-            seq += 1
+            tail.seq = seq = tail.seq + 1
             salt = os.urandom(SALT)
-            digest = link(digest, seq, entry.columns, entry.runs, seal(salt, entry.body))
+            tail.digest = digest = link(tail.digest, seq, entry.columns, entry.runs, seal(salt, entry.body))
             old, new = entry.columns[: len(OLD_COLUMNS)], entry.columns[len(OLD_COLUMNS) :]
             rows.append((seq, *old, entry.body, digest, *new, salt, None))
             written.append((seq, entry.columns, entry.tally))
@@ -280,7 +342,6 @@ class Store:
         self._put("INSERT INTO runs", runs)
         self._put("INSERT OR IGNORE INTO texts", list(texts.items()))
         self._put("INSERT OR REPLACE INTO uses", list(uses.items()))
-        return seq, digest
 
     def _count_sessions(self, written: Iterable[Counted]) -> None:
         """Add records to the rows of their sessions."""
@@ -310,24 +371,7 @@ class Store:
                 os.replace(new, file)
                 return made
 
-    # --- what is wrong, and what is old -----------------------------------------------------
-
-    def look(self) -> str | None:
-        """What is wrong with the end of the file, as the head beside it tells."""
-        with self._locked():
-            head = read_head(self.path)
-            seq, digest = newest(self._db, self.journal)
-            if head is None:
-                return "the head beside the file is missing" if seq else None
-            if head.journal != self.journal:
-                return "the head beside the file is another journal's"
-            if head.seq > seq:
-                return f"records {seq + 1} to {head.seq} are missing at the end"
-            if head.seq == seq and head.digest != digest.hex():
-                return f"record {seq} is not what the head beside the file says"
-            if head.seq < seq:
-                write_head(self.path, Head(seq, digest.hex(), self.journal))  # a writer was killed before it could
-        return None
+    # --- what is old ------------------------------------------------------------------------
 
     def oldest_kept(self, max_size: int, max_age: float) -> int | None:
         """The first record to keep, if there is something to prune."""
@@ -338,26 +382,38 @@ class Store:
         first, last = self._db.execute("SELECT min(seq), max(seq) FROM records").fetchone()
         if first is None:
             return None
-        keep = first
+        keep = max(self._first_young(first, max_age), first)
         if size > max_size:  # down to nine tenths, so that it is not done again at once
-            keep += int((last - first + 1) * (1 - 0.9 * max_size / size)) or 1
-        cutoff = max(self._believed_time() - int(min(max_age, 1e9) * 1e9), 0)  # 1e9 s: longer than there are records
-        row = self._db.execute("SELECT min(seq) FROM records WHERE at >= ?", (cutoff,)).fetchone()
-        keep = max(keep, min(row[0] or last, last))
+            keep = max(keep, first + (int((last - first + 1) * (1 - 0.9 * max_size / size)) or 1))
         return keep if keep > first else None
 
-    def _believed_time(self) -> int:
-        """The time by which records are old. A clock that has just leapt ahead is not believed.
+    def _first_young(self, first: int, max_age: float) -> int:
+        """The first record to keep for its age.
 
-        After a day without records, the new time is that of the clock only once records were written for an hour.
-        Until then it is the time before.
+        The last of those that are too old stays: it alone may be dated by a clock that was set back for a moment.
         """
-        now = time.time_ns()
-        (since,) = self._db.execute("SELECT min(at) FROM records WHERE at > ?", (now - LEAP,)).fetchone()
-        if since is not None and now - since >= WITNESSED:
-            return now
-        (before,) = self._db.execute("SELECT max(at) FROM records WHERE at <= ?", (now - LEAP,)).fetchone()
-        return now if before is None else int(before)
+        age = int(min(max_age, 1e9) * 1e9)  # 1e9 s: longer than there are records
+        query = "SELECT at, (SELECT max(at) FROM records) FROM records WHERE seq = ?"
+        begins, ends = self._db.execute(query, (first,)).fetchone()
+        if begins >= ends - age:  # by no clock is any too old
+            return first
+        cutoff = self._believed_time() - age
+        (young,) = self._db.execute("SELECT min(seq) FROM records WHERE at >= ?", (cutoff,)).fetchone()
+        return int(young) - 1
+
+    def _believed_time(self) -> int:
+        """A time that has certainly come, by which records are old. A leap of the clock is not believed.
+
+        It is the earliest in the newest run of records that spans an hour. If the clock leapt and came back within the
+        hour, a record from before or after the leap is in that run.
+        """
+        with closing(self._db.execute("SELECT at FROM records ORDER BY seq DESC")) as times:
+            (earliest,) = (latest,) = times.fetchone()
+            for (at,) in times:
+                earliest, latest = min(earliest, at), max(latest, at)
+                if latest - earliest >= WITNESSED:
+                    break
+        return int(earliest)
 
     def digest_of(self, seq: int) -> bytes:
         row = self._db.execute("SELECT digest FROM records WHERE seq = ?", (seq,)).fetchone()
@@ -385,7 +441,7 @@ class Store:
         """
         with self._locked():
             self._db.execute("PRAGMA secure_delete = ON")  # what was erased is overwritten, and not just let go of
-            with self._transaction():
+            with self._chained(self._look_again) as tail:
                 texts: set[bytes] = set()
                 for seq in seqs:
                     texts |= self._erase_body(seq)
@@ -394,18 +450,36 @@ class Store:
                     if self._db.execute(used, (digest.hex(),)).fetchone() is None:
                         self._db.execute("DELETE FROM texts WHERE digest = ?", (digest,))
                         self._db.execute("DELETE FROM uses WHERE digest = ?", (digest,))
-                seq, last = self._insert([note], *newest(self._db, self.journal), [])
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # the log has old pages, too
-            head = Head(seq, last.hex(), self.journal)
-            write_head(self.path, head)
-        return head
+                self._insert([note], tail, [])
+        self._drop_old_pages()
+        return Head(tail.seq, tail.digest.hex(), self.journal)
+
+    def _drop_old_pages(self) -> None:
+        """Write the log into the file and empty it: both have what was erased until then.
+
+        A process that is reading needs the old pages. Others may write while it is waited for.
+        """
+        until = time.monotonic() + BUSY
+        self._db.execute("PRAGMA busy_timeout = 0")  # a try that waits would keep others from writing
+        try:
+            while self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() > until:
+                    raise JournalError(
+                        f"what was erased is still in the file {self.path}, since a process is reading it; end that "
+                        "process, and erase the same records again"
+                    )
+                time.sleep(CHECKPOINT)
+        finally:
+            self._db.execute(f"PRAGMA busy_timeout = {int(BUSY * 1000)}")
 
     def _erase_body(self, seq: int) -> set[bytes]:
         """Erase one body. The texts that it refers to are returned."""
-        row = self._db.execute("SELECT body, salt, erased FROM records WHERE seq = ?", (seq,)).fetchone()
+        row = self._db.execute("SELECT kind, body, salt, erased FROM records WHERE seq = ?", (seq,)).fetchone()
         if row is None:
             raise JournalError(f"the journal {self.path} has no record {seq}")
-        body, salt, erased = row
+        kind, body, salt, erased = row
+        if kind == "note":
+            raise JournalError(f"record {seq} of {self.path} is a note, and cannot be erased; only decisions can")
         if erased is not None:
             return set()
         if salt is None:
@@ -444,6 +518,12 @@ def sessions_of(written: Iterable[Counted]) -> dict[str, list[Any]]:
     return sessions
 
 
+def _note(name: str, note: str, **about: Any) -> Entry:
+    """A note of the store's own."""
+    told = {"v": VERSION, "id": name, "at": time.time_ns(), "kind": "note", "note": note}
+    return entry_of(told | about)
+
+
 def _counted(db: sqlite3.Connection) -> Iterator[Counted]:
     """The records of a file, to be counted. One that is damaged is for `fairlead verify` to name."""
     for seq, body in db.execute("SELECT seq, body FROM records ORDER BY seq"):
@@ -452,25 +532,40 @@ def _counted(db: sqlite3.Connection) -> Iterator[Counted]:
             yield seq, columns_of(told), tally_of(told)
 
 
+_Object = tuple[str, str, str, str]
+_SPACES = re.compile(r"[ \t\n\f\r]+")
+"""White space to SQLite. Any other is part of a name."""
+_STATISTICS = [
+    ("table", "sqlite_stat1", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"),
+    ("table", "sqlite_stat4", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"),
+]
+"""What ANALYZE makes for the query planner: the second in some builds of SQLite only."""
+
+
 def changes_of(db: sqlite3.Connection, schema: int) -> list[str]:
     """How the tables, indexes, triggers and views of a file differ from those that this program would make."""
     return sorted(f"{what} {name!r} is {how}" for (what, name), how in _differences(db, schema))
 
 
 def _differences(db: sqlite3.Connection, schema: int) -> Iterator[tuple[tuple[str, str], str]]:
-    found, ours = _objects(db), _expected(schema)
-    yield from ((key, "missing") for key in ours.keys() - found.keys())
-    yield from ((key, "none of fairlead's") for key in found.keys() - ours.keys())
-    yield from ((key, "changed") for key in ours.keys() & found.keys() if ours[key] != found[key])
+    found, ours = Counter(_objects(db)), Counter(_expected(schema))
+    strange, missing = found - ours - Counter(_STATISTICS), ours - found
+    names = {one[:2] for one in ours}
+    yield from ((one[:2], "changed" if one[:2] in names else "none of fairlead's") for one in strange)
+    yield from ((one[:2], "missing") for one in missing if one[:2] not in {other[:2] for other in strange})
 
 
-def _objects(db: sqlite3.Connection) -> dict[tuple[str, str], str]:
-    rows = db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_stat*'")
-    return {(str(what), str(name)): f"{table}: {' '.join(str(sql).split())}" for what, name, table, sql in rows}
+def _master(db: sqlite3.Connection) -> list[Any]:
+    """All that the file says it has, of whatever type and name. What SQLite makes of it follows from the SQL alone."""
+    return db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid").fetchall()
+
+
+def _objects(db: sqlite3.Connection) -> list[_Object]:
+    return [(str(what), str(name), str(table), _SPACES.sub(" ", str(sql))) for what, name, table, sql in _master(db)]
 
 
 @cache
-def _expected(schema: int) -> dict[tuple[str, str], str]:
+def _expected(schema: int) -> list[_Object]:
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(SCRIPTS[schema])
         return _objects(db)
@@ -560,7 +655,9 @@ def write_head(path: Path, head: Head) -> None:
     new = beside(path, ".head.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, msgspec.json.encode(head))
+        data = msgspec.json.encode(head)
+        if os.write(descriptor, data) != len(data):  # half a head would be taken for a lost one
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
         os.close(descriptor)
     os.replace(new, beside(path, ".head"))

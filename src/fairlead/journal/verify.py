@@ -35,7 +35,7 @@ class Checked(msgspec.Struct, frozen=True):
     newer: int = 0  # records that the head beside the file does not know of yet
     notes: tuple[str, ...] = ()
     doubt: str | None = None  # what is missing that would tell more, though it should be there
-    erased: int = 0  # records whose body is erased or withheld; their digests still check
+    erased: int = 0  # records whose body is erased; their digests still check
 
     @property
     def verdict(self) -> str:
@@ -65,7 +65,8 @@ def verify(
     try:
         with Reader(path) as reader:
             walk.go(reader)
-            doubt = walk.check_head(head, lambda: read_head(path))
+            doubt = walk.check_head(head, lambda: read_head(path)) or walk.check_erased()
+            walk.check_sessions(reader)  # after the head: a record that was cut off is missed in its session, too
             anchored = walk.check_anchors(anchors or ())
             _check_indexes(reader.db)
     except _Bad as bad:
@@ -102,13 +103,19 @@ class _Walk:
         self.digest = b""
         self.journal = ""
         self.notes: list[str] = []
-        self._digests: dict[int, bytes] = {}
+        self._digests: dict[int, bytes] = {}  # of records that are there
+        self._pruned: tuple[int, bytes] | None = None  # the last that is gone, and its digest, as a note says
         self._starts: set[tuple[int, str]] = set()  # where the chain may begin, since all before was pruned
         self._checked: set[bytes] = set()
         self._salted = False  # from the first record of schema 2 on, all are
         self._unknown: set[str] = set()  # sessions that are not all there: counts are at least those that are
         self._sessions: dict[str, list[Any]] = {}
-        self.erased = 0
+        self._erased: set[int] = set()  # records whose body is gone
+        self._noted: set[int] = set()  # those of which a later note says so
+
+    @property
+    def erased(self) -> int:
+        return len(self._erased)
 
     def go(self, reader: Reader) -> None:
         db = reader.db
@@ -133,8 +140,6 @@ class _Walk:
         for stray in runs(None):
             raise _Bad(f"record {stray} is missing, though its runs are there", stray)
         self._check_start()
-        if reader.version > 1:
-            self._check_sessions(db)
 
     def _step(self, db: sqlite3.Connection, row: tuple[Any, ...], runs: Callable[[int | None], list[Any]]) -> None:
         seq, digest, body, salt, erased, *columns = row
@@ -158,8 +163,10 @@ class _Walk:
         if erased is None:
             self._check_content(db, seq, body, tuple(columns), ran)
         else:
-            self.erased += 1
             known = dict(zip(COLUMNS, columns, strict=True))
+            if known["kind"] == "note":
+                raise _Bad(f"record {seq} is a note whose body was erased: nobody can tell what it said", seq)
+            self._erased.add(seq)
             self._count(seq, tuple(columns), tally_of(known), whole=False)  # as far as its columns tell
 
     def _chaining(
@@ -211,6 +218,7 @@ class _Walk:
             case "lost":
                 self.notes.append(f"record {seq}: {note.get('records')} records could not be written")
             case "erased":
+                self._noted |= self._erased.intersection(note["records"])
                 self.notes.append(
                     f"record {seq}: {note.get('user')} erased the bodies of records {note.get('records')}"
                 )
@@ -229,10 +237,12 @@ class _Walk:
                 known[2], known[3], known[4] = row[2], min(known[3], row[3]), max(known[4], row[4])
                 known[5:] = [old + new for old, new in zip(known[5:], row[5:], strict=True)]
 
-    def _check_sessions(self, db: sqlite3.Connection) -> None:
+    def check_sessions(self, reader: Reader) -> None:
         """Compare the rows of sessions with the records. They count also what was pruned or erased."""
+        if reader.version == 1:
+            return
         left = dict(self._sessions)
-        for name, *row in db.execute("SELECT * FROM sessions"):
+        for name, *row in reader.db.execute("SELECT * FROM sessions"):
             known = left.pop(name, None)
             if known is None or not self._agrees(name, row, known):
                 raise _Bad(f"what is counted for the session {name!r} was changed")
@@ -254,15 +264,14 @@ class _Walk:
         first, chained, digest = self._begins
         for through, before in self._starts:
             if through == first - 1 and chained(bytes.fromhex(before)) == digest:
-                self._digests[through] = bytes.fromhex(before)  # which an anchor may know, too
+                self._pruned = (through, bytes.fromhex(before))
                 return
         raise _Bad(f"record {first - 1} is missing, and no note says that it was pruned", first - 1)
 
     def check_head(self, head: Any, again: Callable[[], Any]) -> str | None:
         """Compare the end of the chain with the head beside the file. Without one, that is a doubt."""
         if head is None:
-            missing = "the head beside the file is missing, so nobody can tell whether records were cut off at the end"
-            return missing if self.count else None
+            return "the head beside the file is missing, so nobody can tell whether records were cut off at the end"
         if head.journal != self.journal:
             raise _Bad("the head beside the file is another journal's")
         if head.seq > self.seq:
@@ -274,8 +283,21 @@ class _Walk:
             raise _Bad(f"record {head.seq} is not what the head beside the file says", head.seq)
         return None
 
+    def check_erased(self) -> str | None:
+        """A body that is gone without a note in the chain is a doubt: anybody may have taken it out."""
+        gone = sorted(self._erased - self._noted)
+        if not gone:
+            return None
+        return (
+            f"the bodies of {len(gone)} records are gone, and no note in the chain says who erased them: the first is "
+            f"that of record {gone[0]}"
+        )
+
     def check_anchors(self, anchors: Sequence[Anchored]) -> int | None:
-        """The newest record that an anchor vouches for."""
+        """The newest record that an anchor vouches for.
+
+        The digest of what was pruned must fit, too, but vouches for nothing: anybody who knows it can begin there.
+        """
         vouched = [anchor for anchor in anchors if anchor.journal == self.journal]
         if anchors and not vouched:
             raise _Bad("the anchors are another journal's")
@@ -283,6 +305,8 @@ class _Walk:
             if anchor.seq > self.seq:
                 raise _Bad(f"record {self.seq + 1} is missing: record {anchor.seq} was anchored", self.seq + 1)
             known = self._digests.get(anchor.seq)
+            if known is None and self._pruned is not None and self._pruned[0] == anchor.seq:
+                known = self._pruned[1]
             if known is not None and known.hex() != anchor.digest:
                 raise _Bad(f"record {anchor.seq}, or one before it, is not what was anchored", anchor.seq)
         return max((anchor.seq for anchor in vouched if anchor.seq in self._digests), default=None)

@@ -471,13 +471,11 @@ class Journal:
         try:
             self._mark = Mark(self.path, self.writer)
             self._key = store.key()
-            wrong = store.look()
-            if wrong:
-                self._tell(store, self._note("damaged", problem=wrong))
             for about in crashed(self.path):
                 crash = self._note("crashed", **about)
                 # Its name follows from the crash: who is killed before the mark is gone tells it only once.
-                self._tell(store, crash, f"{about['writer']}-crashed")
+                store.append([self._entry({"id": f"{about['writer']}-crashed", **crash})])
+                logger.warning("journal %s: %s", self.path, _told(crash))
             for entries in read_spools(self.path):
                 store.append(entries)
         except BaseException:
@@ -486,10 +484,6 @@ class Journal:
         if self._anchor is not None:
             self._anchoring = Anchoring(self._anchor)
         return store
-
-    def _tell(self, store: Store, note: dict[str, Any], name: str | None = None) -> None:
-        store.append([self._entry(note if name is None else {"id": name, **note})])
-        logger.warning("journal %s: %s", self.path, _told(note))
 
     def _spool(self, error: NewerJournal) -> Spool:
         self._store = Spool(self.path, self.writer)
@@ -621,8 +615,6 @@ def _plain(state: Any) -> Any:
 
 
 def _told(note: dict[str, Any]) -> str:
-    if note["note"] == "damaged":
-        return f"{note['problem']}; `fairlead verify` says more"
     return (
         f"process {note['pid']} ended without closing it: what it had not written yet, "
         f"as a rule its last {LULL:g} to {GATHER:g} s and never more than {QUEUE} records, is lost"

@@ -1,7 +1,8 @@
 """Recording what transcripts tell: steps that were taken before any hook was asked, put into the journal as such.
 
-Each is a decision that proceeds, of which `metadata` says that nobody made it: where it was read, and when it was. Its
-id follows from the transcript, so that nothing is recorded twice, however often and from wherever it is read.
+Each is a decision that proceeds, of which `metadata` says that nobody made it: where it was read, and when it was. Of a
+call that the CLI or its user refused, the effect is a denial. A record's id follows from the transcript, so that nothing
+is recorded twice, however often and from wherever it is read.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ WAITING = 8 << 20
 class Recorder(Journal):
     """A journal that takes steps by name: one that is there already is left out."""
 
-    def keep(self, name: str, step: Step) -> None:
-        """Keep a step on which nobody decided. Waits where there is more to write than can be held."""
-        told = tell(Decision(step, step))
+    def keep(self, name: str, step: Step, *, refused: bool = False) -> None:
+        """Keep a step on which no hook decided. Waits where there is more to write than can be held."""
+        told = tell(Decision(step, step, effect="deny" if refused else None))
         facts = {"id": name, "kind": "decision", "at": time.time_ns(), "took": None, **told}
         done = self._put(lambda: facts)
         if done is not None:
@@ -55,6 +56,7 @@ class Recording:
         """Record what one transcript tells. What makes no sense counts as garbage. `say` is called all the time."""
         self._left_out.clear()
         written = 0
+        refused = _refused_calls(transcripts, source) if self._journal is not None else frozenset()
         for told in transcripts.read(source):
             if say is not None:
                 say()
@@ -74,7 +76,7 @@ class Recording:
             self.sessions.add(told.session_id)
             self.events[told.event] += 1
             if self._journal is not None:
-                self._journal.keep(name, step)
+                self._journal.keep(name, step, refused=told.event == "before_tool" and _call(told) in refused)
                 if source.read > written + WAITING:
                     self._journal.flush(None)
                     written = source.read
@@ -89,6 +91,17 @@ class Recording:
         if told.event == "after_tool":
             return told.key in self._left_out
         return any(session.began is not None for session in self._decisions.of(told)) and self._decisions.has(told)
+
+
+def _call(told: Told) -> tuple[str, str]:
+    """What a call and its result have in common."""
+    return told.session_id, told.key
+
+
+def _refused_calls(transcripts: Transcripts, source: Source) -> frozenset[tuple[str, str]]:
+    """The calls that were refused. A transcript tells a call before it tells what came of it, so it is read twice."""
+    results = (told for told in transcripts.read(Source(source.path)) if told.event == "after_tool")
+    return frozenset(_call(told) for told in results if told.fields["outcome"] == "denied")
 
 
 def _take(session: Session, ids: bool, told: Told) -> bool:
