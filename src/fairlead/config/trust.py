@@ -20,10 +20,11 @@ import msgspec
 from ..errors import FairleadError
 from ..places import state_folder
 from ..runners.surroundings import inside
+from .budget import Untrustworthy
 from .programs import ProgramPin
 from .regular import read_regular
 from .repository import Repository, repositories_of
-from .survey import FILE_LIMIT, Survey, Untrustworthy
+from .survey import FILE_LIMIT, Survey
 
 TREES = 256
 """Work trees that are remembered of one project."""
