@@ -36,7 +36,7 @@ class Budget:
             raise Untrustworthy("looking for the files that its commands name takes too long; name fewer, or simpler")
 
     def kind(self, path: str) -> str:
-        """"file", "folder", or "" for anything else, links followed."""
+        """ "file", "folder", or "" for anything else, links followed."""
         self.spend(1 + len(path) // LONGEST_PATH)
         try:
             mode = os.stat(path).st_mode

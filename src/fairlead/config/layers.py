@@ -455,10 +455,11 @@ class Config:
     def _guard(self) -> Hook:
         """The hook that keeps agents from changing what judges them. Nobody can disable it."""
         from ..guard import guard_hook
-        from .named_files import files_of
+        from .named_files import files_of, folders_of
 
         configs = [path for _, path in self.sources]
-        return guard_hook(state_folder(), runtime_folder(), configs, files_of(self.hooks))
+        folders = folders_of(self.hooks, self.sources.root)
+        return guard_hook(state_folder(), runtime_folder(), configs, files_of(self.hooks), folders)
 
 
 def _tools_of(layers: Sequence[LayerFile]) -> tuple[Tools, Tools]:

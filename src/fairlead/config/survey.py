@@ -40,6 +40,8 @@ _CLUSTER = re.compile(r"-[A-Za-z]{1,8}")
 """Options in one word, the last of which may have a value: `-vclib.sh`."""
 _WITH_A_FILE = frozenset({"awk", "gawk", "mawk", "sed", "jq"})
 """Programs that run just the file after `-f`."""
+_LOADS = re.compile(r"-(?![vF-]|\Z)|--(?!\Z)")
+"""Options of awk that may load more: `-i lib` is a file lib.awk in the folder it runs in."""
 TOTAL_LIMIT = 64 << 20
 """Bytes of all files that a project's hooks name."""
 
@@ -187,8 +189,11 @@ def _interpreted(argv: list[str], found: Survey) -> list[str]:
 
 def _uncovered(words: list[str], seen: Seen, found: Survey) -> str | None:
     """Why no digest covers what a command runs, if that is so."""
-    if not words or (os.path.basename(words[0]) in _WITH_A_FILE and words[1:2] in (["-f"], ["-nf"])):
+    if not words:
         return None
+    if os.path.basename(words[0]) in _WITH_A_FILE and words[1:2] in (["-f"], ["-nf"]):
+        loads = next(filter(_LOADS.match, words[3:]), None) if words[0].endswith("awk") else None
+        return None if loads is None else f"what {loads} loads is not known"
     script = script_of(words)
     if script is None:
         return f"what {words[0]} loads is not known"
