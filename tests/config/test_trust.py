@@ -643,7 +643,9 @@ def test_pinning_leaves_nothing_else_behind(project: Project, tmp_path: Path):
     project.hook('rule = "true"', 'deny = "no"')
     project.pin()
     project.pin()
-    assert {path.name for path in (tmp_path / "pins").iterdir()} == {"pinned", "trust.json", "trust.lock"}
+    assert {path.name for path in (tmp_path / "pins").iterdir()} == {
+        "fallback.json", "fallback.lock", "pinned", "trust.json", "trust.lock",
+    }  # fmt: skip
 
 
 def test_only_looking_writes_nothing(project: Project, tmp_path: Path):

@@ -1221,6 +1221,15 @@ def test_a_pause_opens_nothing_for_longer_than_it_lasts(machine: Machine) -> Non
     assert here.fallback()[str(here.project)]["before_tool"] == "closed"
 
 
+@pytest.mark.parametrize("setting", ["untrusted", "unknown_tool"])
+def test_what_fairlead_itself_denies_is_closed_while_nobody_can_be_asked(machine: Machine, setting: str) -> None:
+    here = Launched(machine)
+    machine.user(f'[defaults]\n{setting} = "deny"\n')
+    (here.project / "fairlead.toml").write_text(FAILS_OPEN)
+    here.shell("ls")
+    assert here.fallback()[str(here.project)]["before_tool"] == "closed"
+
+
 def test_a_locked_hook_is_closed_in_monitor_mode_too() -> None:
     hooks = Hooks()
     hooks.add(lambda step: None, on="before_tool", name="locked", layer="system", locked=True)

@@ -26,8 +26,8 @@ _INTERPRETERS = {
     "python": _Interpreter("bBdEiIOPqsSuvx", "W", "c"), "perl": _Interpreter("acnpsStTuUvwWX", "", "eE"),
     "ruby": _Interpreter("aclnpsSvw", "", "e"), "php": _Interpreter("qn", "", "r"),
     "lua": _Interpreter("vE", "", "e"),
-    "Rscript": _Interpreter(needs="--vanilla"), "node": _NODE, "bash": _SHELL, "dash": _SHELL, "sh": _SHELL, "zsh": _SHELL,
-    "ksh": _SHELL,
+    "Rscript": _Interpreter(needs="--vanilla"), "node": _NODE, "bash": _SHELL, "dash": _SHELL, "sh": _SHELL,
+    "zsh": _SHELL, "ksh": _SHELL,
 }  # fmt: skip
 # Not here, because a file in the folder they run in steers them: bun (bunfig.toml, .env), deno (deno.json), tsx.
 _VERSION = re.compile(r"([A-Za-z]+)[\d.]*")
