@@ -383,6 +383,8 @@ python -m fairlead pause
 pip uninstall -y fairlead
 python3 -m pip uninstall -y 'fairlead[all]'
 uv pip uninstall fairlead
+pip install fairlead pytest
+pip install fairlead
 pipx uninstall fairlead
 poetry remove fairlead==0.1
 python -m fairlead.cli trust
@@ -471,7 +473,6 @@ touch settings.json
 python -c "print('hello')"
 python3 -c "import json; print(json.load(open('src/settings.json')))"
 python -m pytest -q tests/test_fairlead.py
-pip install fairlead pytest
 pytest -k 'claude and settings' -x
 npm run build && npm test -- --watch=false
 make -C fairlead install
@@ -482,7 +483,7 @@ kill 999999
 kill %1
 pkill -f pytest
 pip uninstall -y fairlead-plugin requests
-pip install fairlead
+pip install fairlead-plugin
 kill -0 999999; echo $?
 systemctl status fairlead
 ps aux | grep fairlead

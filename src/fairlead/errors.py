@@ -41,6 +41,13 @@ class HookUnavailable(FairleadError):
         self.missing = missing
 
 
+class MissingVariable(HookUnavailable):
+    """An environment variable that a hook needs is not set."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the environment variable {name} is not set", name)
+
+
 class MalformedVerdict(FairleadError, ValueError):
     """A verdict the event does not take. `field` names the part that is wrong; `details` are for the record."""
 

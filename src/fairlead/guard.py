@@ -147,6 +147,11 @@ RUNS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye", "sudo", 
 INSTALLERS = _words("pip pip2 pip3 pipx uv poetry pdm hatch rye pipenv conda mamba micromamba easy_install")
 REMOVES_PACKAGES = _words("uninstall remove rm uninject")
 _OWN_PACKAGE = re.compile(r"fairlead(?![\w./-])")
+INSTALLS_PACKAGES = _words("install add upgrade update reinstall inject")
+_OWN_REQUIREMENT = re.compile(
+    r"(?:^|[/=@+#,\s])fairlead(?=/*$|[\[=<>!~;@#?&,\s]|\.git(?:$|[@#?/])|-\d[^/]*$)", re.IGNORECASE
+)
+"""What stands for fairlead where packages are installed: its name, with a version or extras, an address, an archive."""
 SHELLS = _words("sh bash zsh dash ksh ash fish eval su trap env xargs parallel find fd script tmux screen ssh watch")
 """What runs a command that it is given as one word."""
 TAKES_INPUT = (SHELLS - {"env", "find", "fd"}) | {"read", "mapfile", "readarray"}
@@ -181,7 +186,12 @@ class Guard:
     """Denies a tool call that would change what is protected. See `PROTECTED`."""
 
     def __init__(
-        self, state: Path, runtime: Path | None = None, configs: Iterable[Path] = (), files: Iterable[Path] = ()
+        self,
+        state: Path,
+        runtime: Path | None = None,
+        configs: Iterable[Path] = (),
+        files: Iterable[Path] = (),
+        folders: Iterable[Path] = (),
     ) -> None:
         home = os.path.expanduser("~")
         self._moved = moved_settings()
@@ -197,6 +207,9 @@ class Guard:
         for path in (*(f"{folder}/**" for folder in own), *_package(), *map(str, configs)):
             for form in {os.path.abspath(path), os.path.realpath(path)}:
                 self._kept[form] = "fairlead"
+        for folder in folders:
+            for form in {os.path.abspath(folder), os.path.realpath(folder)}:
+                self._kept.setdefault(f"{form}/**", "a hook in force")
         self._files = GuardedFiles(files)
         self._rooted = {place.removesuffix("/**"): who for place, who in self._kept.items() if place[0] == "/"}
         self._around = [(fold(place), whose) for place, whose in self._rooted.items()]
@@ -569,6 +582,8 @@ def _controls(name: str, words: list[str], names: set[str], moved: bool) -> str 
         return f"`fairlead {command[:50]}` changes what judges this agent: {WAY_OUT.format('run')}"
     if names & REMOVES_PACKAGES and names & INSTALLERS and any(map(_OWN_PACKAGE.match, words)):
         return f"this takes fairlead away: {WAY_OUT.format('do')}"
+    if names & INSTALLS_PACKAGES and names & INSTALLERS and any(map(_OWN_REQUIREMENT.search, words)):
+        return f"this installs another fairlead in place of this one: {WAY_OUT.format('do')}"
     kills = names & KILLS and not names & _ONLY_ASKS
     if kills and ("fairlead" in " ".join(words).lower() or ("kill" in names and str(os.getpid()) in words)):
         return f"this would end fairlead: {WAY_OUT.format('do')}"
@@ -696,8 +711,12 @@ def moved_settings() -> dict[str, list[str]]:
 
 
 def guard_hook(
-    state: Path, runtime: Path | None = None, configs: Iterable[Path] = (), files: Iterable[Path] = ()
+    state: Path,
+    runtime: Path | None = None,
+    configs: Iterable[Path] = (),
+    files: Iterable[Path] = (),
+    folders: Iterable[Path] = (),
 ) -> Hook:
-    """The guard as a hook, asked before all other gates. `files` are what the hooks in force name."""
-    guard = Guard(state, runtime, configs, files)
+    """The guard as a hook, asked before all other gates. `files` and `folders` are what the hooks in force name."""
+    guard = Guard(state, runtime, configs, files, folders)
     return Hook(guard, "before_tool", name="fairlead.guard", phase="gate", priority=-1000, layer="builtin", locked=True)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_trust_in_force import GATE, HARMLESS, decide, make_project
+from test_trust_in_force import GATE, HARMLESS, decide, git, make_project
 
 from fairlead import Hooks
 from fairlead.config import load
 from fairlead.config.document import Document
 from fairlead.config.reload import Reloader
-from fairlead.config.signed import write_signed
+from fairlead.config.signed import newest_signed, write_signed
 from fairlead.config.survey import survey
 from fairlead.config.trust import Trust
 from fairlead.testing import step
@@ -141,3 +141,28 @@ def test_a_signer_that_is_no_key_is_a_mistake(machine: Any):
     for text in ("* ssh-ed25519", "cert-authority x", "", "ssh-ed25519 AAAAxx", f"ssh-ed25519 {'A' * 68}"):
         (mistake,) = machine.mistakes(user=f'[defaults]\ntrust_signers = ["{text}"]\n')
         assert "public keys" in mistake.problem
+
+
+@pytest.mark.parametrize("ahead", [0.0, 3600.0], ids=["a right clock", "a clock that is ahead"])
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_what_was_forgotten_does_not_return_with_the_file_that_was_signed(
+    machine: Any, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: float, by_hand: bool
+):
+    root = make_project(machine.workspace)
+    shutil.rmtree(root / ".git")
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+        git(*words, cwd=root)
+    if by_hand:
+        Trust().pin(survey(Document(root / "fairlead.toml"), root))
+    now = time.time
+    with monkeypatch.context() as clock:
+        clock.setattr("fairlead.config.signed.time.time", lambda: now() + ahead)
+        sign(root, key)
+    git("add", "-A", cwd=root)
+    git("commit", "-qm", "signed", cwd=root)
+    signer(machine, key)
+    assert load(root).hooks
+    assert Trust().forget(root, newest_signed([root]))
+    git("worktree", "add", "-q", "-b", "feature", str(tmp_path / "feature"), cwd=root)
+    assert load(root).hooks == ()
+    assert load(tmp_path / "feature").hooks == ()

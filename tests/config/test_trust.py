@@ -19,9 +19,10 @@ from fairlead import Hooks
 from fairlead.config import layers, load
 from fairlead.config import survey as survey_module
 from fairlead.config import trust as trust_module
+from fairlead.config.budget import Untrustworthy
 from fairlead.config.document import ConfigError, Document
 from fairlead.config.layers import Config
-from fairlead.config.survey import Survey, Untrustworthy, survey
+from fairlead.config.survey import Survey, survey
 from fairlead.config.trust import Trust, agent_around, state_folder
 from fairlead.decision import Decision
 from fairlead.errors import FairleadError
@@ -642,7 +643,9 @@ def test_pinning_leaves_nothing_else_behind(project: Project, tmp_path: Path):
     project.hook('rule = "true"', 'deny = "no"')
     project.pin()
     project.pin()
-    assert {path.name for path in (tmp_path / "pins").iterdir()} == {"pinned", "trust.json", "trust.lock"}
+    assert {path.name for path in (tmp_path / "pins").iterdir()} == {
+        "fallback.json", "fallback.lock", "pinned", "trust.json", "trust.lock",
+    }  # fmt: skip
 
 
 def test_only_looking_writes_nothing(project: Project, tmp_path: Path):

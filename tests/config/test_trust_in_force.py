@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import string
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from itertools import pairwise
@@ -17,16 +19,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from trusted import GATE, HARMLESS, decide, git, make_project, program, trust
 
 from fairlead import Approval, Hooks
 from fairlead.config import ConfigError, load
 from fairlead.config import programs as programs_module
+from fairlead.config.budget import Untrustworthy
 from fairlead.config.document import Document
 from fairlead.config.reload import Reloader
+from fairlead.config.repository import Repository
 from fairlead.config.survey import path_spans, shebang_of, survey
 from fairlead.config.trust import Trust
 from fairlead.errors import FairleadError
+from fairlead.fallback_file import changing_folders, read_folders
 from fairlead.testing import step
 
 
@@ -770,3 +776,193 @@ async def test_no_agent_changes_the_installed_package(project: Path):
         assert (await decide(project, tool="bash", args={"command": command})).hook == "fairlead.guard"
     write = {"tool": "Write", "args": {"file_path": str(place), "content": ""}}
     assert (await decide(project, **write)).hook == "fairlead.guard"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip install fairlead==0.0.1", "pip install --force-reinstall ./x/fairlead-0.whl", "uv pip install -U fairlead",
+        "pip install git+https://example.com/fairlead.git@v1", "python3 -m pip install 'fairlead[all]<1'",
+        "pipx upgrade fairlead", "uv tool install fairlead@latest", "poetry add fairlead",
+        "pip install -e ../fairlead/",
+    ],
+)  # fmt: skip
+async def test_no_agent_installs_another_fairlead(project: Path, command: str):
+    assert (await decide(project, tool="bash", args={"command": command})).hook == "fairlead.guard"
+
+
+@pytest.mark.parametrize(
+    "command", ["pip install fairlead-extras", "pip install /src/fairlead/requests.whl", "pip show fairlead"]
+)
+async def test_an_agent_may_install_other_packages(machine: Any, command: str):
+    machine.write(user=HARMLESS)
+    assert (await decide(machine.workspace, tool="bash", args={"command": command})).control == "proceed"
+
+
+async def test_no_agent_changes_a_folder_that_a_gate_of_the_user_names(machine: Any, monkeypatch: pytest.MonkeyPatch):
+    rules = machine.outside / "rules"
+    rules.mkdir()
+    words = [str(machine.script("gate.sh", "#!/bin/sh\nexit 0\n")), str(rules), str(machine.workspace), "/tmp"]
+    machine.write(user=f'[[hook]]\nname = "g"\non = "before_tool"\nphase = "gate"\ncommand = {json.dumps(words)}\n')
+    for command, hook in {f"touch {rules}/a": "fairlead.guard", "touch a /tmp/a": None}.items():
+        assert (await decide(machine.workspace, tool="bash", args={"command": command})).hook == hook, command
+
+
+# --- mistakes and missing variables take away nothing else ---------------------------------------------------
+
+BROKEN = (HARMLESS + "nonsense = 1\n", "[[hook", '[defaults]\ntimeout = "x"\n', "\0")
+
+
+@pytest.mark.parametrize("content", BROKEN)
+@pytest.mark.parametrize("policy", ["deny", "ask", "proceed"])
+async def test_a_mistake_in_a_file_that_was_never_trusted_switches_nothing_off(machine: Any, content: str, policy: str):
+    gate = '[[hook]]\nname = "own"\non = "before_input"\nrule = "true"\ndeny = "no"\n'
+    machine.write(user=f'[defaults]\nuntrusted = "{policy}"\n{gate}', project=content)
+    async with Hooks(record=True) as hooks:
+        Reloader(hooks, machine.workspace)
+        call = step("before_tool", tool="bash", args={"command": "ls"}, cwd=str(machine.workspace))
+        expected = "proceed" if policy == "proceed" else "deny"  # here, nobody can be asked
+        assert (await hooks.dispatch(call)).control == expected
+        assert (await hooks.dispatch(step("before_input"))).control == "deny"
+        call = step("before_tool", tool="bash", args={"command": f"rm -r {machine.state}"}, cwd=str(machine.workspace))
+        assert (await hooks.dispatch(call)).hook == "fairlead.guard"
+
+
+def test_a_mistake_in_the_users_file_is_still_an_error(machine: Any):
+    machine.write(user="[[hook", project=HARMLESS)
+    with pytest.raises(ConfigError):
+        Reloader(Hooks(), machine.workspace)
+
+
+async def test_a_variable_that_is_not_set_fails_its_own_hook_and_no_other(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    url = '[[hook]]\nname = "u"\non = "before_input"\nurl = "https://example.com/"\nheaders = { A = { env = "TOK" } }\n'
+    monkeypatch.setenv("TOK", "value-of-the-token")
+    (project / "fairlead.toml").write_text(GATE + url)
+    trust(project)
+    monkeypatch.delenv("TOK")
+    async with Hooks(record=True) as hooks:
+        Reloader(hooks, project)
+        assert (await hooks.dispatch(step("before_tool", cwd=str(project)))).reason == "as trusted"
+        assert "TOK is not set" in (await hooks.dispatch(step("before_input", cwd=str(project)))).reason
+
+
+# --- a survey ends ----------------------------------------------------------------------------------------
+
+PIECES = ("a", "d/", "*", "*/", "../", "l/", ",", "=", "[a]", "?", "x.sh", "-c", "/", " ")
+REPEATED = st.builds(
+    lambda piece, n: piece * n, st.lists(st.sampled_from(PIECES), max_size=4).map("".join), st.integers(1, 3000)
+)
+
+
+@given(words=st.lists(REPEATED, min_size=1, max_size=20), hooks=st.integers(1, 20))
+@settings(max_examples=60, deadline=None)
+def test_a_survey_ends_within_its_budget_whatever_commands_say(
+    tmp_path_factory: pytest.TempPathFactory, words: list[str], hooks: int
+):
+    root = tmp_path_factory.mktemp("any")
+    for i in range(12):
+        (root / f"d{i}/d").mkdir(parents=True)
+    (root / "d").mkdir()
+    (root / "l").symlink_to(".")
+    (root / "x.sh").write_text("")
+    entry = f'[[hook]]\nname = "x"\non = "before_tool"\ncommand = {json.dumps(["sh", *words])}\n'
+    (root / "fairlead.toml").write_text(entry * hooks)
+    began = time.process_time()
+    with contextlib.suppress(Untrustworthy):
+        survey(Document(root / "fairlead.toml"), root)
+    assert time.process_time() - began < 10  # on a slow machine, too; without a bound it is hours
+
+
+def test_what_a_survey_may_look_at_is_counted_over_all_words_and_hooks(machine: Any):
+    machine.write(project=f'[[hook]]\nname = "x"\ncommand = {json.dumps(["sh", *["a,a"] * 50_000])}\n')
+    with pytest.raises(Untrustworthy, match="takes too long"):
+        survey(Document(machine.project), machine.workspace)
+
+
+def test_a_folder_that_many_hooks_name_is_looked_through_once(machine: Any, monkeypatch: pytest.MonkeyPatch):
+    (machine.workspace / "rules").mkdir()
+    (machine.workspace / "rules/a").write_text("")
+    walked: list[Any] = []
+    walk = os.walk
+    monkeypatch.setattr(os, "walk", lambda top: walked.append(top) or walk(top))
+    machine.write(project='[[hook]]\nname = "x"\ncommand = ["sh", "rules"]\n' * 20)
+    assert len(survey(Document(machine.project), machine.workspace).hooks) == 20
+    assert len(walked) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "is_covered"),
+    [
+        (["node", "x.js"], True), (["bun", "x.js"], False), (["Rscript", "x.R"], False),
+        (["Rscript", "--vanilla", "x.R"], True), (["gawk", "-f", "x.awk", "-v", "a=1"], True),
+        (["gawk", "-f", "x.awk", "-i", "lib"], False), (["gawk", "-f", "x.awk", "--include=lib"], False),
+    ],
+)  # fmt: skip
+def test_an_interpreter_that_loads_files_of_its_folder_is_not_covered(machine: Any, words: list[str], is_covered: bool):
+    for name in ("x.js", "x.R", "x.awk"):
+        (machine.workspace / name).write_text("")
+    machine.write(project=f'[[hook]]\nname = "x"\non = "before_tool"\ncommand = {json.dumps(words)}\n')
+    (seen,) = survey(Document(machine.project), machine.workspace).hooks
+    assert (seen.uncovered is None) == is_covered
+
+
+# --- repositories that come later, and forgetting ------------------------------------------------------------
+
+
+async def test_work_trees_of_a_repository_made_after_trust_have_the_policy(project: Path, tmp_path: Path):
+    shutil.rmtree(project / ".git")
+    trust(project)
+    git("init", "-q", cwd=project)
+    git("add", "-A", cwd=project)
+    git("commit", "-qm", "policy", cwd=project)
+    git("worktree", "add", "-q", "-b", "feature", str(tmp_path / "feature"), cwd=project)
+    assert (await decide(tmp_path / "feature")).reason == "as trusted"
+
+
+def test_forgetting_ends_the_policy_in_all_work_trees(project: Path, tmp_path: Path):
+    git("worktree", "add", "-q", "-b", "feature", str(tmp_path / "feature"), cwd=project)
+    (tmp_path / "feature/fairlead.toml").write_text(GATE + HARMLESS)
+    trust(tmp_path / "feature")
+    assert Trust().forget(project)
+    for folder in (project, tmp_path / "feature"):
+        assert load(folder).hooks == ()
+    assert not Trust().forget(project)
+
+
+def test_what_was_trusted_last_counts_whatever_the_clock_says(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("one", "two"):
+        git("worktree", "add", "-q", "-b", name, str(tmp_path / name), cwd=project)
+    (tmp_path / "one/fairlead.toml").write_text(GATE + HARMLESS)
+    monkeypatch.setattr("fairlead.config.trust.time.time", lambda: 1.0)
+    trust(tmp_path / "one")
+    assert [configured.name for configured in load(tmp_path / "two").hooks] == ["gate", "harmless"]
+
+
+async def test_another_repository_with_another_file_is_told_of_both(project: Path):
+    shutil.rmtree(project / ".git")
+    git("init", "-q", cwd=project)
+    (project / "fairlead.toml").write_text(HARMLESS)
+    (line,) = load(project).untrusted
+    assert "has changed since it was trusted" in line
+    assert "another repository" in line
+
+
+def test_a_repository_on_the_inode_of_another_is_another():
+    one = Repository("/a/.git", "/a", None, (1, 2), 10)
+    assert one.is_replaced_by(replace(one, made=11))
+    assert not one.is_same(replace(one, common="/b/.git", top="/b", made=11))
+    assert one.is_same(replace(one, common="/b/.git", top="/b"))
+
+
+def test_a_folder_is_closed_from_the_moment_it_is_trusted(project: Path):
+    state = Trust().folder
+    with changing_folders(state / "fallback.json") as folders:
+        folders |= {key: {"before_tool": "open"} for key in (str(project), f"{project}/sub", str(project.parent))}
+    trust(project)
+    written = read_folders(state / "fallback.json")
+    assert written.keys() == {str(project), str(project.parent)}
+    assert set(written[str(project)].values()) == {"closed"}

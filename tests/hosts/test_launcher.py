@@ -39,11 +39,12 @@ from machines import Machine, a_machine, ask, wait_until
 from played import captured, payload_of
 
 from fairlead import Hooks, current_session
+from fairlead.fallback_file import LIMIT, changing_folders
 from fairlead.hosts.__main__ import Alone
 from fairlead.hosts.host import ALL, EXPERIMENTAL, host_named
 from fairlead.journal.reading import Reader
 from fairlead.lifecycle import EVENTS, BeforeTool
-from fairlead.server.fallback import LIMIT, Fallback, policies_of
+from fairlead.server.fallback import Fallback, policies_of
 from fairlead.switches import Setting, write_setting
 
 HOSTS = (*ALL, *EXPERIMENTAL)
@@ -1001,9 +1002,8 @@ def say(here: Launched, **folders: Any) -> None:
 
 def say_of(here: Launched, folders: dict[str, dict[str, str]]) -> None:
     """The file, as the daemon writes it."""
-    fallback = Fallback(here.state / "fallback.json")
-    fallback._folders.update(folders)
-    fallback._write()
+    with changing_folders(here.state / "fallback.json") as written:
+        written.update(folders)
 
 
 def test_a_folder_is_looked_up_by_event(mute: Launched) -> None:
@@ -1218,6 +1218,15 @@ def test_a_pause_opens_nothing_for_longer_than_it_lasts(machine: Machine) -> Non
     assert here.fallback()[str(here.project)]["before_tool"] == "closed"
 
 
+@pytest.mark.parametrize("setting", ["untrusted", "unknown_tool"])
+def test_what_fairlead_itself_denies_is_closed_while_nobody_can_be_asked(machine: Machine, setting: str) -> None:
+    here = Launched(machine)
+    machine.user(f'[defaults]\n{setting} = "deny"\n')
+    (here.project / "fairlead.toml").write_text(FAILS_OPEN)
+    here.shell("ls")
+    assert here.fallback()[str(here.project)]["before_tool"] == "closed"
+
+
 def test_a_locked_hook_is_closed_in_monitor_mode_too() -> None:
     hooks = Hooks()
     hooks.add(lambda step: None, on="before_tool", name="locked", layer="system", locked=True)
@@ -1279,7 +1288,8 @@ def test_what_one_daemon_wrote_is_kept_by_the_next(here: Launched, folders: dict
 
 def test_only_so_many_folders_are_remembered(tmp_path: Path) -> None:
     fallback = Fallback(tmp_path / "fallback.json")
-    fallback._folders.update({f"/{number}": OPEN for number in range(LIMIT)})
+    with changing_folders(tmp_path / "fallback.json") as folders:
+        folders.update({f"/{number}": OPEN for number in range(LIMIT)})
     fallback.tell("/new", Hooks())
     written = json.loads((tmp_path / "fallback.json").read_text())
     assert (len(written), "/0" in written, "/new" in written) == (LIMIT, False, True)

@@ -184,7 +184,7 @@ def _missing_programs(root: Path) -> list[str]:
 
     config = read(find(root))
     unreadable = [c for c in config.hooks if c.unavailable and isinstance(c.unavailable.error, MissingPackage)]
-    if problems := [*config.fatal, *unavailable_hooks(unreadable)]:
+    if problems := [*config.startup_mistakes, *unavailable_hooks(unreadable)]:
         print("fairlead: nothing was installed, because the policy that holds here cannot run", file=sys.stderr)
         raise ConfigError(problems)
     return [f"{mistake.file}:{mistake.line}: {mistake.problem}" for mistake in config.unavailable]

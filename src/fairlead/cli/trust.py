@@ -94,13 +94,14 @@ def _look(folder: str, trust: Trust) -> tuple[Survey, bool]:
 def _forget(folder: str, trust: Trust) -> int:
     """End the policy of the innermost trusted project, wherever its file is by now."""
     from ..config.layers import find
+    from ..config.signed import newest_signed
 
     refuse_agents("forget a policy")
     key: str | None = os.path.abspath(folder)
-    if key not in trust.projects:
+    if key is None or key not in trust.projects or not trust.projects[key].snapshots:
         trusted = [project.key for project in find(folder, trust).projects if project.key is not None]
         key = trusted[-1] if trusted else None
-    if key is None or not trust.forget(Path(key)):
+    if key is None or not trust.forget(Path(key), newest_signed([Path(folder), Path(key)])):
         print("It was not trusted.", file=sys.stderr)
     else:
         print(f"No longer trusted: {escape(key)}", file=sys.stderr)

@@ -283,7 +283,17 @@ class Config:
 
     @property
     def fatal(self) -> list[Mistake]:
-        """The mistakes that keep this configuration from being used.
+        """The mistakes that keep this configuration from being used: those in the system's and the user's file.
+
+        A project's file that was never trusted is not in force, whatever it says, and a trusted policy with a mistake
+        denies. Neither takes away what the other files ask for.
+        """
+        above = {layer.document.path for layer in self.layers if layer.layer != "project"}
+        return [mistake for mistake in self.mistakes if mistake.file in above]
+
+    @property
+    def startup_mistakes(self) -> list[Mistake]:
+        """The mistakes that a human is to mend before a program starts with this configuration, or is installed.
 
         A file that was never trusted does not stand in the way of a policy that was.
         """
@@ -445,10 +455,11 @@ class Config:
     def _guard(self) -> Hook:
         """The hook that keeps agents from changing what judges them. Nobody can disable it."""
         from ..guard import guard_hook
-        from .named_files import files_of
+        from .named_files import files_of, folders_of
 
         configs = [path for _, path in self.sources]
-        return guard_hook(state_folder(), runtime_folder(), configs, files_of(self.hooks))
+        folders = folders_of(self.hooks, self.sources.root)
+        return guard_hook(state_folder(), runtime_folder(), configs, files_of(self.hooks), folders)
 
 
 def _tools_of(layers: Sequence[LayerFile]) -> tuple[Tools, Tools]:
@@ -555,6 +566,16 @@ def documents(sources: Sources, trust: Trust) -> Iterator[Document]:
 
 def load(cwd: str | Path = ".", *, trust: Trust | None = None, environ: Mapping[str, str] | None = None) -> Config:
     """The configuration of a folder. Raises `ConfigError` with every mistake there is."""
+    config = read(find(cwd, trust), trust, environ=environ)
+    if mistakes := config.startup_mistakes:
+        raise ConfigError(mistakes)
+    return config
+
+
+def load_usable(
+    cwd: str | Path = ".", *, trust: Trust | None = None, environ: Mapping[str, str] | None = None
+) -> Config:
+    """The configuration of a folder, to judge agents there: no mistake in a project's file takes it away."""
     config = read(find(cwd, trust), trust, environ=environ)
     if config.fatal:
         raise ConfigError(config.fatal)

@@ -1,6 +1,7 @@
 """The files that hooks name, wherever in an entry they do: the guard keeps agents from changing these.
 
-Folders are left out: a folder that is given to a hook is most often what the hook looks at.
+Of folders, only those count that a gate of the system's or the user's file names, and that no agent works in: any other
+folder that is given to a hook is most often what the hook looks at.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from shutil import which
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FairleadError
 from ..guarded_files import SYSTEM_FOLDERS
 from ..places import fixed_folders
+from ..runners.surroundings import inside
 from .programs import can_write
 from .survey import SHEBANGS, path_spans, shebang_of
 
@@ -37,6 +40,21 @@ def files_of(hooks: Iterable[Configured]) -> Iterator[Path]:
         for path in _files_of(configured):
             if not path.startswith(SYSTEM_FOLDERS) or _can_write(path):
                 yield Path(path)
+
+
+def folders_of(hooks: Iterable[Configured], root: str | None) -> Iterator[Path]:
+    """The folders that gates of the system's and the user's file name, but for those that agents work in."""
+    shared = [os.path.realpath(path) for path in (os.path.expanduser("~"), gettempdir(), root) if path is not None]
+    for configured in hooks:
+        if configured.hook.layer == "project" or configured.hook.phase == "observe":
+            continue
+        base = str(Path(configured.file).parent)
+        for word in _words_of(configured) if configured.form in ("command", "worker") else ():
+            for start, end in path_spans(word, partial(_is_folder, base)):
+                folder = os.path.realpath(os.path.join(base, word[start:end]))
+                holds = any(os.path.commonpath([folder, path]) == folder for path in shared)
+                if not holds and not (root is not None and inside(folder, root)) and _can_write(folder):
+                    yield Path(os.path.normpath(os.path.join(base, word[start:end])))
 
 
 def _files_of(configured: Configured) -> Iterator[str]:
@@ -113,6 +131,10 @@ def _interpreters(path: str, folder: str, env: Mapping[str, str]) -> Iterator[st
 
 def _is_file(folder: str, path: str) -> bool:
     return "\0" not in path and os.path.isfile(os.path.join(folder, path))
+
+
+def _is_folder(base: str, path: str) -> bool:
+    return "\0" not in path and os.path.isdir(os.path.join(base, path))
 
 
 def _can_write(path: str) -> bool:

@@ -34,6 +34,7 @@ class ProjectSource(msgspec.Struct, frozen=True):
 
 def projects_around(folder: Path, trust: Trust) -> list[ProjectSource]:
     """The projects that hold in a folder, the outermost first: trusted ones, and files that are not trusted yet."""
+    trust.record_repositories()
     trusted = {key: project for key, project in trust.projects.items() if project.snapshots}
     here = Path(os.path.realpath(folder))
     found: dict[Path, str] = {}
@@ -70,7 +71,7 @@ def _of_repository(tree: Repository, trusted: Mapping[str, TrustedProject]) -> I
 
 def _newest(trusted: Mapping[str, TrustedProject], matches: Callable[[TrustedProject], bool]) -> str | None:
     keys = [key for key, project in trusted.items() if matches(project)]
-    return max(keys, key=lambda key: trusted[key].newest, default=None)
+    return max(keys, key=lambda key: trusted[key].order, default=None)
 
 
 def _untrusted_folders(here: Path) -> list[Path]:
@@ -146,11 +147,11 @@ class InForce:
         way_out = f"{look} with `fairlead trust` in {root}, or end the policy with `fairlead trust --forget`"
         if len(self.snapshots) > 1:
             way_out = f"all {len(self.snapshots)} that were trusted hold now: {way_out}"
-        if self.problem:
-            return f"{root}/{FILE_NAME} {self.problem}{details}; the policy that was trusted stays in force: {way_out}"
-        if other is not None:
-            return f"{root} was trusted as another repository ({other}); its policy stays in force: {way_out}"
-        return None
+        problems = [f"{root}/{FILE_NAME} {self.problem}{details}"] if self.problem else []
+        problems += [f"{root} was trusted as another repository ({other})"] if other is not None else []
+        if not problems:
+            return None
+        return f"{'; '.join(problems)}; the policy that was trusted stays in force: {way_out}"
 
     def _other_repository(self) -> str | None:
         before = self.trusted.repository if self.trusted is not None else None
@@ -172,7 +173,8 @@ def in_force(source: ProjectSource, trust: Trust, signers: Sequence[str]) -> InF
     held = InForce(source, trust)
     differs = held.problem or not held.snapshots
     if signers and differs and held.survey is not None and trust.accepts_signed:
-        known = held.trusted or trust.projects.get(str(source.root))
-        if accept(held.survey, trust, signers, known):
+        known = held.trusted or TrustedProject([])
+        forgotten = trust.forgotten(source.root)
+        if accept(held.survey, trust, signers, msgspec.structs.replace(known, forgotten=forgotten)):
             return InForce(ProjectSource(source.root, str(source.root)), trust)
     return held

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ..errors import FairleadError, HookUnavailable, UnknownName, closest, nearest
+from ..errors import FairleadError, HookUnavailable, MissingVariable, UnknownName, closest, nearest
 from ..extras import require
 from ..hook import PHASES, Hook, Layer
 from ..lifecycle import CONTROLS, EVENTS, iter_events
@@ -32,10 +32,11 @@ from ..runners.surroundings import (
     touches,
 )
 from ..verdict import LOOSENING, POWERS
+from .budget import GLOB, glob_files
 from .document import Document, Keys
 from .programs import PinnedRunner, ProgramPin, Unavailable, unavailable
 from .restricted import PROJECT_MAY, Restricted
-from .survey import GLOB, glob_files, path_spans
+from .survey import path_spans
 
 FORMS = ("python", "command", "shell", "worker", "url", "rule", "prompt", "wasm", "pack")
 """How a hook runs: every entry has exactly one of these."""
@@ -353,7 +354,7 @@ class _Reader:
                 runner = make[form](self._entry[form], events, options)
         except HookUnavailable as error:
             problem = str(error)
-            if copies is not None:
+            if copies is not None and not isinstance(error, MissingVariable):
                 problem += f"; put it back, or look at the project with `fairlead trust` in {copies.root}"
             mistake = self._document.mistake_at(self._missing_at or self._keys, problem, value=True)
             runner = Unavailable(mistake, error)
@@ -627,5 +628,5 @@ def value_of(value: Any, environ: Mapping[str, str] | None = None) -> str:
         raise ValueError('write a text, or { env = "NAME" } for what a variable holds (prefix = "..." goes before it)')
     found = (os.environ if environ is None else environ).get(value["env"])
     if found is None:
-        raise ValueError(f"the environment variable {value['env']} is not set")
+        raise MissingVariable(value["env"])
     return f"{value.get('prefix', '')}{found}"

@@ -19,7 +19,7 @@ from ..logs import logger
 from ..registry import Hooks
 from ..threads import threads
 from .document import Mistake
-from .layers import SYSTEM_FILE, Config, LayerFile, find, load, read, user_file
+from .layers import SYSTEM_FILE, Config, LayerFile, find, load_usable, read, user_file
 from .project import FILE_NAME
 from .signed import TRUST_FILE
 from .trust import Trust
@@ -33,8 +33,9 @@ POLL = 0.5
 
 
 class Reloader:
-    """Keeps a `Hooks` in step with the files of a folder. The first reading raises `ConfigError` if it must.
+    """Keeps a `Hooks` in step with the files of a folder.
 
+    The first reading raises `ConfigError` if the system's or the user's file has a mistake.
     `on_reload` is called after each reading with the mistakes that were found.
     """
 
@@ -55,7 +56,7 @@ class Reloader:
         self._reloading = asyncio.Lock()
         self._paths = [str(path) for path in self._files(())]
         before = self._look()  # what is saved while it is read is read again
-        self._take(load(self._cwd, trust=self._trust, environ=environ))
+        self._take(load_usable(self._cwd, trust=self._trust, environ=environ))
         self.seen = self._look() | before
         self.config.apply(hooks)
 

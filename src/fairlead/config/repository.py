@@ -25,16 +25,21 @@ class Repository(msgspec.Struct, frozen=True, omit_defaults=True):
     """The top folder of this work tree."""
     origin: str | None = None
     inode: tuple[int, int] = (0, 0)
+    made: int = 0
+    """When git wrote the file `description`, which it does once; 0 if there is none. Inodes are used again."""
 
     def is_same(self, other: Repository) -> bool:
         """Whether two work trees are of one repository, also if that was moved in between."""
-        return self.common == other.common or (self.inode == other.inode and self.origin == other.origin)
+        return self.common == other.common or (self._is_unmoved(other) and self.origin == other.origin)
+
+    def _is_unmoved(self, other: Repository) -> bool:
+        return self.inode == other.inode and (self.made == other.made or 0 in (self.made, other.made))
 
     def is_replaced_by(self, now: Repository) -> bool:
         """Whether another repository has taken the place of this one."""
         if self.origin is not None or now.origin is not None:
             return self.origin != now.origin
-        return self.inode != now.inode
+        return not self._is_unmoved(now)
 
 
 def repositories_of(folder: Path) -> list[Repository]:
@@ -74,7 +79,15 @@ def _linked(git: Path, top: Path) -> Repository | None:
 def _repository(common: Path, top: Path) -> Repository:
     real = Path(os.path.realpath(common))
     status = real.stat()
-    return Repository(str(real), str(top), _origin(_read(real / "config")), (status.st_dev, status.st_ino))
+    origin = _origin(_read(real / "config"))
+    return Repository(str(real), str(top), origin, (status.st_dev, status.st_ino), _made(real / "description"))
+
+
+def _made(description: Path) -> int:
+    try:
+        return description.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _origin(config: str) -> str | None:

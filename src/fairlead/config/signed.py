@@ -63,6 +63,12 @@ def read_signed(root: Path) -> SignedTrust | None:
         return None
 
 
+def newest_signed(roots: Sequence[Path]) -> float:
+    """When the newest trust file of these folders was signed, as far as its date can be accepted."""
+    files = (signed for root in roots if (signed := read_signed(root)) is not None)
+    return max((min(signed.statement.issued, time.time() + _AHEAD) for signed in files), default=0.0)
+
+
 def accept(found: Survey, trust: Trust, signers: Sequence[str], known: TrustedProject | None) -> bool:
     """Trust a project as it is if one of these signers has signed just that, later than what is `known`.
 

@@ -11,7 +11,6 @@ import re
 import shlex
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from glob import iglob
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -19,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from ..errors import FairleadError
 from ..runners.interpreters import script_of
 from ..runners.surroundings import Surroundings, inside, resolve_program, steers, surroundings
+from .budget import LONGEST_PATH, Budget, Untrustworthy, glob_files
 from .document import Document
 from .programs import ProgramPin, can_write, pin_program
 from .regular import read_regular
@@ -37,19 +36,14 @@ _SEPARATED = (re.compile(r"[^=,:]+"), re.compile(r"[^\s=,:;#@+|&<>(){}\"'`!^%$\\
 stand for a part of a pattern."""
 _PARTS = 256
 """Paths in one word of a command."""
-_LONGEST_PATH, _LOOSE_WORK = 4096, 1 << 20
-"""Characters of a path, and of all the spans of one word that are tried as the name of a file."""
 _CLUSTER = re.compile(r"-[A-Za-z]{1,8}")
 """Options in one word, the last of which may have a value: `-vclib.sh`."""
-GLOB = re.compile(r"[*?\[]")
 _WITH_A_FILE = frozenset({"awk", "gawk", "mawk", "sed", "jq"})
 """Programs that run just the file after `-f`."""
+_LOADS = re.compile(r"-(?![vF-]|\Z)|--(?!\Z)")
+"""Options of awk that may load more: `-i lib` is a file lib.awk in the folder it runs in."""
 TOTAL_LIMIT = 64 << 20
 """Bytes of all files that a project's hooks name."""
-
-
-class Untrustworthy(FairleadError):
-    """A project's hooks that cannot be trusted as they are."""
 
 
 class Seen(msgspec.Struct):
@@ -87,6 +81,9 @@ class Survey(msgspec.Struct):
     folders: list[str] = []  # that are named as a whole
     others: dict[str, Any] = {}  # what the file says beside its hooks
     launch: dict[str, list[str]] = {}  # the words that start each program, once resolved
+    budget: Budget = msgspec.field(default_factory=Budget)
+    size: int = 0  # of all contents
+    walked: dict[str, list[str] | None] = {}  # folders that were looked through; None: they hold too much
 
     @property
     def document_digest(self) -> str:
@@ -192,8 +189,11 @@ def _interpreted(argv: list[str], found: Survey) -> list[str]:
 
 def _uncovered(words: list[str], seen: Seen, found: Survey) -> str | None:
     """Why no digest covers what a command runs, if that is so."""
-    if not words or (os.path.basename(words[0]) in _WITH_A_FILE and words[1:2] in (["-f"], ["-nf"])):
+    if not words:
         return None
+    if os.path.basename(words[0]) in _WITH_A_FILE and words[1:2] in (["-f"], ["-nf"]):
+        loads = next(filter(_LOADS.match, words[3:]), None) if words[0].endswith("awk") else None
+        return None if loads is None else f"what {loads} loads is not known"
     script = script_of(words)
     if script is None:
         return f"what {words[0]} loads is not known"
@@ -244,8 +244,9 @@ def _take_word(word: str, seen: Seen, found: Survey) -> None:
     root = Path(found.root)
     if len(_SEPARATED[1].findall(word)) > _PARTS:
         seen.uncovered = f"one of its words has more than {_PARTS} parts"
-    spans = path_spans(word, lambda part: _is_path(part, root))
-    for live in (*_loose_files(word, spans, root), *glob_files(word, root)):
+    found.budget.spend(1 + len(word) // 64)
+    spans = path_spans(word, lambda part: _is_path(part, root, found.budget))
+    for live in (*_loose_files(word, spans, root, found.budget), *glob_files(word, root, found.budget)):
         _take_file(live, seen, found)
         seen.live += [live] if live not in seen.live else []
     for start, end in spans:
@@ -283,50 +284,39 @@ def path_spans(word: str, is_path: Callable[[str], bool], *, all_parts: bool = F
     return sorted(taken)
 
 
-def _loose_files(word: str, spans: list[tuple[int, int]], root: Path) -> Iterator[str]:
-    """Files of the project whose name stands anywhere else in a word, between characters that are no letters."""
+def _loose_files(word: str, spans: list[tuple[int, int]], root: Path, budget: Budget) -> Iterator[str]:
+    """Files of the project whose name stands anywhere else in a word, between characters that are no letters.
+
+    Such a name begins with one in the project's folder, so that only those are looked for.
+    """
     edges = [i for i in range(len(word) + 1) if not (word[i - 1 : i].isalnum() and word[i : i + 1].isalnum())]
-    work = 0
-    for start, end in islice(_between(edges), _PARTS * _PARTS):
-        work += end - start
-        if work > _LOOSE_WORK:
-            return
-        is_taken = any(a <= start and end <= b for a, b in spans)
-        if not is_taken and (path := _in_project(word[start:end], root)) and _is_file(root / path):
-            yield path
+    names = set(budget.listing(str(root)))
+    lengths = sorted({len(name) for name in names})
+    budget.spend(len(edges) * len(lengths) // 64)
+    ends = set(edges)
+    for start in edges:
+        for length in lengths:
+            end = start + length
+            if end not in ends or word[start:end] not in names:
+                continue
+            for last in _ends(end, edges) if word[end : end + 1] == os.sep else (end,):
+                budget.spend(2 + len(spans) // 32)
+                is_taken = any(a <= start and last <= b for a, b in spans)
+                path = None if is_taken else _in_project(word[start:last], root)
+                if path is not None and budget.kind(str(root / path)) == "file":
+                    yield path
 
 
-def _between(edges: list[int]) -> Iterator[tuple[int, int]]:
-    """All spans that are not longer than a path can be: from each edge, the longest first."""
-    for at, start in enumerate(edges):
-        last = bisect_right(edges, start + _LONGEST_PATH)
-        yield from ((start, end) for end in reversed(edges[at + 1 : last]))
+def _ends(start: int, edges: list[int]) -> list[int]:
+    """Where a path may end that goes on here: it is not longer than a path can be."""
+    return edges[bisect_right(edges, start) : bisect_right(edges, start + LONGEST_PATH)]
 
 
-def glob_files(word: str, root: Path) -> list[str]:
-    """The files of the project that a pattern in a word stands for, as a shell would expand it."""
-    patterns = {word, *re.split(r"[\s=,:;@]+", word)} if GLOB.search(word) else ()
-    found: set[str] = set()
-    for pattern in (one for one in patterns if GLOB.search(one) and "\0" not in one):
-        matches = (_in_project(match, root) for match in iglob(pattern, root_dir=root, include_hidden=True))
-        found |= {path for path in islice(matches, FOLDER_FILES + 1) if path is not None and _is_file(root / path)}
-    return sorted(found)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-def _is_path(part: str, root: Path) -> bool:
+def _is_path(part: str, root: Path, budget: Budget) -> bool:
     """Whether a file or a folder goes by this name. The project as a whole is what hooks look at, not what they are."""
-    try:
-        path = root / part
-        return path.is_file() or (path.is_dir() and Path(os.path.normpath(path)) != root)
-    except (OSError, ValueError):
-        return False
+    path = os.path.join(root, part)
+    kind = budget.kind(path)
+    return kind == "file" or (kind == "folder" and os.path.normpath(path) != str(root))
 
 
 def _in_project(path: str, root: Path) -> str | None:
@@ -341,34 +331,46 @@ def _own_program(program: str, root: Path) -> str | None:
 
 
 def _take_file(path: str, seen: Seen, found: Survey) -> None:
-    place = Path(found.root) / path
-    if "\0" in path or not _is_utf8(path):
-        raise Untrustworthy(f"hook {seen.name!r} names a file whose name cannot be kept: {path!r}")
-    if not inside(place, found.root):
-        raise Untrustworthy(f"hook {seen.name!r}: {place} leads out of the project, to {place.resolve()}")
+    found.budget.spend()
     if path not in found.contents:
+        place = Path(found.root) / path
+        if "\0" in path or not _is_utf8(path):
+            raise Untrustworthy(f"hook {seen.name!r} names a file whose name cannot be kept: {path!r}")
+        if not inside(place, found.root):
+            raise Untrustworthy(f"hook {seen.name!r}: {place} leads out of the project, to {place.resolve()}")
         found.contents[path] = content = _content(place)
         found.files[path] = sha256(content).hexdigest()
-        if sum(map(len, found.contents.values())) > TOTAL_LIMIT:
+        found.size += len(content)
+        if found.size > TOTAL_LIMIT:
             raise Untrustworthy(f"the files that hooks name are larger than {TOTAL_LIMIT >> 20} MiB in all")
     seen.files[path] = found.files[path]
 
 
 def _take_folder(path: str, seen: Seen, found: Survey) -> None:
+    if path not in found.walked:
+        found.walked[path] = _files_below(path, seen, found)
+    files = found.walked[path]
+    if files is None:
+        seen.uncovered = f"{path} holds more than {FOLDER_FILES} files or {FOLDER_LIMIT >> 20} MiB"
+        return
+    for file in files:
+        _take_file(file, seen, found)
+    if path not in found.folders:
+        found.folders.append(path)
+
+
+def _files_below(path: str, seen: Seen, found: Survey) -> list[str] | None:
+    """All files below a folder; None if they are too many or too large."""
     size, files = 0, []
     for folder, folders, names in os.walk(Path(found.root) / path):
+        found.budget.spend(1 + len(folders) + len(names))
         for link in (name for name in folders if os.path.islink(os.path.join(folder, name))):
             raise Untrustworthy(f"hook {seen.name!r}: {os.path.join(folder, link)} is a link to a folder")
         files += [os.path.relpath(os.path.join(folder, name), found.root) for name in names]
         size += sum(os.lstat(os.path.join(folder, name)).st_size for name in names)
         if len(files) > FOLDER_FILES or size > FOLDER_LIMIT:
-            limits = f"{FOLDER_FILES} files or {FOLDER_LIMIT >> 20} MiB"
-            seen.uncovered = f"{path} holds more than {limits}"
-            return
-    for file in sorted(files):
-        _take_file(file, seen, found)
-    if path not in found.folders:
-        found.folders.append(path)
+            return None
+    return sorted(files)
 
 
 def _content(path: Path) -> bytes:

@@ -18,12 +18,14 @@ from pathlib import Path
 import msgspec
 
 from ..errors import FairleadError
+from ..fallback_file import close_folder
 from ..places import state_folder
 from ..runners.surroundings import inside
+from .budget import Untrustworthy
 from .programs import ProgramPin
 from .regular import read_regular
 from .repository import Repository, repositories_of
-from .survey import FILE_LIMIT, Survey, Untrustworthy
+from .survey import FILE_LIMIT, Survey
 
 TREES = 256
 """Work trees that are remembered of one project."""
@@ -57,11 +59,19 @@ class TrustedProject(msgspec.Struct, omit_defaults=True):
     """Where the project is in other work trees of its repository: its policy holds there, whatever becomes of git."""
     forgotten: float = 0.0
     """When it was forgotten. What was signed before that does not come back."""
+    order: int = 0
+    """Counts what was decided, over all projects: the larger, the newer. Clocks are set back."""
 
     @property
     def newest(self) -> float:
-        """When it was last decided what is trusted here."""
-        return max((snapshot.at for snapshot in self.snapshots), default=self.forgotten)
+        """When it was last decided what is trusted here: what was signed earlier counts for nothing."""
+        return max(self.forgotten, *(snapshot.at for snapshot in self.snapshots), 0.0)
+
+    def is_same(self, other: TrustedProject) -> bool:
+        """Whether both are one project, in two work trees of its repository."""
+        if self.repository is None or other.repository is None:
+            return False
+        return self.inner == other.inner and self.repository.is_same(other.repository)
 
 
 class _Version(msgspec.Struct):
@@ -115,9 +125,11 @@ class Trust:
             snapshot = self._keep(found, unpinned, signer, project, time.time() if at is None else at)
             before = projects.get(str(root), TrustedProject([]))
             kept = [known for known in before.snapshots if also and known.digest != snapshot.digest]
-            repository = next(iter(repositories_of(root)), None)
-            inner = "." if repository is None else str(root.relative_to(repository.top))
-            projects[str(root)] = TrustedProject([*kept, snapshot], repository, inner, before.trees)
+            repository, inner = _repository_of(root)
+            projects[str(root)] = TrustedProject(
+                [*kept, snapshot], repository, inner, before.trees, order=_next_order(projects)
+            )
+            close_folder(self.folder, str(root))
 
     def _keep(self, found: Survey, unpinned: bool, signer: str | None, project: str | None, at: float) -> Snapshot:
         snapshot = Snapshot(
@@ -136,6 +148,16 @@ class Trust:
             if project is not None and str(root) not in project.trees:
                 trees = [*project.trees, str(root)][-TREES:]
                 projects[key] = msgspec.structs.replace(project, trees=trees)
+                close_folder(self.folder, str(root))
+
+    def record_repositories(self) -> None:
+        """Remember the repositories of projects that had none when they were trusted: they may have work trees."""
+        found = {key: _repository_of(Path(key)) for key, p in self.projects.items() if p.repository is None}
+        for key, (repository, inner) in found.items():
+            if repository is not None:
+                with self._changing(Path(key)) as projects:
+                    if (project := projects.get(key)) is not None:
+                        projects[key] = msgspec.structs.replace(project, repository=repository, inner=inner)
 
     def check_folder(self, root: Path) -> None:
         """Raise if this folder is worth nothing: an agent, or another user, could write what it holds."""
@@ -146,17 +168,35 @@ class Trust:
 
     @property
     def projects(self) -> Mapping[str, TrustedProject]:
-        """All trusted projects, by their folders, and those of which a signed policy was forgotten."""
+        """All trusted projects, by their folders, and those that were forgotten."""
         return self._read()
 
-    def forget(self, root: Path) -> bool:
-        """Trust a project no longer. False if it was not trusted."""
+    def forget(self, root: Path, signed: float = 0.0) -> bool:
+        """Trust a project no longer, in all work trees of its repository. False if it was not trusted.
+
+        `signed`: when a trust file was signed that lies there, accepted or not. It does not bring the policy back.
+        """
+        self.record_repositories()
         key = str(root) if str(root) in self.projects else str(root.resolve())
         with self._changing(root) as projects:
-            known = projects.pop(key, None)
-            if known is not None and any(snapshot.signer for snapshot in known.snapshots):
-                projects[key] = TrustedProject([], known.repository, known.inner, forgotten=time.time())
-            return known is not None and bool(known.snapshots)
+            known = projects.get(key, TrustedProject([]))
+            same = {k: p for k, p in projects.items() if p.snapshots and (k == key or p.is_same(known))}
+            at, order = max(time.time(), signed, *(p.newest for p in same.values()), 0.0), _next_order(projects)
+            for other, project in same.items():
+                projects[other] = msgspec.structs.replace(project, snapshots=[], forgotten=at, order=order)
+            return bool(same)
+
+    def forgotten(self, root: Path) -> float:
+        """When the project in this folder was last forgotten, here or in another work tree; 0 if it never was."""
+        here = TrustedProject([], *_repository_of(root))
+        return max(
+            (
+                p.forgotten
+                for k, p in self.projects.items()
+                if k == str(root) or str(root) in p.trees or p.is_same(here)
+            ),
+            default=0.0,
+        )
 
     # --- what is kept -----------------------------------------------------------------------
 
@@ -270,6 +310,16 @@ class Trust:
             raise FairleadError(f"{self.folder} cannot be written: {error.strerror}") from None
         except UnicodeError:
             raise FairleadError(f"{str(root)!r} is not UTF-8, so that it cannot be trusted") from None
+
+
+def _repository_of(root: Path) -> tuple[Repository | None, str]:
+    """The repository of a project now, and where in its work tree the project is."""
+    found = next(iter(repositories_of(root)), None)
+    return found, "." if found is None else str(root.relative_to(found.top))
+
+
+def _next_order(projects: Mapping[str, TrustedProject]) -> int:
+    return 1 + max((project.order for project in projects.values()), default=0)
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

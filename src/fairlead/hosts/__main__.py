@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from ..config.layers import Config, load
+from ..config.layers import Config, load_usable
 from ..decision import Decision
 from ..errors import FairleadError
 from ..folders import enter
@@ -51,7 +51,7 @@ async def decide(asked: Hooked) -> str:
     environ = {name: value for name, value in asked.env.items() if value is not None}
     if fixed_folders() is None:  # an older launcher hands on the environment itself
         environ = dict(os.environ)
-    config = load(asked.root(host), environ=environ)
+    config = load_usable(asked.root(host), environ=environ)
     secrets = {name: value for name, value in environ.items() if name not in PASSED}
     with within(Scope(values=config.redact.values, environ=secrets)):
         return await _decide(asked, host, payload, config)

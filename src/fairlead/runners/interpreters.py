@@ -17,6 +17,7 @@ class _Interpreter(msgspec.Struct, frozen=True):
     plain: str = ""  # options that only set something
     takes: str = ""  # ... that take an argument, which loads nothing
     code: str = ""  # ... whose argument is the code
+    needs: str = ""  # the first word without which it also loads files of the folder that it runs in
 
 
 _SHELL = _Interpreter("abefhkmnpuvxBCEHPT", "oO", "c")
@@ -25,9 +26,10 @@ _INTERPRETERS = {
     "python": _Interpreter("bBdEiIOPqsSuvx", "W", "c"), "perl": _Interpreter("acnpsStTuUvwWX", "", "eE"),
     "ruby": _Interpreter("aclnpsSvw", "", "e"), "php": _Interpreter("qn", "", "r"),
     "lua": _Interpreter("vE", "", "e"),
-    "Rscript": _Interpreter(), "node": _NODE, "bun": _NODE, "bash": _SHELL, "dash": _SHELL, "sh": _SHELL, "zsh": _SHELL,
-    "ksh": _SHELL,
+    "Rscript": _Interpreter(needs="--vanilla"), "node": _NODE, "bash": _SHELL, "dash": _SHELL, "sh": _SHELL,
+    "zsh": _SHELL, "ksh": _SHELL,
 }  # fmt: skip
+# Not here, because a file in the folder they run in steers them: bun (bunfig.toml, .env), deno (deno.json), tsx.
 _VERSION = re.compile(r"([A-Za-z]+)[\d.]*")
 
 
@@ -37,7 +39,9 @@ def script_of(argv: Sequence[str]) -> str | None:
     known = _INTERPRETERS.get(named[1]) if named else None
     if known is None:
         return None
-    words = iter(argv[1:])
+    if known.needs and list(argv[1:2]) != [known.needs]:
+        return None
+    words = iter(argv[2:] if known.needs else argv[1:])
     for word in words:
         if not word.startswith("-") or word == "-":
             return word if word != "-" else None

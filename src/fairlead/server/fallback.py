@@ -1,34 +1,28 @@
-"""What holds in a folder while nobody can be asked: `fallback.json`, open or closed for each event.
+"""What holds in a folder while the daemon cannot be asked: it writes that down in `fallback.json`.
 
-The launcher reads it with nothing but a shell, so there is one line per folder. A folder that is not in it, and a
-file that cannot be read, mean closed.
+A folder that is not in the file, and a file that cannot be read, mean closed.
 """
 
 from __future__ import annotations
 
-import os
-from collections import OrderedDict
 from pathlib import Path
 
-import msgspec
-
+from ..fallback_file import LIMIT, Policies, changing_folders
 from ..lifecycle import EVENTS
 from ..logs import logger
 from ..registry import Hooks
 from ..switches import read_setting
 
-LIMIT = 1000
-"""Folders that are remembered."""
-
-Policies = dict[str, str]
+_NOT_ASKED = frozenset({"fairlead.guard", "fairlead.untrusted"})
+"""Hooks of fairlead's own that count for nothing here: the guard would keep every agent from doing anything, and the
+notice denies nothing."""
 
 
 class Fallback:
-    """The file, and what it says."""
+    """Writes the file, as this daemon comes to know folders."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._folders: OrderedDict[str, Policies] = OrderedDict(_read(path))
         self._told: dict[str, tuple[object, bool]] = {}
 
     def tell(self, folder: str, hooks: Hooks) -> None:
@@ -36,27 +30,18 @@ class Fallback:
         now = (hooks.table, hooks.enforcing)
         if self._told.get(folder) == now:
             return
-        self._told[folder] = now
         policies = policies_of(hooks, self._pausing)
-        if self._folders.get(folder) == policies:
-            return
-        self._folders[folder] = policies
-        while len(self._folders) > LIMIT:
-            self._told.pop(self._folders.popitem(last=False)[0], None)
-        self._write()
-
-    def _write(self) -> None:
-        lines = ",\n".join(f"{_text(folder)}: {_line(policies)}" for folder, policies in self._folders.items())
-        new = self._path.with_suffix(".new")
         try:
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(f"{{\n{lines}\n}}\n")
-            os.replace(new, self._path)
+            with changing_folders(self._path) as folders:
+                if folders.get(folder) != policies:
+                    folders.pop(folder, None)  # the newest is the last
+                    folders[folder] = policies
         except OSError as error:
             logger.error("%s cannot be written (%s): without a daemon, steps that guard are refused", self._path, error)
-            self._told.clear()
-            self._folders = OrderedDict(_read(self._path))
+        else:
+            if len(self._told) >= LIMIT:
+                self._told.clear()
+            self._told[folder] = now
 
     @property
     def _pausing(self) -> bool:
@@ -67,30 +52,14 @@ class Fallback:
 def policies_of(hooks: Hooks, pausing: bool = False) -> Policies:
     """Per event, whether a step passes that nobody could be asked about: only if every hook there fails open.
 
-    The guard of fairlead's own files is not asked: it would keep every agent from doing anything. With a journal that
-    fails closed, nothing passes: it would not be written down.
+    With a journal that fails closed, nothing passes: it would not be written down.
     """
     if (hooks.enforcing or pausing) and getattr(hooks.journal, "on_failure", None) == "closed":
         return dict.fromkeys(EVENTS, "closed")
     held = [
         hook
         for hook in hooks
-        if hook.enforce and hook.phase != "observe" and hook.on_failure != "open" and hook.layer != "builtin"
+        if hook.enforce and hook.phase != "observe" and hook.on_failure != "open" and hook.name not in _NOT_ASKED
         and (hooks.enforcing or pausing or hook.locked)
     ]  # fmt: skip
     return {event: "closed" if any(event in hook.events for hook in held) else "open" for event in EVENTS}
-
-
-def _read(path: Path) -> dict[str, Policies]:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Policies])
-    except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError):
-        return {}
-
-
-def _line(policies: Policies) -> str:
-    return "{" + ", ".join(f'"{event}": "{policy}"' for event, policy in policies.items()) + "}"
-
-
-def _text(folder: str) -> str:
-    return msgspec.json.encode(folder.encode("utf-8", "replace").decode()).decode()

@@ -1,0 +1,93 @@
+"""Looking at a project's files within a budget: whatever its commands say, a survey of them ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from fnmatch import translate
+from pathlib import Path
+
+from ..errors import FairleadError
+
+LOOKS = 100_000
+"""Files that are looked at and entries that are listed for one fairlead.toml: about a second at most."""
+LONGEST_PATH = 4096
+"""Characters of a path, or of a pattern."""
+GLOB = re.compile(r"[*?\[]")
+
+
+class Untrustworthy(FairleadError):
+    """A project's hooks that cannot be trusted as they are."""
+
+
+class Budget:
+    """What may still be looked at. Listings are kept, so that no folder is listed twice."""
+
+    def __init__(self, looks: int = LOOKS) -> None:
+        self.left = looks
+        self._listings: dict[str, list[str]] = {}
+
+    def spend(self, looks: int = 1) -> None:
+        """Raise `Untrustworthy` if this is more than is left."""
+        self.left -= looks
+        if self.left < 0:
+            raise Untrustworthy("looking for the files that its commands name takes too long; name fewer, or simpler")
+
+    def kind(self, path: str) -> str:
+        """ "file", "folder", or "" for anything else, links followed."""
+        self.spend(1 + len(path) // LONGEST_PATH)
+        try:
+            mode = os.stat(path).st_mode
+        except (OSError, ValueError):
+            return ""
+        return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else ""
+
+    def listing(self, folder: str) -> list[str]:
+        """The names in a folder; none if it cannot be listed."""
+        self.spend()
+        if folder not in self._listings:
+            names = self._listings[folder] = []
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        self.spend()
+                        names.append(entry.name)
+            except (OSError, ValueError):
+                return names
+        return self._listings[folder]
+
+
+def glob_files(word: str, root: Path, budget: Budget | None = None) -> list[str]:
+    """The files of the project that a pattern in a word stands for, as a shell would expand it."""
+    if not GLOB.search(word):
+        return []
+    budget = budget or Budget()
+    patterns = {part for part in (word, *re.split(r"[\s=,:;@]+", word)) if GLOB.search(part) and "\0" not in part}
+    budget.spend(sum(len(pattern) for pattern in patterns) // 16)  # to compile them
+    found: set[str] = set()
+    for pattern in patterns:
+        for path in _expand(pattern, root, budget):
+            if path.startswith(f"{root}{os.sep}".replace("//", "/")) and budget.kind(path) == "file":
+                found.add(os.path.relpath(path, root))
+    return sorted(found)
+
+
+def _expand(pattern: str, root: Path, budget: Budget) -> Iterable[str]:
+    """The paths that a pattern stands for. `x/..` is taken out of it first, so that no path is come upon twice."""
+    if len(pattern) > LONGEST_PATH:
+        raise Untrustworthy(f"a pattern is longer than {LONGEST_PATH} characters")
+    places = [os.sep]
+    for part in os.path.normpath(root / pattern).split(os.sep)[1:]:
+        if GLOB.search(part):
+            places = [path for place in places for path in _matches(place, part, budget)]
+        else:
+            places = [os.path.join(place, part) for place in places]
+            budget.spend(len(places) // 16)
+    return places
+
+
+def _matches(folder: str, part: str, budget: Budget) -> Iterator[str]:
+    pattern = re.compile(translate(part))
+    return (os.path.join(folder, name) for name in budget.listing(folder) if pattern.match(name))
