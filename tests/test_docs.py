@@ -59,6 +59,24 @@ def test_the_readme_names_the_two_commands_that_do_everything():
     assert "make test" in text
 
 
+FROM_AN_INDEX = re.compile(r"(?:\binstall|\badd|--with|\buvx|pipx run)\s+(?:-\S+\s+)*['\"]?fairlead(?![\w/-])")
+COMMANDS = re.compile(r"\b(?:pip|pipx|uv|uvx|poetry|pdm|rye|hatch)\b[^\n]*")
+
+
+def test_no_page_and_no_message_installs_fairlead_from_an_index():
+    # There is no release yet, and the project of this name on PyPI is another one.
+    texts = {file: file.read_text() for file in (*PAGES, ROOT / "CONTRIBUTING.md", *(ROOT / "src").rglob("*.py"))}
+    commands = [(file.name, command) for file, text in texts.items() for command in COMMANDS.findall(text)]
+    assert [found for found in commands if FROM_AN_INDEX.search(found[1])] == []
+
+
+def test_a_command_that_installs_from_an_index_is_seen():
+    for command in ("pip install fairlead", "pip install -U 'fairlead[all]'", "uv add fairlead", "uvx fairlead"):
+        assert FROM_AN_INDEX.search(command), command
+    for command in ("pip install '.[all]'", "pip install '../fairlead[all]'", "uv pip install fairlead-packs"):
+        assert not FROM_AN_INDEX.search(command), command
+
+
 def test_the_guide_has_every_option():
     from fairlead.hook import Options
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..extras import install_command
 from ..hosts.hook_client import hangs
 from ..peers import peer_of
 from ..places import MANAGED, SOCKET_LIMIT, BadPlace, check_private, managed_folder, runtime_folder
@@ -73,7 +74,7 @@ def _can_start(folder: Path, place: Path, report: Report) -> bool:
         return False
     if missing := [name for name in PACKAGES if find_spec(name) is None]:
         what = f"no daemon can run, because {', '.join(missing)} is missing: each step is judged without one, slowly"
-        report.add("warning", what, "pip install 'fairlead[serve]'")
+        report.add("warning", what, install_command("serve"))
     elif place.is_dir():
         report.add("problem", f"{place} is a folder, so no daemon can run", f"rmdir {place}")
     else:
