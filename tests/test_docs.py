@@ -146,11 +146,15 @@ def test_the_configuration_page_has_no_mistakes(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("test", "control"), [(None, "proceed"), ("assert 1", "proceed"), ("assert 0", "extend")], ids=["none", "ok", "bad"]
 )
+@pytest.mark.parametrize("layer", ["user", "project"])
 async def test_the_recipe_with_pytest_holds_also_where_there_are_no_tests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str | None, control: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: str, test: str | None, control: str
 ):
     from fairlead import Hooks
-    from fairlead.config.layers import Sources, read
+    from fairlead.config.document import Document
+    from fairlead.config.layers import Sources, find, read
+    from fairlead.config.survey import survey
+    from fairlead.config.trust import Trust
     from fairlead.testing import step
 
     program = tmp_path / "bin" / "pytest"
@@ -160,15 +164,24 @@ async def test_the_recipe_with_pytest_holds_also_where_there_are_no_tests(
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
     page = "\n".join(TOML.findall((ROOT / "docs" / "configuration.md").read_text()))
     (recipe,) = [part for part in page.split("[[hook]]") if "tests-before-done" in part]
-    user = tmp_path / "home" / "user.toml"
-    user.parent.mkdir()
-    user.write_text(f"[[hook]]{recipe}")
+    file = tmp_path / "home" / "fairlead.toml"
+    file.parent.mkdir()
+    file.write_text(f"[[hook]]{recipe}")
     if test is not None:
-        (user.parent / "test_it.py").write_text(f"def test_it():\n    {test}\n")
+        (file.parent / "test_it.py").write_text(f"def test_it():\n    {test}\n")
     hooks = Hooks()
-    read(Sources(None, user)).apply(hooks)
+    if layer == "user":
+        read(Sources(None, file)).apply(hooks)
+    else:
+        for name in ("HOME", "XDG_CONFIG_HOME", "FAIRLEAD_STATE_DIR"):
+            monkeypatch.setenv(name, str(tmp_path / name))
+        Trust().pin(survey(Document(file), file.parent), unpinned=True)
+        read(find(file.parent)).apply(hooks)
     decision = await hooks.dispatch(step("before_turn_end"))
     assert (decision.control, decision.failures) == (control, ()), decision
+    assert [context.hook for context in decision.context if "1 failed" in context] == ["tests-before-done"][
+        : control == "extend"
+    ]
 
 
 def test_every_command_is_in_the_docs():
