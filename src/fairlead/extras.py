@@ -25,8 +25,8 @@ def require(module: str, extra: str, what: str) -> None:
 def install_command(extra: str) -> str:
     """The command that installs the packages of an extra, where this interpreter finds them.
 
-    It names the packages themselves. Where no metadata lists them, it names the checkout, and never fairlead in a package
-    index: the project of that name there is another one.
+    It names the packages themselves. Where no metadata lists them, it names the checkout, and never fairlead in an
+    index of packages: the project of that name there is another one.
     """
     installer = [sys.executable, "-m", "pip", "install"]
     if find_spec("pip") is None:
