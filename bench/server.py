@@ -20,7 +20,9 @@ from time import perf_counter
 
 import msgspec
 
-from fairlead.config.trust import Trust, survey
+from fairlead.config.document import Document
+from fairlead.config.survey import survey
+from fairlead.config.trust import Trust
 from fairlead.lifecycle import BeforeInput, BeforeTool
 from fairlead.wire import envelope
 
@@ -107,9 +109,7 @@ def main() -> None:
         project.mkdir()
         state.mkdir(mode=0o700)
         (project / "fairlead.toml").write_text(CONFIG)
-        import tomllib
-
-        Trust(state).pin(survey(tomllib.loads(CONFIG), project))
+        Trust(state).pin(survey(Document(project / "fairlead.toml"), project))
         environ = {**os.environ, "FAIRLEAD_STATE_DIR": str(state)}
         echo, ours = folder / "echo.sock", state / "run" / "v1.sock"
         started = [

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,3 +28,21 @@ def test_every_module_that_make_bench_runs_is_there():
     ran = re.findall(r"-m bench\.(\w+)", (ROOT / "Makefile").read_text())
     assert "scale" in ran
     assert [name for name in ran if not (ROOT / f"bench/{name}.py").exists()] == []
+
+
+IMPORT = re.compile(r"from (fairlead[\w.]*) import (\w+(?:, \w+)*)")
+
+
+def imports_of_fairlead(text: str) -> Iterator[tuple[str, str]]:
+    """The modules and names of fairlead that a benchmark imports, in the scripts that it starts, too."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fairlead":
+            yield from ((node.module or "", alias.name) for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from ((module, name) for module, names in IMPORT.findall(node.value) for name in names.split(", "))
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "bench").glob("*.py")), ids=lambda file: file.stem)
+def test_what_a_benchmark_imports_of_fairlead_is_there(file: Path):
+    for module, name in imports_of_fairlead(file.read_text()):
+        assert hasattr(import_module(module), name) or find_spec(f"{module}.{name}"), f"{module} has no {name}"

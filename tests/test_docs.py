@@ -59,6 +59,24 @@ def test_the_readme_names_the_two_commands_that_do_everything():
     assert "make test" in text
 
 
+FROM_AN_INDEX = re.compile(r"(?:\binstall|\badd|--with|\buvx|pipx run)\s+(?:-\S+\s+)*['\"]?fairlead(?![\w/-])")
+COMMANDS = re.compile(r"\b(?:pip|pipx|uv|uvx|poetry|pdm|rye|hatch)\b[^\n]*")
+
+
+def test_no_page_and_no_message_installs_fairlead_from_an_index():
+    # There is no release yet, and the project of this name on PyPI is another one.
+    texts = {file: file.read_text() for file in (*PAGES, ROOT / "CONTRIBUTING.md", *(ROOT / "src").rglob("*.py"))}
+    commands = [(file.name, command) for file, text in texts.items() for command in COMMANDS.findall(text)]
+    assert [found for found in commands if FROM_AN_INDEX.search(found[1])] == []
+
+
+def test_a_command_that_installs_from_an_index_is_seen():
+    for command in ("pip install fairlead", "pip install -U 'fairlead[all]'", "uv add fairlead", "uvx fairlead"):
+        assert FROM_AN_INDEX.search(command), command
+    for command in ("pip install '.[all]'", "pip install '../fairlead[all]'", "uv pip install fairlead-packs"):
+        assert not FROM_AN_INDEX.search(command), command
+
+
 def test_the_guide_has_every_option():
     from fairlead.hook import Options
 
@@ -128,11 +146,15 @@ def test_the_configuration_page_has_no_mistakes(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("test", "control"), [(None, "proceed"), ("assert 1", "proceed"), ("assert 0", "extend")], ids=["none", "ok", "bad"]
 )
+@pytest.mark.parametrize("layer", ["user", "project"])
 async def test_the_recipe_with_pytest_holds_also_where_there_are_no_tests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str | None, control: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: str, test: str | None, control: str
 ):
     from fairlead import Hooks
-    from fairlead.config.layers import Sources, read
+    from fairlead.config.document import Document
+    from fairlead.config.layers import Sources, find, read
+    from fairlead.config.survey import survey
+    from fairlead.config.trust import Trust
     from fairlead.testing import step
 
     program = tmp_path / "bin" / "pytest"
@@ -142,15 +164,24 @@ async def test_the_recipe_with_pytest_holds_also_where_there_are_no_tests(
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
     page = "\n".join(TOML.findall((ROOT / "docs" / "configuration.md").read_text()))
     (recipe,) = [part for part in page.split("[[hook]]") if "tests-before-done" in part]
-    user = tmp_path / "home" / "user.toml"
-    user.parent.mkdir()
-    user.write_text(f"[[hook]]{recipe}")
+    file = tmp_path / "home" / "fairlead.toml"
+    file.parent.mkdir()
+    file.write_text(f"[[hook]]{recipe}")
     if test is not None:
-        (user.parent / "test_it.py").write_text(f"def test_it():\n    {test}\n")
+        (file.parent / "test_it.py").write_text(f"def test_it():\n    {test}\n")
     hooks = Hooks()
-    read(Sources(None, user)).apply(hooks)
+    if layer == "user":
+        read(Sources(None, file)).apply(hooks)
+    else:
+        for name in ("HOME", "XDG_CONFIG_HOME", "FAIRLEAD_STATE_DIR"):
+            monkeypatch.setenv(name, str(tmp_path / name))
+        Trust().pin(survey(Document(file), file.parent), unpinned=True)
+        read(find(file.parent)).apply(hooks)
     decision = await hooks.dispatch(step("before_turn_end"))
     assert (decision.control, decision.failures) == (control, ()), decision
+    assert [context.hook for context in decision.context if "1 failed" in context] == ["tests-before-done"][
+        : control == "extend"
+    ]
 
 
 def test_every_command_is_in_the_docs():

@@ -24,6 +24,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fairlead import Hooks, Journal
 from fairlead.cli import main
 from fairlead.config import layers
 from fairlead.doctor import copies, program, trial
@@ -36,6 +37,7 @@ from fairlead.hosts.host import ALL, EXPERIMENTAL, host_named
 from fairlead.hosts.installing import carry_out, plan_install, read_records
 from fairlead.hosts.launcher import write_launcher
 from fairlead.hosts.settings import SETTINGS, Scope, served_file, settings_file
+from fairlead.lifecycle import BeforeTool
 from fairlead.switches import Setting, write_setting
 
 VARIABLES = [about.moved[0] for about in SETTINGS.values() if about.moved]
@@ -901,6 +903,13 @@ def test_hooks_of_a_project_that_nobody_trusts_are_a_warning(doctor):
     assert "fairlead.toml (a) does not run" in said(doctor.own(), "warning")
 
 
+@pytest.mark.parametrize(("policy", "level"), [("closed", "problem"), ("abort", "problem"), ("open", "warning")])
+def test_a_hook_that_lacks_its_program_is_a_problem_where_it_refuses_without_it(doctor, policy, level):
+    hook = f'[[hook]]\nname = "a"\non = "before_input"\ncommand = ["no-such-program"]\non_failure = "{policy}"\n'
+    doctor.write(doctor.user_file, hook)
+    assert "no-such-program" in said(doctor.own(), level)
+
+
 # --- the journal --------------------------------------------------------------------------------------
 
 REWRITE = """\
@@ -944,6 +953,24 @@ def test_what_the_journal_has_of_a_cli_is_told(doctor):
     assert "[[tool]]" in str(todo(report, "tools of unknown kind: frobnicate"))
     assert report["last_seen"] is not None
     assert report["well"] is True
+
+
+def test_a_tool_whose_arguments_told_its_kind_is_not_of_unknown_kind(doctor):
+    doctor.install("qwen")
+    put(doctor, "qwen", "PreToolUse", call("run_bash", command="ls"))
+    put(doctor, "qwen", "PreToolUse", call("get_it", url="https://a.example/"))
+    report = doctor.look("qwen")
+    assert (report["unknown_tools"], "of unknown kind" in said(report)) == ({}, False)
+
+
+def test_unknown_tools_of_a_loop_of_ones_own_are_told(doctor):
+    with Journal() as journal, Hooks(journal=journal) as hooks:
+        hooks.dispatch_sync(BeforeTool(tool="frobnicate", args={"knob": 3}))
+        hooks.dispatch_sync(BeforeTool(tool="run_bash", args={"command": "ls"}))
+        hooks.dispatch_sync(BeforeTool(tool="of_a_cli", host="qwen"))
+    report = doctor.own()
+    assert report["unknown_tools"] == {"frobnicate": 1}
+    assert "[[tool]]" in str(todo(report, "tools of unknown kind: frobnicate"))
 
 
 def test_what_another_cli_did_is_not_told(doctor):

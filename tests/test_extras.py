@@ -3,6 +3,7 @@
 import shlex
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -28,9 +29,15 @@ def test_the_command_names_this_interpreter_and_the_packages_of_the_extra(instal
     assert not any(package.startswith("fairlead") for package in packages)
 
 
-def test_without_metadata_the_command_names_the_extra(monkeypatch, installer):
+def test_without_metadata_the_command_names_the_extra_of_the_checkout(monkeypatch, installer):
     monkeypatch.setattr(extras, "_packages", lambda extra: iter(()))
-    assert shlex.split(extras.install_command("rules"))[-1] == "fairlead[rules]"
+    assert shlex.split(extras.install_command("rules"))[-1] == f"{Path(__file__).parents[1]}[rules]"
+
+
+def test_without_metadata_or_a_checkout_the_command_names_no_package_of_an_index(monkeypatch, installer, tmp_path):
+    monkeypatch.setattr(extras, "_packages", lambda extra: iter(()))
+    monkeypatch.setattr(extras, "__file__", str(tmp_path / "site-packages/fairlead/extras.py"))
+    assert shlex.split(extras.install_command("rules"))[-1] == ".[rules]"
 
 
 def test_an_installed_package_is_not_asked_for():

@@ -3,14 +3,16 @@
 The calls are those of real agents: the ones in `CAPTURED` were seen on the wire of their hooks.
 """
 
+import shlex
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fairlead import Decision, Hooks, RegistrationError, Target, Tools, UnknownName, change, deny, skip_rest, stop
 from fairlead import tools as tools_module
+from fairlead.commandline import Line, Work
 from fairlead.lifecycle import AfterTool, BeforePermission, BeforeTool, ToolRequested
 from fairlead.tools import DEFAULT_TOOLS
 
@@ -272,6 +274,113 @@ def test_a_command_that_would_not_arrive_as_meant_is_malformed(tool: str, args: 
     hooks = Hooks()
     hooks.add(lambda step: change(command=command), on="before_tool", name="h")
     decision = decide(hooks, tool, args)
+    assert (decision.failures[0].kind, decision.step.args) == ("malformed", args)
+
+
+# --- a program and its words, given apart --------------------------------------------------------
+
+SHELLS = ["bash", "run_command", "execute_command", "terminal", "run_bash", "my_exec", "mcp__box__run"]
+REST = ["args", "arguments", "argv", "command_args"]
+word = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+program = st.from_regex(r"[a-z]{1,5}", fullmatch=True).filter(lambda name: not name.endswith("sh"))
+command_words = st.tuples(program, st.lists(word, max_size=5)).map(lambda parts: [parts[0], *parts[1]])
+
+
+def run_by(command: str | None) -> list[list[str]]:
+    """The words of each command that a shell would run."""
+    line = Line(command or "", "/", Work({"HOME": "/home"}), 0)
+    assert line.sound
+    return [each.words for pipeline in line.pipelines for each in pipeline]
+
+
+@given(
+    words=command_words, at=st.integers(0, 6), tool=st.sampled_from(SHELLS), key=st.sampled_from(REST), form=st.data()
+)
+def test_a_command_reads_the_same_however_its_words_are_divided(
+    words: list[str], at: int, tool: str, key: str, form: st.DataObject
+) -> None:
+    command, rest = words[:at], words[at:]
+    if key == "argv" and command == rest[:1]:
+        rest = [*command, *rest]  # a process is given its own name first
+    args: dict[str, Any] = {
+        "command": form.draw(st.sampled_from([command, shlex.join(command)])),
+        key: form.draw(st.sampled_from([rest, shlex.join(rest)])) if key != "argv" else rest,
+    }
+    step = BeforeTool(tool=tool, args=args)
+    assert run_by(step.target.command) == [words]
+    assert step.kind in ("shell", "mcp")
+
+
+@given(
+    old=command_words, new=command_words, at=st.integers(1, 6), tool=st.sampled_from(SHELLS), key=st.sampled_from(REST),
+    form=st.data(),
+)  # fmt: skip
+def test_a_changed_command_is_the_target_however_the_old_words_were_divided(
+    old: list[str], new: list[str], at: int, tool: str, key: str, form: st.DataObject
+) -> None:
+    args: dict[str, Any] = {
+        "command": form.draw(st.sampled_from([old[:at], shlex.join(old[:at])])),
+        key: form.draw(st.sampled_from([old[at:], shlex.join(old[at:])])),
+        "timeout": 5,
+    }
+    wanted = shlex.join(new)
+    assume(key != "argv" or new[1:2] != new[:1])
+    step = seen_after(change(command=wanted), tool, args)
+    assert step.target.command == wanted
+    assert step.args["timeout"] == 5
+
+
+APART = {
+    "a list": ({"command": "git", "args": ["push", "--force"]}, "git push --force"),
+    "a text": ({"command": "git", "args": "push --force"}, "git push --force"),
+    "a command line": ({"command": "git -C /a", "args": ["push", "a b"]}, "git -C /a push 'a b'"),
+    "another name": ({"cmd": "git", "arguments": ["push"]}, "git push"),
+    "its own name first": ({"command": "git", "argv": ["git", "push"]}, "git push"),
+    "a shell": ({"command": "bash", "args": ["-lc", "git push | cat"]}, "git push | cat"),
+    "a shell in a list": ({"command": ["bash", "-lc"], "args": ["git push | cat"]}, "git push | cat"),
+    "no command": ({"argv": ["git", "push", "--force"]}, "git push --force"),
+    "an empty command": ({"command": "", "args": ["git", "push"]}, "git push"),
+    "an unknown name": ({"program": "git", "args": ["push", "--force"]}, "git push --force"),
+    "two commands": ({"command": "ls", "cmd": "git", "args": ["push"]}, "ls push\ngit push"),
+    "several lines": ({"commands": ["git", "ls"], "args": ["push"]}, "git push\nls push"),
+    "objects": ({"commands": [{"command": "git push", "args": ["--force"]}]}, "git push --force"),
+    "an object with more": ({"commands": [{"command": "ls", "then": "rm x"}]}, "ls\n'rm x'"),
+    "numbers": ({"command": "sleep", "args": [5]}, "sleep 5"),
+    "nothing": ({"command": "ls -l", "args": []}, "ls -l"),
+}
+
+
+@pytest.mark.parametrize(("args", "command"), APART.values(), ids=APART)
+def test_what_is_given_apart_from_a_command_is_a_part_of_it(args: dict[str, Any], command: str) -> None:
+    assert BeforeTool(tool="bash", args=args).target == Target(command=command)
+
+
+def test_a_users_tool_whose_command_is_called_args_has_nothing_beside_it() -> None:
+    hooks = own("runner", "shell", command="args")
+    assert decide(hooks, "runner", {"args": "git push", "command": "ignored"}).step.target.command == "git push"
+
+
+REPLACED = {
+    "a list": ({"command": "git", "args": ["push", "-f"]}, {"command": "ls", "args": ["-l", "a b"]}),
+    "a text": ({"command": "git", "args": "push -f"}, {"command": "ls -l 'a b'", "args": ""}),
+    "both lists": ({"command": ["git"], "args": ["push"]}, {"command": ["ls", "-l", "a b"], "args": []}),
+    "an empty list": ({"command": "git push", "args": []}, {"command": "ls -l 'a b'", "args": []}),
+    "its own name first": ({"command": "git", "argv": ["git", "push"]}, {"command": "ls", "argv": ["ls", "-l", "a b"]}),
+    "a shell": ({"command": "bash", "args": ["-c", "git push"]}, {"command": "bash", "args": ["-c", "ls -l 'a b'"]}),
+    "no command": ({"argv": ["git", "push"]}, {"argv": ["ls", "-l", "a b"]}),
+}
+
+
+@pytest.mark.parametrize(("args", "wanted"), REPLACED.values(), ids=REPLACED)
+def test_a_changed_command_leaves_nothing_of_the_old_one(args: dict[str, Any], wanted: dict[str, Any]) -> None:
+    assert seen_after(change(command="ls -l 'a b'"), "bash", args).args == wanted
+
+
+@pytest.mark.parametrize("args", [{"program": "git", "args": ["push"]}, {"line": "git push"}], ids=["apart", "whole"])
+def test_a_command_by_an_unknown_name_is_not_changed_beside_it(args: dict[str, Any]) -> None:
+    hooks = Hooks()
+    hooks.add(lambda step: change(command="ls"), on="before_tool", name="h")
+    decision = decide(hooks, "bash", args)
     assert (decision.failures[0].kind, decision.step.args) == ("malformed", args)
 
 

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 from .errors import HookUnavailable
 
@@ -24,12 +25,19 @@ def require(module: str, extra: str, what: str) -> None:
 def install_command(extra: str) -> str:
     """The command that installs the packages of an extra, where this interpreter finds them.
 
-    It names the packages themselves: that is right for a checkout and for a release alike.
+    It names the packages themselves. Where no metadata lists them, it names the checkout, and never fairlead in an
+    index of packages: the project of that name there is another one.
     """
     installer = [sys.executable, "-m", "pip", "install"]
     if find_spec("pip") is None:
         installer = ["uv", "pip", "install", "--python", sys.executable]
-    return shlex.join([*installer, *(sorted(set(_packages(extra))) or [f"fairlead[{extra}]"])])
+    return shlex.join([*installer, *(sorted(set(_packages(extra))) or [f"{_checkout()}[{extra}]"])])
+
+
+def _checkout() -> str:
+    """The folder that fairlead is run from. Elsewhere, the command is one for a checkout."""
+    folder = Path(__file__).resolve().parents[2]
+    return str(folder) if (folder / "pyproject.toml").is_file() else "."
 
 
 _REQUIREMENT = re.compile(r"(?P<package>[^;]+?)\s*;\s*extra\s*==\s*['\"](?P<extra>[^'\"]+)['\"]")

@@ -125,6 +125,14 @@ def managed_folder() -> Path | None:
     return MANAGED if stat.S_ISDIR(status.st_mode) and status.st_uid != os.geteuid() and not others else None
 
 
+def administers_managed() -> bool:
+    """Whether this user is root or the owner of the machine's daemon: whoever may read its journal."""
+    try:
+        return os.geteuid() in (0, MANAGED.lstat().st_uid)
+    except OSError:
+        return False
+
+
 def journal_file() -> Path:
     return state_folder() / "journal.db"
 

@@ -46,6 +46,8 @@ _NOWHERE = Target()
 # Arguments that carry a target, by the names that agents give them, most specific first. Like the
 # names of tools they are compared without case and separators: filePath, file_path and FilePath are one.
 _COMMAND_ARGS = ("command", "cmd", "commands", "commandline", "script", "code", "chars")
+_REST_ARGS = ("args", "arguments", "argv", "commandargs", "cmdargs")
+"""Arguments that hold the rest of a command, where a tool takes a program and its words apart."""
 _PATH_ARGS = (
     "filepath", "absolutepath", "notebookpath", "targetfile", "path", "paths", "filepaths", "filename", "file", "files",
     "dirpath", "directory", "directorypath", "targetdirectory", "folder", "source", "destination", "oldpath", "newpath",
@@ -281,7 +283,10 @@ class Tools:
             key = _rewritable(spec, field, args)
             if key is None:
                 raise ValueError(f"tool {tool!r} has no argument that holds its {field}; use args=")
-            new[key] = _REWRITE[field](args.get(key), value, key)
+            if field == "command":
+                new |= _rewrite_command(args, spec.command, key, value)
+            else:
+                new[key] = _REWRITE[field](args.get(key), value)
         return new
 
 
@@ -327,8 +332,7 @@ def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
     """Where these arguments aim. Every kind's arguments are read, so an odd tool hides nothing."""
     kind = "unknown" if spec.guessed else spec.kind
     if kind == "shell":
-        # A shell whose command goes by a name we do not know: whatever it was given is the command.
-        return Target(_command_text(args, spec.command) or (args and "\n".join(_words_in(args))) or "")
+        return Target(_command_text(args, spec.command) or (args and _odd_command(args, spec.command)) or "")
     if kind == "read" or kind == "write" or kind == "search":
         return Target(paths=(*_texts(args, spec.paths), *_patched(args, spec)))
     if kind == "fetch":
@@ -387,21 +391,81 @@ def _url_text(args: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
 
 def _command_text(args: Mapping[str, Any], names: tuple[str, ...]) -> str:
     """The command; several arguments that could be it are all shown, so that none is a decoy."""
-    texts = [text for key in _present(args, names) if (text := _one_command(key, args[key]))]
+    present = _present(args, names)
+    rest_keys = _rest_keys(args, names) if len(args) > 1 else ()
+    if not rest_keys:
+        texts = [text for key in present if (text := _one_command(key, args[key]))]
+    else:  # run(command=git, args=[push, --force])
+        commands = [key for key in present if _one_command(key, args[key])] or present[:1]
+        texts = [_one_command(key, args[key], _rest(args, rest_keys, args[key])) for key in commands]
     return texts[0] if len(texts) == 1 else "\n".join(texts)
 
 
-def _one_command(key: str, value: Any) -> str:
+def _odd_command(args: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """The command of a shell that is given it by a name no table knows: all that it is given."""
+    rest_keys = _rest_keys(args, names)
+    lines = "\n".join(_words_in({key: value for key, value in args.items() if key not in rest_keys}))
+    return _with_rest(lines, _rest(args, rest_keys, lines))
+
+
+def _one_command(key: str, value: Any, rest: list[str] | str = "") -> str:
     if isinstance(value, str):
-        return value
-    if isinstance(value, dict):  # run_commands(commands=[{command: rm, args: [-rf, /]}])
-        return _joined(_words_in(value))
+        return _with_rest(value, rest)
+    if isinstance(value, dict):
+        return _with_rest(_command_in(value), rest)
     if not isinstance(value, (list, tuple)):
-        return ""
+        return _with_rest("", rest)
     if _normal_key(key) == "commands":  # a list of command lines; any other is a list of words
-        return "\n".join(_one_command("", line) for line in value)
-    words = list(_words_in(value))
-    return words[2] if _is_shell_call(words) else _joined(words)
+        return "\n".join(_one_command("", line, rest) for line in value)
+    return _with_rest(list(_words_in(value)), rest)
+
+
+def _command_in(value: dict[str, Any]) -> str:
+    """run_commands(commands=[{command: rm, args: [-rf, /]}]): the command, and whatever else may be one."""
+    read = {*_present(value, _COMMAND_ARGS), *_rest_keys(value, ())}
+    others = _joined(_words_in({key: item for key, item in value.items() if key not in read}))
+    return "\n".join(filter(None, (_command_text(value, _COMMAND_ARGS), others)))
+
+
+def _rest_keys(args: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:
+    """The arguments that hold the rest of a command, unless they are known to hold all of it."""
+    return [key for key in _present(args, _REST_ARGS) if _normal_key(key) not in names]
+
+
+def _rest(args: Mapping[str, Any], keys: Sequence[str], command: Any) -> list[str] | str:
+    """The words after the command; or, where one of these arguments is a text, the rest of the command line."""
+    parts = [args[key] if isinstance(args[key], str) else list(_words_in(args[key])) for key in keys]
+    for i, key in enumerate(keys):
+        if _names_its_program(key, parts[i], command):
+            parts[i] = parts[i][1:]
+    if not any(isinstance(part, str) for part in parts):
+        return [word for part in parts for word in part]
+    return " ".join(part if isinstance(part, str) else _joined(part) for part in parts if part)
+
+
+def _names_its_program(key: str, part: Any, command: Any) -> bool:
+    """exec(command=git, argv=[git, push]): as a process is given its words, the first of them is its own name."""
+    program = command if isinstance(command, str) else next(_words_in(command), None)
+    return _normal_key(key) == "argv" and isinstance(part, (list, tuple)) and [*part[:1]] == [program]
+
+
+def _with_rest(command: list[str] | str, rest: list[str] | str) -> str:
+    """A command line of a command and what is given apart from it."""
+    if isinstance(command, str) and not rest:
+        return command
+    if isinstance(rest, list) or not rest:
+        if isinstance(command, str) and _is_word(command):
+            command = [command]
+        if isinstance(command, list):
+            words = [*command, *rest]
+            return words[2] if _is_shell_call(words) else _joined(words)
+    parts = (part if isinstance(part, str) else _joined(part) for part in (command, rest))
+    return " ".join(filter(None, parts))
+
+
+def _is_word(text: str) -> bool:
+    """Whether a shell takes a text for one word, as it is. Anything else is a command line by itself."""
+    return bool(text) and _joined((text,)) == text
 
 
 def _joined(words: Iterable[str]) -> str:
@@ -437,23 +501,40 @@ def _patched(args: Mapping[str, Any], spec: ToolSpec) -> Iterator[str]:
 
 def _rewritable(spec: ToolSpec, field: str, args: Mapping[str, Any]) -> str | None:
     """The argument to change: the one that holds the target now, or the tool's first choice for it."""
-    keys: tuple[str, ...] = getattr(spec, field) if field in _REWRITE else ()
+    keys: tuple[str, ...] = getattr(spec, field) if field in ("command", *_REWRITE) else ()
     present = _present(args, keys)
     if field == "command" and sum(bool(_one_command(key, args[key])) for key in present) > 1:
-        return None  # nobody knows which of them the host will run
+        return None  # it is not known which of them the host will run
     applies = (field == "command" and spec.kind == "shell") or (field == "url" and spec.kind == "fetch")
     applies = applies or (field == "paths" and spec.kind in ("read", "write", "search") and not spec.patch)
     if not applies and spec.kind != "mcp":
         return None
+    if field == "command" and not present and _odd_command(args, keys):
+        rest_keys = _rest_keys(args, keys)  # anything else that it is given would be run all the same
+        return rest_keys[0] if len(rest_keys) == len(args) else None
     return next(iter(present), keys[0] if keys and applies else None)
 
 
-def _rewrite_command(old: Any, new: str, key: str) -> Any:
+def _rewrite_command(args: Mapping[str, Any], names: tuple[str, ...], key: str, new: str) -> dict[str, Any]:
+    """The arguments that hold a new command, in the shape of the old one. Nothing of the old one stays."""
+    old = args.get(key)
+    rest_keys = [other for other in _rest_keys(args, names) if other != key]
+    rest, emptied = _rest(args, rest_keys, old), {other: _emptied(args[other]) for other in rest_keys}
     if _normal_key(key) == "commands":
-        return [new]
-    if not isinstance(old, (list, tuple)):
-        return new
-    return [old[0], old[1], new] if _is_shell_call(old) else _words(new)
+        return {key: [new], **emptied}
+    if isinstance(old, (list, tuple)):
+        words = [*old, *rest] if isinstance(rest, list) else [*old]
+        return {key: [*words[:2], new] if _is_shell_call(words) else _words(new), **emptied}
+    if not isinstance(old, str) or not rest or isinstance(rest, str):
+        return {key: new, **emptied}
+    program, *words = [old, rest[0], new] if _is_shell_call([old, *rest]) else _words(new) or [""]
+    filled = next(other for other in rest_keys if args[other])
+    named = [program] if _names_its_program(filled, args[filled], old) else []
+    return {key: program, **emptied, filled: named + words}
+
+
+def _emptied(value: Any) -> Any:
+    return "" if isinstance(value, str) else {} if isinstance(value, dict) else []
 
 
 def _words(command: str) -> list[str]:
@@ -466,7 +547,7 @@ def _words(command: str) -> list[str]:
     return shlex.split(command)
 
 
-def _rewrite_paths(old: Any, new: str | Sequence[str], key: str) -> Any:
+def _rewrite_paths(old: Any, new: str | Sequence[str]) -> Any:
     paths = [new] if isinstance(new, str) else list(new)
     if isinstance(old, (list, tuple)):
         return paths
@@ -475,8 +556,8 @@ def _rewrite_paths(old: Any, new: str | Sequence[str], key: str) -> Any:
     return paths[0]
 
 
-def _rewrite_url(old: Any, new: str, key: str) -> Any:
+def _rewrite_url(old: Any, new: str) -> Any:
     return [new] if isinstance(old, (list, tuple)) else new
 
 
-_REWRITE = {"command": _rewrite_command, "paths": _rewrite_paths, "url": _rewrite_url}
+_REWRITE = {"paths": _rewrite_paths, "url": _rewrite_url}

@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from . import __version__
+from .build import source_digest
 from .config.layers import Sources, find, read
 from .config.trust import Trust
 from .errors import FairleadError
@@ -169,14 +170,17 @@ def _daemon() -> Iterator[Planned]:
 
     try:
         with Client(where, start=False) as client:
-            version = str(client.health().get("version"))
+            health = client.health()
     except DaemonError as error:
         yield Part(name="daemon", where=where, state="left", says=str(error), todo="fairlead doctor"), None
         return
-    part = Part(name="daemon", where=where, state="current", says=f"is of version {version}")
-    if version == __version__:
+    part = Part(name="daemon", where=where, state="current", says=f"is of version {health.get('version')}")
+    if (health.get("version"), health.get("source")) == (__version__, source_digest()):
         yield part, None
-    elif folder == MANAGED:
+        return
+    if health.get("version") == __version__:
+        part.says += ", from other source files"
+    if folder == MANAGED:
         part.state, part.todo = "left", "restart the machine's daemon, as root"
         yield part, None
     else:

@@ -289,6 +289,31 @@ def test_a_file_that_anybody_may_write_is_a_mistake(machine):
     assert "anybody may write this file" in mistake.problem
 
 
+INJECTS = {
+    "command": 'command = ["echo"]',
+    "shell": 'shell = "echo"',
+    "prompt": 'prompt = "Say something."\nmodel = "acme:judge-1"',
+}
+
+
+@pytest.mark.parametrize("form", INJECTS)
+def test_a_projects_hook_whose_output_is_context_needs_the_power_to_inject(machine, form):
+    (mistake,) = machine.mistakes(project=hook(INJECTS[form], 'output = "context"', 'may = ["extend"]'))
+    assert "this hook may not inject: add it to may = [...]" in mistake.problem
+    machine.write(project=hook(INJECTS[form], 'output = "context"', 'may = ["inject"]'))
+    machine.trust()
+    assert machine.load().hooks
+    machine.write(project=hook(INJECTS[form], 'output = "context"', 'phase = "observe"'))
+    machine.trust()
+    assert machine.load().hooks
+
+
+@pytest.mark.parametrize("form", ["command", "shell"])
+def test_a_users_hook_whose_output_is_context_needs_it_where_may_limits_it(machine, form):
+    (mistake,) = machine.mistakes(user=hook(INJECTS[form], 'output = "context"', 'may = ["deny"]'))
+    assert "this hook may not inject" in mistake.problem
+
+
 # --- options ---------------------------------------------------------------------------------------
 
 

@@ -9,12 +9,15 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from pwd import getpwnam
 from typing import Any
 
 import pytest
 from launched import HANDS_OFF, THE_REST, Hooked, Launched, answering
 from machines import Machine, a_machine, wait_until
 from test_launcher import ANSWERS, BROKEN, Way, fill, folders, here, hung, known, told
+
+from fairlead.doctor import daemon as daemon_module
 
 __all__ = ["folders", "here", "known"]  # fixtures
 
@@ -189,6 +192,32 @@ def test_a_daemon_of_another_version_is_found(machine: Machine, version: str) ->
     found = problems(examine(launched))
     assert f"the daemon is of version {version}" in found
     assert "fairlead upgrade" in found
+
+
+def test_a_daemon_of_another_checkout_of_this_version_is_found(machine: Machine) -> None:
+    machine.start_with("import fairlead.build; fairlead.build.source_digest = lambda: 'another checkout'")
+    found = problems(examine(Launched(machine)))
+    assert "started from other source files" in found
+    assert "fairlead upgrade" in found
+
+
+def test_an_anchor_that_cannot_be_written_is_found(machine: Machine) -> None:
+    anchor = machine.folder / "absent/anchors"
+    machine.user(f'[journal]\nanchor = {{ file = "{anchor}" }}\n')
+    daemon = machine.start()
+    daemon.ask("POST", "/v1/dispatch", {"step": {"event": "turn_start", "session_id": "s"}})
+    wait_until(lambda: daemon.health()["anchor_error"])
+    assert "cannot anchor the journal" in problems(examine(Launched(machine)))
+
+
+def test_the_machines_daemon_is_started_as_the_user_whose_folder_it_is(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon_module, "MANAGED", machine.folder)
+    assert daemon_module._managed_command().startswith("fairlead serve" if os.geteuid() == 0 else "sudo -u ")
+    nobody = getpwnam("nobody")
+    monkeypatch.setattr(Path, "lstat", lambda path: os.stat_result((0, 0, 0, 0, nobody.pw_uid, 0, 0, 0, 0, 0)))
+    assert daemon_module._managed_command().startswith("sudo -u nobody FAIRLEAD_STATE_DIR=")
 
 
 def test_something_else_in_the_daemons_place_is_found(machine: Machine) -> None:

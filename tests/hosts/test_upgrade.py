@@ -14,10 +14,13 @@ from launched import HANDS_OFF, REASON, Launched
 from machines import Machine, a_machine, wait_until, watched
 
 from fairlead import __version__
+from fairlead.build import source_digest
 from fairlead.hosts.host import ALL, host_named
 from fairlead.hosts.settings import SETTINGS, settings_file
 
 AGENTS = pytest.mark.skipif(watched(), reason="an agent runs these tests, and may not upgrade")
+
+OTHER_SOURCE = "import fairlead.build; fairlead.build.source_digest = lambda: 'another checkout'"
 
 
 @pytest.fixture
@@ -138,6 +141,22 @@ def test_a_daemon_of_another_version_ends_and_the_next_step_starts_one_of_this(m
     assert old.wait() == 0
     assert REASON in launched.shell("touch forbidden").out
     assert wait_until(machine.running)["version"] == __version__
+
+
+@AGENTS
+def test_a_daemon_of_another_checkout_of_this_version_ends_and_the_next_step_starts_one_of_this(
+    machine: Machine,
+) -> None:
+    launched = Launched(machine)
+    launched.policy(HANDS_OFF)
+    old = machine.start_with(OTHER_SOURCE)
+    found = upgrade(machine, "--check")
+    assert (states(found, "daemon"), found["done"]) == (["outdated"], False)
+    assert states(upgrade(machine), "daemon") == ["upgraded"]
+    assert old.wait() == 0
+    assert REASON in launched.shell("touch forbidden").out
+    assert wait_until(machine.running)["source"] == source_digest()
+    assert states(upgrade(machine, "--check"), "daemon") == ["current"]
 
 
 def test_a_daemon_of_this_version_stays(machine: Machine) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import Machine
+from machines import Machine, wait_until
 
+from fairlead import places
+from fairlead.cli import main
 from fairlead.errors import FairleadError
 from fairlead.samples import step
 from fairlead.server.tokens import SCOPES, Tokens
@@ -189,3 +191,19 @@ def test_another_user_of_a_managed_daemon_may_dispatch_and_nothing_else(machine:
               ("POST", "/v1/reload"), ("POST", "/v1/stop"), ("DELETE", "/v1/sessions/x")]  # fmt: skip
     answers = as_another_user(machine, ("POST", "/v1/dispatch", body), *((*route, {}) for route in routes))
     assert [status for status, _ in answers] == [200] + [403] * len(routes)
+
+
+def test_root_and_the_user_of_the_machines_daemon_read_its_journal(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon = machine.start()
+    assert daemon.ask("POST", "/v1/dispatch", {"step": {"event": "turn_start", "session_id": "s-1"}}).status == 200
+    kept = daemon.health()["journal"]
+    wait_until(lambda: Path(kept).exists())
+    monkeypatch.setattr(places, "MANAGED", machine.state / "run")
+    monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(machine.folder / "of-another-user"))
+    assert main(["verify"]) in (0, 3)
+    assert kept in capsys.readouterr().out
+    daemon.end()
+    assert main(["verify"]) == 1, "without the daemon, it is the user's own"
+    assert str(machine.folder / "of-another-user") in capsys.readouterr().err

@@ -82,13 +82,34 @@ def settings() -> Config:
 
 
 def journal_of(options: argparse.Namespace) -> Path:
-    """The journal that is meant."""
+    """The journal that is meant: for root and the user of the machine's daemon, the one that this daemon keeps."""
     from ..places import journal_file
 
     if options.journal is not None:
         return Path(options.journal).absolute()
+    if (machine := machine_journal()) is not None:
+        return machine
     configured = settings().journal.get("path")
     return Path(configured) if configured else journal_file()
+
+
+def machine_journal() -> Path | None:
+    """The journal that the machine's daemon says it keeps, for those who may read it."""
+    from ..hosts.hook_client import listens
+    from ..places import MANAGED, administers_managed
+
+    if not administers_managed() or not listens(str(MANAGED)):
+        return None
+    try:
+        from ..client import Client, DaemonError
+    except ImportError:  # without the packages of a daemon
+        return None
+    try:
+        with Client(MANAGED / "v1.sock", start=False) as client:
+            kept = client.health().get("journal")
+    except DaemonError:
+        return None
+    return Path(kept) if kept else None
 
 
 def journals_of(options: argparse.Namespace) -> list[Path]:

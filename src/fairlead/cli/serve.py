@@ -77,7 +77,7 @@ def _described(health: dict[str, Any]) -> str:
     counts = [_counted(health[f"{what}s"], what) for what in ("project", "session")]
     said += f"{', '.join(counts)}, {health['in_flight']} under way"
     said += "" if health.get("enforced", True) else "\nhooks are only watched: `fairlead enforce` ends that"
-    return said + (f"\n{health['journal_error']}" if health.get("journal_error") else "")
+    return "\n".join([said, *(str(health[name]) for name in ("journal_error", "anchor_error") if health.get(name))])
 
 
 def _counted(number: int, what: str) -> str:

@@ -68,6 +68,7 @@ def _tell(checked: Checked, path: str) -> None:
         paint(checked.verdict, "green" if checked.doubt is None else "yellow") + f": {checked.records} records", end=""
     )
     print(f", {checked.first} to {checked.last}, each chained to the one before" if checked.records else "")
+    print(f"  {escape(path)}")
     if checked.doubt is not None:
         print(f"  {escape(checked.doubt)}")
     if checked.erased:

@@ -368,16 +368,16 @@ class _Reader:
         never = LOOSENING if self._place.layer == "project" else ()
         return runner if may is None or options.get("phase") == "observe" else Restricted(runner, may, never)
 
-    def _command(self, argv: list[str], events: list[str], *_: Any) -> Any:
+    def _command(self, argv: list[str], events: list[str], options: dict[str, Any]) -> Any:
         from ..runners.command import Command
 
         self._check_script(argv)
-        return Command(self._pinned(argv), workspace=self._outside, **self._command_options(events))
+        return Command(self._pinned(argv), workspace=self._outside, **self._command_options(events, options))
 
-    def _shell(self, line: str, events: list[str], *_: Any) -> Any:
+    def _shell(self, line: str, events: list[str], options: dict[str, Any]) -> Any:
         from ..runners.command import Command
 
-        return Command.shell(line, **self._command_options(events))
+        return Command.shell(line, **self._command_options(events, options))
 
     def _check_script(self, argv: list[str]) -> None:
         """A script in the agent's workspace is the agent's, whatever interprets it."""
@@ -385,7 +385,7 @@ class _Reader:
         if script and self._outside is not None and touches(self._place.folder / script, self._outside):
             raise ValueError(f"{script!r} lies in the agent's workspace, where the agent can change it")
 
-    def _command_options(self, events: list[str]) -> dict[str, Any]:
+    def _command_options(self, events: list[str], options: dict[str, Any]) -> dict[str, Any]:
         from ..runners.command import OUTPUTS
 
         exits: dict[int, str] = {}
@@ -402,7 +402,14 @@ class _Reader:
         if "output" in given and given["output"] not in OUTPUTS:
             with self._at("output"):
                 raise UnknownName("output", given.pop("output"), OUTPUTS)
+        self._check_output(options)
         return {"around": self._around(), "exits": exits, **given}
+
+    def _check_output(self, options: dict[str, Any]) -> None:
+        """A hook whose output is context needs the power to inject it, unless it only observes."""
+        if self._entry.get("output") == "context" and options.get("phase") != "observe":
+            with self._at("output"):
+                self._may("inject")
 
     def _check_control(self, control: str, event: str) -> None:
         meant = EVENTS[event].veto if control == "veto" else control
@@ -520,6 +527,8 @@ class _Reader:
             if key in given:
                 with self._at(key):  # by itself first, too
                     Prompt("", model="", **{key: given[key]})
+        if self._place.layer == "project":  # elsewhere, `may` limits a prompt's verdicts only
+            self._check_output(options)
         given |= self._outbound(events, options)
         if not self._sound:
             return None

@@ -17,7 +17,7 @@ from ..hosts.installing import launcher_for
 from ..hosts.settings import SCOPES
 from ..places import journal_file
 from .daemon import look_at_daemon
-from .history import look_at_journal
+from .history import look_at_journal, look_at_other_tools
 from .launcher import look_at_launcher, look_at_project_launcher
 from .policy import look_at_journal_file, look_at_policy, look_at_state
 from .program import look_at_program
@@ -84,6 +84,7 @@ def examine_fairlead(root: Path, *, run: bool = True) -> Report:
     else:
         look_at_policy(config, report)
         look_at_journal_file(_journal(config), config, report)
+        look_at_other_tools(config, _journal(config), report)
     answers = look_at_daemon(report)
     launchers = dict.fromkeys(launcher_for(scope) for scope in SCOPES)
     if run and answers and report.well:

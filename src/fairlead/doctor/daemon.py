@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..build import source_digest
+from ..extras import install_command
 from ..hosts.hook_client import hangs
 from ..peers import peer_of
 from ..places import MANAGED, SOCKET_LIMIT, BadPlace, check_private, managed_folder, runtime_folder
@@ -69,16 +72,32 @@ def _listener(place: Path) -> int | None:
 def _can_start(folder: Path, place: Path, report: Report) -> bool:
     if folder == MANAGED:
         what = f"{MANAGED} is there, but no daemon of the machine: steps that guard are refused"
-        report.add("problem", what, "start it (as root): fairlead serve --managed")
+        report.add("problem", what, f"start it, as root: {_managed_command()}")
         return False
     if missing := [name for name in PACKAGES if find_spec(name) is None]:
         what = f"no daemon can run, because {', '.join(missing)} is missing: each step is judged without one, slowly"
-        report.add("warning", what, "pip install 'fairlead[serve]'")
+        report.add("warning", what, install_command("serve"))
     elif place.is_dir():
         report.add("problem", f"{place} is a folder, so no daemon can run", f"rmdir {place}")
     else:
         report.add("note", "no daemon runs now: the next step starts one")
     return True
+
+
+def _managed_command() -> str:
+    """The command by which root starts the machine's daemon: as the user whose folder it serves in."""
+    from pwd import getpwuid
+
+    owner = MANAGED.lstat().st_uid
+    if owner == 0:
+        return "fairlead serve --managed"
+    try:
+        name = getpwuid(owner).pw_name
+    except KeyError:
+        name = f"#{owner}"
+    return (
+        f"sudo -u {shlex.quote(name)} FAIRLEAD_STATE_DIR=... fairlead serve --managed (docs/threats.md has all of it)"
+    )
 
 
 def _is_healthy(place: Path, pid: int, report: Report) -> bool:
@@ -98,6 +117,9 @@ def _is_healthy(place: Path, pid: int, report: Report) -> bool:
         report.add("note", f"the daemon (process {pid}) is about to end: the next step starts another")
     else:
         report.add("ok", f"the daemon answers (process {pid}, version {health.get('version')})")
+    if error_of_anchor := health.get("anchor_error"):
+        what = f"the daemon (process {pid}) cannot anchor the journal: {error_of_anchor}"
+        report.add("problem", what, "mend `anchor` in [journal], or what it names")
     return True
 
 
@@ -106,4 +128,7 @@ def _compare_versions(health: dict[str, Any], report: Report) -> None:
     version = str(health.get("version"))
     if version != __version__:
         what = f"the daemon is of version {version}, this is {__version__}: steps are still judged by the former"
+        report.add("problem", what, "fairlead upgrade")
+    elif health.get("source") != source_digest():
+        what = f"the daemon was started from other source files of version {version}: steps are still judged by those"
         report.add("problem", what, "fairlead upgrade")

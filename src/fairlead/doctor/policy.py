@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from ..config.layers import Config
+from ..config.layers import Config, unavailable_hooks
 from ..errors import FairleadError
 from ..places import BadPlace, check_private, refuse_remote, state_folder
 from ..switches import read_setting
@@ -81,9 +81,11 @@ def look_at_policy(config: Config, report: Report) -> None:
         report.add("note", "no hook is configured, so nothing will be denied", "fairlead init")
     else:
         report.add("ok", f"{len(config.hooks)} hooks are configured here")
+    guards = (c for c in config.hooks if c.hook.on_failure != "open" and c.hook.phase != "observe")
+    refusing = unavailable_hooks(guards)
     for mistake in config.unavailable:
         what = f"{mistake.file}:{mistake.line}: {mistake.problem}; until then its on_failure decides"
-        report.add("warning", what, "fairlead check")
+        report.add("problem" if mistake in refusing else "warning", what, "fairlead check")
     for line in config.untrusted:
         report.add("warning", line, "fairlead trust")
     if not read_setting().enforced:

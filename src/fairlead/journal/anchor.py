@@ -93,6 +93,8 @@ class Anchoring:
         self._anchor = anchor
         self._newest: Head | None = None
         self._sent: Head | None = None
+        self.error: str | None = None
+        """Why the newest head could not be sent. None: it was, or there is none yet."""
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="fairlead-anchor", daemon=True)
@@ -122,7 +124,8 @@ class Anchoring:
             return
         try:
             self._anchor.send(head)
-            self._sent = head
+            self._sent, self.error = head, None
         except Exception as error:
             told: Any = getattr(error, "stderr", None) or error
+            self.error = told.decode(errors="replace") if isinstance(told, bytes) else str(told)
             logger.error("record %d could not be anchored: %s", head.seq, told)

@@ -485,6 +485,12 @@ class Journal:
             self._anchoring = Anchoring(self._anchor)
         return store
 
+    @property
+    def anchor_error(self) -> str | None:
+        """Why the newest record could not be anchored. None: it was, or there is nothing to anchor."""
+        anchoring = self._anchoring
+        return None if anchoring is None else anchoring.error
+
     def _spool(self, error: NewerJournal) -> Spool:
         self._store = Spool(self.path, self.writer)
         logger.warning("%s; until then, records go to %s", error, self._store.path)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from .. import __version__
+from ..build import source_digest
 from ..config.trust import Trust
 from ..decision import Decision
 from ..errors import FairleadError
@@ -122,6 +123,7 @@ class Service:
         self.projects = Projects(self._hooks, Trust(accepts_signed=True))
         self.fallback = Fallback(folder / "fallback.json")
         self.large = Large()
+        self.source = source_digest()  # as it is now: files may be replaced while the daemon runs
         self.started = time.time()
         self.used = time.monotonic()
         self.in_flight = 0
@@ -336,10 +338,11 @@ class Service:
         return 0.0 if self.in_flight else time.monotonic() - self.used
 
     def health(self) -> Mapping[str, Any]:
-        error = None if self.journal is None else self.journal.error
+        error, anchor_error = (None, None) if self.journal is None else (self.journal.error, self.journal.anchor_error)
         return {
             "status": "draining" if self.draining else "degraded" if error else "ok",
             "version": __version__,
+            "source": self.source,
             "protocol": PROTOCOL,
             "pid": os.getpid(),
             "uptime": round(time.time() - self.started, 3),
@@ -349,6 +352,7 @@ class Service:
             "enforced": self.switch.enforced,
             "journal": None if self.journal is None else str(self.journal.path),
             "journal_error": None if error is None else str(error),
+            "anchor_error": anchor_error,
         }
 
     async def drain(self, timeout: float) -> None:
