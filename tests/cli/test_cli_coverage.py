@@ -237,12 +237,11 @@ def test_what_is_older_than_the_journal_came_before_it(reasons, claude):
 def test_what_is_older_than_a_pruned_journal_was_perhaps_decided(reasons, claude, machine, monkeypatch):
     monkeypatch.setattr(journal_writer, "TIDY", 0.0)
     claude.ran("toolu_1", at=time.time() - 100)
-    journal = Journal(max_age=0.3)
+    journal = Journal(max_size=1)
     hooks = Hooks(journal=journal)
-    for number in range(2):
+    for number in range(3):
         hooks.dispatch_sync(SessionStart(session_id=str(number)))
         journal.flush()
-        time.sleep(0.4)
     journal.close()
     assert reasons() == {"pruned": 1}
 

@@ -188,7 +188,8 @@ def kinds(value: Any) -> Any:
 LOSSY: dict[str, Any] = {
     "NaN": math.nan, "infinity": math.inf, "bytes": b"x", "a tuple": (1, 2), "a set": {1}, "a date": dt.date.min,
     "a decimal": decimal.Decimal("1.0"), "a uuid": uuid.UUID(int=1), "an enum": Colour.RED, "an object": Odd(),
-    "a path": PurePosixPath("x"), "half a character": "a\ud800b", "a key that is a number": {1: "x"}, "a key that is a fraction": {1.5: 1},
+    "a path": PurePosixPath("x"), "half a character": "a\ud800b", "a key that is a number": {1: "x"},
+    "a key that is a fraction": {1.5: 1},
     "deep": {"a": [{"b": b"x"}]},
 }  # fmt: skip
 

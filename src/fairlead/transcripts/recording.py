@@ -1,8 +1,8 @@
 """Recording what transcripts tell: steps that were taken before any hook was asked, put into the journal as such.
 
 Each is a decision that proceeds, of which `metadata` says that nobody made it: where it was read, and when it was. Of a
-call that the CLI or its user refused, the effect is a denial. A record's id follows from the transcript, so that nothing
-is recorded twice, however often and from wherever it is read.
+call that the CLI or its user refused, the effect is a denial. A record's id follows from the transcript, so that
+nothing is recorded twice, however often and from wherever it is read.
 """
 
 from __future__ import annotations
