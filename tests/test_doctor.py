@@ -964,7 +964,8 @@ def test_a_tool_whose_arguments_told_its_kind_is_not_of_unknown_kind(doctor):
 
 
 def test_unknown_tools_of_a_loop_of_ones_own_are_told(doctor):
-    with Journal() as journal, Hooks(journal=journal) as hooks:
+    with Journal() as journal:
+        hooks = Hooks(journal=journal)
         hooks.dispatch_sync(BeforeTool(tool="frobnicate", args={"knob": 3}))
         hooks.dispatch_sync(BeforeTool(tool="run_bash", args={"command": "ls"}))
         hooks.dispatch_sync(BeforeTool(tool="of_a_cli", host="qwen"))

@@ -266,3 +266,9 @@ def test_a_repository_without_a_file_fails_ci(run):
     assert run("check").code == 0
     ended = run("check", "--ci")
     assert (ended.code, "there is no fairlead.toml in" in ended.err) == (1, True)
+
+
+def test_in_ci_a_mistake_is_told_without_a_word_of_trust(machine, run):
+    machine.hooks('[[hook]]\nname = "a"\non = "before_tool"\nrule = "true"\nnonsense = 1\n')
+    ended = run("check", "--ci")
+    assert (ended.code, "NOT TRUSTED" in ended.out, "nonsense" in ended.err) == (1, False, True)

@@ -64,11 +64,11 @@ def test_the_exit_code_is_0_for_proceed_and_2_for_what_stands_in_the_way(machine
     assert run("test", event).code == code
 
 
-def test_a_question_that_nobody_answers_is_a_refusal(machine, run):
+def test_a_question_to_a_human_is_the_decision(machine, run):
     machine.user(says({"control": "ask", "reason": "Sure?"}))
     out = run("test", "before_tool").out
     assert "ask: Sure?" in out
-    assert "\ndeny by judge (approval): not approved" in out
+    assert "\nask by judge (approval): Sure?" in out
 
 
 def test_a_hook_that_breaks_refuses_and_says_that_it_broke(machine, run):
@@ -332,3 +332,37 @@ def test_hooks_of_another_folder_can_be_tried(machine, run, trust, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     assert run("test", "force-push").code == 0
     assert run("test", "force-push", "-C", "project").code == 2
+
+
+# --- in CI ----------------------------------------------------------------------------------------
+
+NO_FORCE = """[[hook]]
+name = "no-force"
+on = "before_tool"
+match = { kind = "shell" }
+rule = 'target.command.contains("--force")'
+deny = "no"
+"""
+
+
+def test_in_ci_a_step_is_judged_by_the_rules_of_a_file_that_is_not_trusted(machine, run):
+    machine.hooks(NO_FORCE)
+    assert run("test", "force-push").code == 1
+    ended = run("test", "--ci", "force-push")
+    assert (ended.code, "deny by no-force" in ended.out, "NOT TRUSTED" in ended.out) == (2, True, False)
+    assert run("test", "--ci", "fetch").code == 0
+
+
+def test_in_ci_no_code_of_a_project_is_run(machine, run):
+    machine.hooks(NO_FORCE, '[[hook]]\nname = "runs"\non = "before_tool"\nshell = "touch ran"\n')
+    ended = run("test", "--ci", "force-push")
+    assert (ended.code, "these hooks run more: runs" in ended.err) == (1, True)
+    assert run("test", "--ci", "done").code == 0, "at another event nothing of it would run"
+    assert not (machine.project / "ran").exists()
+
+
+def test_what_a_human_would_be_asked_stays_a_question(machine, run):
+    machine.user('[[hook]]\nname = "asks"\non = "before_tool"\nrule = "true"\nask = "Really?"\n')
+    ended = run("test", "force-push")
+    assert (ended.code, "ask by asks (approval): Really?" in ended.out) == (2, True), ended.out
+    assert "approver=" not in ended.out

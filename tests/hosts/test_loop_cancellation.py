@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import subprocess
-import time
 import types
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
 import pytest
+from left_running import left_running
 
 from fairlead import Hooks, current_session, extend
 from fairlead.hosts.loop import Agent
@@ -108,19 +107,6 @@ class Turn:
         session.spawn(asyncio.sleep(0.001))
 
 
-def left_running(mark: str) -> list[str]:
-    """The processes of a test that still run, once those that were killed have had time to end."""
-    until = time.monotonic() + 10
-    while (left := running(mark)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return left
-
-
-def running(mark: str) -> list[str]:
-    listed = subprocess.run(["ps", "-Ao", "args="], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if f"sleep 31.{mark}" in line]
-
-
 def check(turn: Turn, nth: int, others: set[Any]) -> None:
     """What holds after a run that was cancelled at its nth suspension, or not at all."""
     where = f"cancelled at suspension {nth}, after {dict(turn.begun)}"
@@ -169,7 +155,7 @@ async def test_a_run_cancelled_at_any_of_its_own_suspensions_ends_in_order(scrip
         return turn, await ended(task)
 
     assert await sweep(start) > 60
-    assert left_running(mark) == []
+    assert left_running(f"sleep 31.{mark}") == []
 
 
 async def test_a_run_cancelled_while_any_of_its_tasks_suspends_ends_in_order(scripted, tmp_path, mark):
@@ -191,7 +177,7 @@ async def test_a_run_cancelled_while_any_of_its_tasks_suspends_ends_in_order(scr
             loop.set_task_factory(None)
 
     assert await sweep(start) > 100
-    assert left_running(mark) == []
+    assert left_running(f"sleep 31.{mark}") == []
 
 
 async def test_a_stream_cancelled_at_any_suspension_ends_its_request_in_order(scripted, tmp_path, mark):
@@ -209,7 +195,7 @@ async def test_a_stream_cancelled_at_any_suspension_ends_its_request_in_order(sc
         return turn, await ended(task)
 
     await sweep(start)
-    assert left_running(mark) == []
+    assert left_running(f"sleep 31.{mark}") == []
 
 
 async def test_a_cancelled_request_is_reported_as_such(scripted, tmp_path):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import traceback
 from typing import Any
 
 import pytest
+from left_running import left_running
 from pydantic_ai.exceptions import ModelHTTPError
 
 from fairlead import Hooks, abort, change, current_session, deny, extend, inject, skip, stop
@@ -220,16 +220,11 @@ async def test_breaking_out_of_a_stream_ends_the_request_before_the_session(scen
 # --- the shell tool -------------------------------------------------------------------------------
 
 
-def running(mark: str) -> list[str]:
-    listed = subprocess.run(["ps", "-Ao", "args="], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if mark in line]
-
-
 async def test_a_time_out_also_kills_what_the_shell_left_in_the_background(tmp_path):
     mark = f"sleep 33.{os.getpid():07}"
     with pytest.raises(ToolError, match="did not end within"):
         await Workspace(tmp_path, timeout=0.2).shell(f"{mark} & echo started")
-    assert running(mark) == []
+    assert left_running(mark) == []
 
 
 async def test_output_beyond_the_limit_is_not_kept_in_memory(tmp_path):
@@ -253,7 +248,7 @@ async def test_a_shell_cancelled_while_it_starts_leaves_nothing_behind(tmp_path)
             await asyncio.sleep(0)
         work.cancel()
         await asyncio.wait([work])
-    assert running(mark) == []
+    assert left_running(mark) == []
 
 
 # --- what a failure tells -------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from left_running import left_running
 
 from fairlead.hosts.loop import Agent
 from fairlead.hosts.tools import OUTPUT_LIMIT, Tool, ToolError, Workspace
@@ -30,11 +31,6 @@ def root(tmp_path: Path) -> Path:
 
 def tool(root: Path, name: str, **about: Any) -> Tool:
     return next(tool for tool in Workspace(root, **about).tools if tool.name == name)
-
-
-def running(mark: str) -> list[str]:
-    listed = subprocess.run(["ps", "-Ao", "args="], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if mark in line]
 
 
 # --- paths ----------------------------------------------------------------------------------------
@@ -166,7 +162,7 @@ async def test_a_time_out_kills_the_whole_process_group(root):
     mark = f"sleep 32.{secrets.randbelow(10**9):09}"
     with pytest.raises(ToolError, match=r"the command did not end within 0.1 s"):
         await tool(root, "shell", timeout=0.1).run({"command": f"({mark}; true); true"})
-    assert running(mark) == []
+    assert left_running(mark) == []
 
 
 async def test_a_cancelled_command_is_killed_with_its_process_group(root):
@@ -177,7 +173,7 @@ async def test_a_cancelled_command_is_killed_with_its_process_group(root):
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
-    assert running(mark) == []
+    assert left_running(mark) == []
 
 
 async def test_a_time_out_is_an_error_result_and_the_turn_goes_on(scripted, root):

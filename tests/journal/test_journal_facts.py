@@ -23,7 +23,7 @@ from fairlead.journal import Journal
 from fairlead.journal.exactness import inexact
 from fairlead.journal.policy import form_of, version_of
 from fairlead.journal.reading import Filter, Reader
-from fairlead.lifecycle import BeforeRequest, BeforeTool
+from fairlead.lifecycle import AfterTool, BeforeRequest, BeforeTool
 from fairlead.record import hear
 from fairlead.runners.rule import Rule
 from fairlead.switches import Setting, Switch, write_setting
@@ -362,6 +362,25 @@ def test_the_log_shows_reasons_rewrites_and_projects(told: Path, cli: Any) -> No
     assert "(judge, approval: " in asked
     assert "(watched: watcher would deny)" in watched
     assert all("in shop" in line for line in (denied, rewritten, asked, watched))
+
+
+def test_the_log_shows_what_became_of_a_call_and_in_which_host(path: Path, open_journal: Any, cli: Any) -> None:
+    with open_journal() as journal:
+        hooks = Hooks(journal=journal)
+        for outcome in ("ok", "denied", "error"):
+            call = {"tool": "bash", "args": {"command": "git push --force"}, "host": "claude_code"}
+            hooks.dispatch_sync(AfterTool(outcome=outcome, executed=outcome != "denied", **call))
+    ran, denied, failed = cli("log", "--journal", path).lines
+    assert [" proceed " in ran, " denied " in denied, " error " in failed] == [True] * 3
+    assert not any(" proceed " in line for line in (denied, failed))
+    assert all("claude_code" in line for line in (ran, denied, failed))
+    assert len(cli("log", "--host", "claude", "--journal", path).lines) == 3, "as `install claude` names it"
+
+
+def test_a_host_that_is_unknown_and_has_no_record_is_refused(told: Path, cli: Any) -> None:
+    ended = cli("log", "--host", "clade", "--journal", told)
+    assert (ended.code, "host 'clade'" in ended.err) == (1, True), ended
+    assert cli("log", "--host", "codex", "--journal", told).code == 0, "it is known, and has done nothing"
 
 
 def test_a_watched_deny_is_no_deny_anywhere(told: Path, cli: Any) -> None:

@@ -567,3 +567,8 @@ def test_an_approval_over_tcp_needs_its_scope(shared: Machine, daemon: Daemon, c
     name, token = pended(client, session), Tokens(shared.state).add("asker", ["dispatch", "read"])
     answer = ask(("127.0.0.1", daemon.port), "POST", f"/v1/approvals/{name}", {"approve": True}, token=token)
     assert (answer.status, len(of(client, session))) == (403, 1)
+
+
+def test_to_approve_nothing_in_particular_says_what_to_give(shared: Machine, unwatched: None) -> None:
+    ended = shared.at_terminal("approvals", "approve", "")
+    assert (ended.code, "which question?" in ended.out) == (1, True), ended

@@ -127,9 +127,11 @@ def _whole_id(beginning: str) -> str:
     """The id of the one question that begins so. An id that nothing begins with is left to the daemon to refuse."""
     from ..errors import FairleadError
 
+    if not beginning:
+        raise FairleadError("which question? Give its id, or the beginning of it: `fairlead approvals` lists them")
     questions = {str(question["id"]): question for question in map(_plain, _questions(False))}
     found = [name for name in questions if name.startswith(beginning)]
-    if beginning in questions or not found or not beginning:
+    if beginning in questions or not found:
         return beginning
     if len(found) > 1:
         lines = [f"  {name}  {questions[name]['question'] or questions[name]['hook']}" for name in found]

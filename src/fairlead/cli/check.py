@@ -39,7 +39,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.ci:
-        config, mistakes, notes = _read_for_ci(options.folder)
+        config, mistakes, notes = read_for_ci(options.folder)
         failing, unavailable = [], []
     else:
         config = read_config(options)
@@ -58,13 +58,13 @@ def run(options: argparse.Namespace) -> int:
             "events": {event: [describe(c) | {"notes": notes} for c, notes in chain] for event, chain in chains},
         })  # fmt: skip
     else:
-        _show(config, chains, mistakes, unavailable, failing)
+        _show(config, chains, mistakes, unavailable, failing, options.ci)
         for note in notes:
             print(paint(f"note: {escape(note)}", "yellow"))
     return 1 if mistakes or unavailable or failing or config.untrusted else 0
 
 
-def _read_for_ci(folder: str) -> tuple[Config, list[Mistake], list[str]]:
+def read_for_ci(folder: str) -> tuple[Config, list[Mistake], list[str]]:
     """The files as they are, what is wrong with them, and what is just missing on this machine."""
     import os
     from pathlib import Path
@@ -160,7 +160,7 @@ def _notes(configured: Configured, event: str) -> list[str]:
 
 
 def _show(
-    config: Config, chains: Chains, mistakes: list[Mistake], unavailable: list[Mistake], failing: list[str]
+    config: Config, chains: Chains, mistakes: list[Mistake], unavailable: list[Mistake], failing: list[str], ci: bool
 ) -> None:
     from ..switches import read_setting
 
@@ -186,7 +186,8 @@ def _show(
     wrong = len(mistakes)
     if wrong:
         print(f"\n{wrong} mistake{'s' * (wrong != 1)}.", file=sys.stderr)
-    say_never_trusted(config)
+    if not ci:
+        say_never_trusted(config)
     if not wrong and list(config.sources):
         found = len(config.hooks)
         print(f"\n{found} hook{'s' * (found != 1)}{_state(config, unavailable, failing)}.")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _COLOURS = {
     "deny": "red",
+    "denied": "red",
     "abort": "red",
     "stop": "red",
     "ask": "yellow",
@@ -56,6 +57,7 @@ def filter_of(options: argparse.Namespace) -> Filter:
     from ..amounts import moment
     from ..errors import FairleadError, UnknownName
     from ..glob import compile_glob
+    from ..hosts.host import canonical_name
     from ..journal.reading import Filter
     from ..lifecycle import CONTROLS, event_named
 
@@ -70,7 +72,19 @@ def filter_of(options: argparse.Namespace) -> Filter:
     except ValueError as error:
         raise FairleadError(str(error)) from None
     names = ("event", "tool", "decision", "hook", "session", "host", "agent", "user")
-    return Filter(**{name: getattr(options, name) for name in names}, since=since, until=until)
+    given = {name: getattr(options, name) for name in names}
+    return Filter(**given | {"host": canonical_name(options.host)}, since=since, until=until)
+
+
+def refuse_unknown_host(name: str | None) -> None:
+    """Raise if a host of which the journal has nothing is none that fairlead knows: it may be misspelt."""
+    from ..errors import UnknownName
+    from ..hosts.framework import ALL as FRAMEWORKS
+    from ..hosts.host import ALL, EXPERIMENTAL, canonical_name
+
+    known = (*ALL, *EXPERIMENTAL, *FRAMEWORKS, "loop")
+    if name is not None and canonical_name(name) not in known:
+        raise UnknownName("host", name, known, "; the journal has nothing of it either")
 
 
 def settings() -> Config:
@@ -141,7 +155,7 @@ def _told(record: Record) -> str:
         about = {k: v for k, v in body.items() if k not in _UNTOLD}
         return paint(f"[{escape(str(body['note']))}] {short(about)}", "blue")
     step = body["step"]
-    control = escape(str(record.effect))
+    control = _carried_out(record)
     words = [f"{escape(str(step.get('event'))):<16}", paint(f"{control:<8}", _COLOURS.get(control, "bold"))]
     if body.get("effect"):
         words.append(paint(f"(decided: {escape(str(body.get('control')))})", "yellow"))
@@ -164,11 +178,21 @@ def _told(record: Record) -> str:
             words.append(
                 paint(f"(watched: {escape(str(seen['hook']))} would {escape(seen['verdict']['control'])})", "yellow")
             )
+    if step.get("host"):
+        words.append(paint(escape(str(step["host"])), "dim"))
     if folder := body.get("root") or step.get("cwd"):
         words.append(paint(f"in {escape(Path(str(folder)).name or str(folder))}", "dim"))
     if step.get("session_id"):
         words.append(paint(escape(str(step["session_id"])), "dim"))
     return "  ".join(word for word in words if word)
+
+
+def _carried_out(record: Record) -> str:
+    """What was carried out; after a tool call that proceeds, what became of the call: a denied one did not run."""
+    outcome = record.body["step"].get("outcome")
+    if record.effect == "proceed" and outcome not in (None, "ok"):
+        return escape(str(outcome))
+    return escape(str(record.effect))
 
 
 _UNTOLD = ("v", "id", "at", "kind", "note", "redacted", "machine")

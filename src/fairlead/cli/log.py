@@ -20,6 +20,7 @@ from .journals import (
     json_of,
     line_of,
     open_journals,
+    refuse_unknown_host,
 )
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
             nothing = False
             print(line_of(record, machine=several))
         if nothing:
+            refuse_unknown_host(options.host)
             print("Nothing like that is in the journal.", file=sys.stderr)
     return 0
 

@@ -13,6 +13,7 @@ from .display import columns, escape, paint, print_json, short
 from .loading import add_folder, add_json, quiet_log, say_never_trusted, sound_config
 
 if TYPE_CHECKING:
+    from ..config.layers import Config
     from ..decision import Decision, HookRun
     from ..lifecycle import Step
 
@@ -51,6 +52,10 @@ def add_to(commands: Any) -> None:
         help="set a field, such as args.command=ls; FIELD:=JSON sets one that is no text",
     )  # fmt: skip
     parser.add_argument("--step", dest="file", metavar="FILE", help="read the step's envelope from a file, - for stdin")
+    parser.add_argument(
+        "--ci", action="store_true",
+        help="judge by a project's files as they are, trusted or not; refused if that would run more than rules of it",
+    )  # fmt: skip
     add_folder(parser)
     add_json(parser)
     parser.set_defaults(run=run)
@@ -59,8 +64,8 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     import asyncio
 
-    config = sound_config(options)
     step = make_step(options)
+    config = _config_for_ci(options, step) if options.ci else sound_config(options)
     decision = asyncio.run(_dispatch(config, step))
     if options.json:
         print_json(describe(decision) | {"untrusted": config.untrusted})
@@ -72,12 +77,36 @@ def run(options: argparse.Namespace) -> int:
     return 0 if decision.proceeds else 2
 
 
+def _config_for_ci(options: argparse.Namespace, step: Step) -> Config:
+    """The files as they are, if nothing of a project but rules would judge this step: rules run no code."""
+    from ..config.document import ConfigError
+    from ..errors import FairleadError
+    from .check import read_for_ci
+
+    config, mistakes, _ = read_for_ci(options.folder)
+    if mistakes:
+        raise ConfigError(mistakes)
+    project = [c for c in config.hooks if c.hook.layer == "project" and step.event in c.hook.events]
+    if started := [c.name for c in project if c.form != "rule"]:
+        raise FairleadError(
+            f"--ci runs rules only, and these hooks run more: {', '.join(started)}; see `fairlead trust`"
+        )
+    return config
+
+
+async def _leave_open(request: Any) -> Any:
+    """The answer to a question that a human would be asked: none, so the decision stays `ask`."""
+    from ..approvals import Approval
+
+    return Approval("ask")
+
+
 async def _dispatch(config: Any, step: Step) -> Decision[Any]:
     from ..registry import Hooks
 
     quiet_log()
 
-    async with Hooks(record=True) as hooks:
+    async with Hooks(record=True, approver=_leave_open) as hooks:
         config.apply(hooks)
         return await hooks.dispatch(step)
 

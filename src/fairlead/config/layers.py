@@ -548,7 +548,7 @@ def live_layer(sources: Sources, document: Document) -> LayerFile:
 
 
 def read_live(sources: Sources, files: Iterable[Document], environ: Mapping[str, str]) -> Config:
-    """All layers, with these files of projects as they are now, as if trusted: to look for mistakes, never to run."""
+    """All layers, with these files of projects as they are, as if trusted: to look for mistakes, and to try rules."""
     above = read(Sources(sources.system, sources.user), environ=environ)
     live = [
         LayerFile("project", file, sources.workspace, above.allow_hosts, environ, as_trusted=True) for file in files

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..errors import FairleadError, HookUnavailable, MissingVariable, UnknownName, closest, nearest
-from ..extras import require
+from ..extras import MissingPackage, require
 from ..hook import PHASES, Hook, Layer
 from ..lifecycle import CONTROLS, EVENTS, iter_events
 from ..runners.interpreters import script_of
@@ -354,7 +354,7 @@ class _Reader:
                 runner = make[form](self._entry[form], events, options)
         except HookUnavailable as error:
             problem = str(error)
-            if copies is not None and not isinstance(error, MissingVariable):
+            if copies is not None and not isinstance(error, (MissingPackage, MissingVariable)):
                 problem += f"; put it back, or look at the project with `fairlead trust` in {copies.root}"
             mistake = self._document.mistake_at(self._missing_at or self._keys, problem, value=True)
             runner = Unavailable(mistake, error)

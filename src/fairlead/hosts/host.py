@@ -148,13 +148,18 @@ ALL = ("claude_code", "codex", "gemini", "qwen", "copilot", "droid", "cline", "o
 EXPERIMENTAL = ("cursor", "windsurf", "kiro", "goose")
 
 
+def canonical_name(name: str | None) -> str | None:
+    """A host's own name, for one of the names that people give it."""
+    return {"claude": "claude_code", "claude-code": "claude_code"}.get(name or "", name)
+
+
 def host_named(name: str) -> Host:
     """The host of this name; `claude` is Claude Code."""
     from importlib import import_module
 
     from ..errors import UnknownName
 
-    name = {"claude": "claude_code", "claude-code": "claude_code"}.get(name, name)
+    name = canonical_name(name) or name
     if name not in ALL and name not in EXPERIMENTAL:
         raise UnknownName("host", name, (*ALL, *EXPERIMENTAL))
     host: Host = import_module(f"fairlead.hosts.{name}").HOST
