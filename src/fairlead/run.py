@@ -201,7 +201,7 @@ class Run(msgspec.Struct):
         from .tracebacks import keep_traceback
 
         error = clean(redact_text(error)) if hook.note is None else noted(redact_text(error), hook.note)
-        traceback = None if raised is None else keep_traceback(hook.name, raised)
+        traceback = None if raised is None else keep_traceback(hook, raised)
         failure = Failure(hook.name, self.chain.event.name, kind, error, policy, control, traceback)
         if not self._enforced(hook):
             self.said.append((hook, Monitored(hook.name, Verdict(control or "proceed", str(failure)), "failure")))
