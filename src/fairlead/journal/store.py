@@ -64,6 +64,8 @@ CREATE INDEX by_last ON sessions (last);
 SCRIPTS = {1: _TABLES, 2: _TABLES + _SECOND}
 SALT = 16
 """Random bytes that go into the digest of a body, so that a short one that was erased cannot be guessed."""
+KEY = 32
+"""Bytes of the key of the digests of what was redacted."""
 DAY = 86400 * 10**9
 LEAP, WITNESSED = DAY, DAY // 24
 """Nanoseconds without a record after which a clock may have leapt, and for which it must go on to be believed."""
@@ -194,9 +196,7 @@ class Store:
 
     def _go_on_from_schema_1(self, journal: str) -> None:
         """Give an old journal what is new, under a note in its chain. Its records stay as they are."""
-        changed = changes_of(self._db, 1)
-        if changed:
-            raise JournalError(_strange(self.path, changed))
+        refuse_changed(self._db, self.path, 1)
         with self._transaction():
             for statement in _SECOND.split(";"):
                 self._db.execute(statement)
@@ -210,9 +210,7 @@ class Store:
     def _look_at_tables(self) -> None:
         """Refuse a file with tables, or triggers, that are not ours: what it acknowledges could be lost."""
         (self._tables,) = self._db.execute("PRAGMA schema_version").fetchone()
-        changed = changes_of(self._db, SCHEMA)
-        if changed:
-            raise JournalError(_strange(self.path, changed))
+        refuse_changed(self._db, self.path, SCHEMA)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -301,9 +299,11 @@ class Store:
         file = beside(self.path, ".key")
         with self._locked():
             try:
-                return file.read_bytes()
+                if len(found := file.read_bytes()) != KEY:
+                    raise JournalError(f"{file} is no key of fairlead's; move it away, and another is made")
+                return found
             except FileNotFoundError:
-                made, new = os.urandom(32), beside(self.path, ".key.new")
+                made, new = os.urandom(KEY), beside(self.path, ".key.new")
                 descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
                 with os.fdopen(descriptor, "wb") as written:
                     written.write(made)
@@ -452,6 +452,12 @@ def _counted(db: sqlite3.Connection) -> Iterator[Counted]:
             yield seq, columns_of(told), tally_of(told)
 
 
+def refuse_changed(db: sqlite3.Connection, path: Path, schema: int) -> None:
+    """Raise `JournalError` for a file with tables, or triggers, that are not ours: nothing is written to one."""
+    if changed := changes_of(db, schema):
+        raise JournalError(_strange(path, changed))
+
+
 def changes_of(db: sqlite3.Connection, schema: int) -> list[str]:
     """How the tables, indexes, triggers and views of a file differ from those that this program would make."""
     return sorted(f"{what} {name!r} is {how}" for (what, name), how in _differences(db, schema))
@@ -529,8 +535,13 @@ def unwritable(path: Path, error: Exception) -> JournalError:
         "Permission": "make the file and its folder writable",
         "unable to open": "make the file and its folder writable",
         "not a database": "move it away; `fairlead verify` says more",
+        "directory": "move it away",
+        "File exists": "move it away",
         "malformed": "move it away; `fairlead verify` says more",
     }
+    file = getattr(error, "filename", None)
+    if isinstance(file, str | os.PathLike) and Path(file) != path:  # one of those beside it
+        problem = f"{os.fspath(file)}: {problem}"
     way = next((f"; {way}" for word, way in ways.items() if word in problem), "")
     return JournalError(f"the journal {path} cannot be written: {problem}{way}")
 

@@ -45,6 +45,16 @@ class Fallback:
             self._told.pop(self._folders.popitem(last=False)[0], None)
         self._write()
 
+    def opens(self, folder: str, event: str) -> bool:
+        """Whether a launcher in a folder that gets no answer lets a step pass. It looks up the folders as this does."""
+        place = Path(os.path.realpath(folder))
+        for known in (place, *place.parents):
+            if (policies := self._folders.get(str(known))) is not None:
+                return policies.get(event) == "open"
+            if (known / "fairlead.toml").exists():
+                return False
+        return False
+
     def _write(self) -> None:
         lines = ",\n".join(f"{_text(folder)}: {_line(policies)}" for folder, policies in self._folders.items())
         new = self._path.with_suffix(".new")
