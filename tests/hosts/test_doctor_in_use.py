@@ -250,6 +250,12 @@ def installed(machine: Machine) -> Launched:
     return launched
 
 
+def test_these_are_all_files_of_the_state(installed: Launched) -> None:
+    top = [*installed.state.iterdir(), *(installed.state / "run").iterdir()]
+    found = {str(file.relative_to(installed.state)) for file in top if file.name not in ("run", "bin", "pinned")}
+    assert {name for name in found if not name.endswith(("-wal", "-shm"))} <= set(MADE)
+
+
 def remove(file: Path) -> None:
     shutil.rmtree(file) if file.is_dir() else file.unlink()
 
