@@ -104,6 +104,7 @@ def test_a_span_speaks_of_generative_ai(spans: Any) -> None:
         "gen_ai.agent.name": "main",
         "fairlead.event": "before_tool",
         "fairlead.control": "deny",
+        "fairlead.effect": "deny",
         "fairlead.hook": "no",
         "fairlead.cause": "policy",
         "fairlead.host": "h",
@@ -240,15 +241,33 @@ for metric in reader.get_metrics_data().resource_metrics[0].scope_metrics[0].met
 done(points)
 """)
     assert found == {
-        "fairlead.decisions proceed before_tool": 3,
-        "fairlead.decisions deny before_tool": 1,
-        "fairlead.dispatch.duration proceed before_tool": 3,
-        "fairlead.dispatch.duration deny before_tool": 1,
+        "fairlead.decisions proceed proceed before_tool": 3,
+        "fairlead.decisions deny deny before_tool": 1,
+        "fairlead.dispatch.duration proceed proceed before_tool": 3,
+        "fairlead.dispatch.duration deny deny before_tool": 1,
         "fairlead.failures broken error": 1,
         "fairlead.hook.duration no-rm none": 3,
         "fairlead.hook.duration no-rm verdict": 1,
         "fairlead.hook.duration broken error": 1,
     }
+
+
+def test_a_deny_that_was_not_carried_out_is_told_apart() -> None:
+    about, counted = run("""
+traced()
+reader = InMemoryMetricReader()
+metrics.set_meter_provider(MeterProvider([reader]))
+hooks = Hooks()
+hooks.add(lambda step: deny("no"), on="before_tool", name="no")
+session = hooks.session("s", host="h", capabilities={"before_tool": set()})
+session.lenient = True
+session.dispatch_sync(session.step(BeforeTool, tool="bash", args={"command": "ls"}))
+found = reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics
+(point,) = next(metric for metric in found if metric.name == "fairlead.decisions").data.data_points
+done([told()[-1]["about"], dict(point.attributes)])
+""")
+    assert (about["fairlead.control"], about["fairlead.effect"]) == ("deny", "proceed")
+    assert (counted["fairlead.control"], counted["fairlead.effect"]) == ("deny", "proceed")
 
 
 BREAKING = """

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead import Hooks, tracebacks
 from fairlead.errors import HookAborted, RunnerFailed
-from fairlead.lifecycle import BeforeTool
+from fairlead.lifecycle import BeforeTool, event_named
 from fairlead.record import hear, tell
 
 STEP = BeforeTool(tool="bash", args={"command": "ls"})
@@ -26,6 +26,14 @@ def divides(step: Any) -> None:
 
 async def divides_later(step: Any) -> None:
     divides(step)
+
+
+def misnames(step: Any) -> None:
+    event_named("no_such_event")
+
+
+async def misnames_later(step: Any) -> None:
+    misnames(step)
 
 
 def failing(fn: Any, **options: Any) -> Hooks:
@@ -99,12 +107,33 @@ def test_an_error_that_cannot_be_shown_is_kept_all_the_same() -> None:
     assert "in broken" in failure.traceback
 
 
-def test_what_is_no_code_of_the_user_s_has_no_traceback() -> None:
-    def broken(step: Any) -> None:
-        raise RunnerFailed("the program ended with 3")
+def test_what_a_runner_says_of_a_program_has_no_traceback() -> None:
+    class Program:
+        form = "command"
 
-    (failure,) = failing(broken).dispatch_sync(STEP).failures
+        def __call__(self, step: Any) -> None:
+            raise RunnerFailed("the program ended with 3")
+
+    (failure,) = failing(Program()).dispatch_sync(STEP).failures
     assert failure.traceback is None
+
+
+@pytest.mark.parametrize("fn", [misnames, misnames_later])
+async def test_an_error_of_fairlead_s_that_a_python_hook_runs_into_keeps_its_traceback(
+    fn: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    (failure,) = (await failing(fn).dispatch(STEP)).failures
+    assert failure.traceback is not None
+    assert "in misnames" in failure.traceback
+    assert "UnknownName" in failure.traceback
+    assert "'broken' failed at" in caplog.text
+
+
+def test_a_verdict_that_makes_no_sense_has_no_traceback() -> None:
+    hooks = Hooks()
+    hooks.add(lambda step: {"no_such_key": 1}, on="before_tool", name="broken")
+    (failure,) = hooks.dispatch_sync(STEP).failures
+    assert (failure.kind, failure.traceback) == ("malformed", None)
 
 
 def test_a_hook_is_logged_once_for_each_place_where_it_fails(caplog: pytest.LogCaptureFixture) -> None:

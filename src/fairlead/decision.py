@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from .approvals import Approval
 from .errors import HookAborted
@@ -158,6 +159,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     said: tuple[Said, ...] = ()
     marks: tuple[Mark, ...] = ()  # cheap to write, and read by `runs`
     effect: Control | None = None  # what the host carries out, where that is something else: see `effective`
+    unanswered: str | None = None  # why the host did not get it, and acted by itself: `effect` is what it did
 
     # --- what it says -----------------------------------------------------------------------
 
@@ -174,6 +176,11 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     def effective(self) -> Control:
         """What its host carries out: the control, unless the host can do only something else."""
         return self.control if self.effect is None else self.effect
+
+    def with_effect(self, carried_out: Control, unanswered: str | None = None) -> Self:
+        """The same decision, of which the host carries out this; or has done so, without an answer."""
+        effect = None if carried_out == self.control else carried_out
+        return replace(self, effect=effect, unanswered=unanswered)
 
     @property
     def reason(self) -> str | None:
@@ -362,6 +369,8 @@ def _story(decision: Decision[Any]) -> Iterator[str]:
         yield f"  approval     {one.approval.answer} to {clean(one.hook)}{_because(one.approval.why)}"
     for part in decision.unsupported:
         yield f"  unsupported  {part}"
+    if decision.unanswered is not None:
+        yield f"  unanswered   {clean(decision.unanswered)}"
     for run in decision.runs:
         yield f"  ran          {run.hook} ({run.phase}): {run.outcome} in {run.duration * 1000:.3f} ms"
 

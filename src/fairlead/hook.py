@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Collection
+from functools import partial
 from time import monotonic
 from typing import Any, Literal, TypedDict, get_args
 
@@ -325,6 +326,14 @@ class Hook:
     def exact_tools(self) -> tuple[str, ...] | None:
         """The tools this hook is for, if it names them all; None if it must be matched."""
         return self.tool if self.tool is not None and all(map(is_exact, self.tool)) else None
+
+
+def form_of(hook: Hook) -> str:
+    """What kind of hook it is: a Python function, or what its runner runs (a command, worker, url, rule or prompt)."""
+    fn: Any = hook.fn
+    while isinstance(fn, partial):
+        fn = fn.func
+    return str(getattr(type(fn), "form", "python"))
 
 
 def _is_number(value: object) -> bool:

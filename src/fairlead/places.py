@@ -111,6 +111,11 @@ def runtime_folder() -> Path:
     return state_folder() / "run"
 
 
+def hung_mark() -> Path:
+    """The file that a client leaves when the user's daemon hangs."""
+    return runtime_folder() / "hung"
+
+
 MANAGED = Path("/run/fairlead")
 """Where a daemon of another user's is, that agents of this one cannot get around."""
 

@@ -35,6 +35,8 @@ def tell(decision: Decision[Any]) -> dict[str, Any]:
         told["said"] = [_tell_said(what) for what in decision.said]
     if decision.effect is not None:
         told["effect"] = decision.effect
+    if decision.unanswered is not None:
+        told["unanswered"] = decision.unanswered
     runs = decision.runs
     if runs:
         told["runs"] = [run if run.details is not None else run[:4] for run in runs]
@@ -92,7 +94,8 @@ def hear(told: Mapping[str, Any]) -> Decision[Any]:
         hooks = _Hooks(original)
         said = tuple(hooks.heard(what) for what in told.get("said", ()))
         marks = tuple(hooks.marks(told.get("runs", ())))
-        return Decision(_left(original, told.get("left")), original, control, said, marks, effect)
+        left, unanswered = _left(original, told.get("left")), told.get("unanswered")
+        return Decision(left, original, control, said, marks, effect, unanswered)
     except BadRecord:
         raise
     except (FairleadError, msgspec.ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from .table import Table
 
 Details = dict[str, Any] | None
-Carry = Callable[[Decision[Any]], Control | None]
-"""Says what a host carries out of a decision; None if the decision is on another step than the host's."""
+Carry = Callable[[Decision[Any]], Decision[Any]]
+"""Gives a decision its effect: what the host carries out. A decision on another step than the host's stays as it is."""
 Keep = Callable[[Decision[Any], float], "Future[None] | None"]
 """Takes in a finished decision and when it was begun. What it returns is waited for before the decision is given."""
 
@@ -201,7 +201,7 @@ class Run(msgspec.Struct):
         from .tracebacks import keep_traceback
 
         error = clean(redact_text(error)) if hook.note is None else noted(redact_text(error), hook.note)
-        traceback = None if raised is None else keep_traceback(hook.name, raised)
+        traceback = None if raised is None else keep_traceback(hook, raised)
         failure = Failure(hook.name, self.chain.event.name, kind, error, policy, control, traceback)
         if not self._enforced(hook):
             self.said.append((hook, Monitored(hook.name, Verdict(control or "proceed", str(failure)), "failure")))
@@ -286,8 +286,8 @@ class Run(msgspec.Struct):
         try:
             if self.said and (session := working.get()) is not None:
                 decision = session.last_word(decision)
-            if (carry := carrying.get()) is not None and (effect := carry(decision)) is not None:
-                decision = replace(decision, effect=None if effect == decision.control else effect)
+            if (carry := carrying.get()) is not None:
+                decision = carry(decision)
         except Unenforceable:  # which ends the operation
             decision = replace(decision, effect="abort")
             raise

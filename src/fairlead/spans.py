@@ -41,6 +41,7 @@ def attributes(decision: Decision[Any]) -> dict[str, Any]:
         "fairlead.host": step.host,
         "fairlead.tool.kind": getattr(step, "kind", None),
         "fairlead.control": decision.control,
+        "fairlead.effect": decision.effective,
         "fairlead.hook": decision.hook,
         "fairlead.cause": decision.cause,
         "fairlead.reason": decision.reason,

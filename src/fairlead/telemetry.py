@@ -78,13 +78,16 @@ def _metrics() -> list[Watch]:
     if type(provider).__name__ in ("_ProxyMeterProvider", "NoOpMeterProvider"):
         return []
     meter = metrics.get_meter(SCOPE)
-    decisions = meter.create_counter("fairlead.decisions", "{decision}", "Decisions, by event and control")
+    decisions = meter.create_counter("fairlead.decisions", "{decision}", "Decisions, by event, control and effect")
     failures = meter.create_counter("fairlead.failures", "{failure}", "Hooks that failed, by hook and kind")
     duration = meter.create_histogram("fairlead.dispatch.duration", "s", "How long a dispatch took")
     hooks = meter.create_histogram("fairlead.hook.duration", "s", "How long a hook took")
 
     def watch(decision: Decision[Any], took: float) -> None:
-        what = {"fairlead.event": decision.event, "fairlead.control": decision.control}
+        what = {
+            "fairlead.event": decision.event, "fairlead.control": decision.control,
+            "fairlead.effect": decision.effective,
+        }  # fmt: skip
         decisions.add(1, what)
         duration.record(took, what)
         for failure in decision.failures:

@@ -7,6 +7,7 @@ import traceback
 from types import TracebackType
 
 from .errors import FairleadError
+from .hook import Hook, form_of
 from .logs import logger
 from .redaction import redact_text
 
@@ -19,10 +20,10 @@ _logged: set[tuple[str, str, int]] = set()
 """The hooks and the places of failures that were logged: a hook that fails at every step is logged once."""
 
 
-def keep_traceback(hook: str, error: BaseException) -> str | None:
-    """The traceback of what a hook raised, redacted. None where no code of the user's raised it."""
-    if isinstance(error, FairleadError):
-        return None  # which says what is wrong with a program, a service or a rule
+def keep_traceback(hook: Hook, error: BaseException) -> str | None:
+    """The traceback of what a hook raised, redacted. None where no code of the user's was running."""
+    if isinstance(error, FairleadError) and form_of(hook) != "python":
+        return None  # a runner says what is wrong with a program, a service or a rule
     inner = _beyond_fairlead(error.__traceback__)
     if inner is None:
         return None
@@ -32,7 +33,7 @@ def keep_traceback(hook: str, error: BaseException) -> str | None:
         text = "".join(traceback.format_tb(inner, -_FRAMES))
     text = redact_text(text[-_LONGEST:]).rstrip()
     text = text if len(text) <= LIMIT else f"...{text[3 - LIMIT :]}"
-    _log_once(hook, inner, text)
+    _log_once(hook.name, inner, text)
     return text
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from pwd import getpwnam
 from typing import Any
@@ -248,3 +251,75 @@ def test_the_text_names_fairlead_itself_and_what_to_do(machine: Machine) -> None
     assert "-> fairlead check" in ended.out
     assert ended.out.rstrip().endswith("Not well: fairlead.")
     assert json.loads(machine.run("doctor", "--json").out)[-1]["version"]
+
+
+# --- every file in the state folder ---------------------------------------------------------------------
+
+MADE = (
+    "approvals.db", "approvals.key", "bin/fairlead-hook", "bin/fairlead_hook.py", "daemon.log", "fallback.json",
+    "journal.db", "journal.db.head", "journal.db.key", "journal.db.lock", "journal.db.writers",
+    "run/start.lock", "run/v1.sock.lock", "sessions.json", "trust.json", "unanswered.jsonl",
+)  # fmt: skip
+FULL = HANDS_OFF + THE_REST + '[journal]\ndurability = "full"\n'
+
+
+@pytest.fixture
+def installed(machine: Machine) -> Launched:
+    """A machine on which all files of the state folder are there, and no daemon runs."""
+    launched = Launched(machine)
+    launched.policy(FULL)
+    launched.policy(HANDS_OFF.replace("hands-off", "of-the-project"), launched.project)
+    assert launched.shell("ls").passes
+    assert launched.call(payload=b"no JSON").refuses, "which leaves a line for the journal"
+    launched.stop()
+    return launched
+
+
+def test_these_are_all_files_of_the_state(installed: Launched) -> None:
+    top = [*installed.state.iterdir(), *(installed.state / "run").iterdir()]
+    found = {str(file.relative_to(installed.state)) for file in top if file.name not in ("run", "bin", "pinned")}
+    assert {name for name in found if not name.endswith(("-wal", "-shm"))} <= set(MADE)
+
+
+def remove(file: Path) -> None:
+    shutil.rmtree(file) if file.is_dir() else file.unlink()
+
+
+def garbage(file: Path) -> None:
+    remove(file)
+    file.write_bytes(b"garbage, and no more than that\n" * 40)
+    os.utime(file, (0, 0))  # a young start.lock says for a while that no daemon starts
+
+
+def folder(file: Path) -> None:
+    remove(file)
+    (file / "inside").mkdir(parents=True)
+
+
+def unreadable(file: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root reads every file")
+    file.chmod(0o000)
+
+
+@pytest.mark.parametrize("how", [garbage, folder, unreadable])
+@pytest.mark.parametrize("name", MADE)
+def test_whatever_a_file_of_the_state_is_replaced_by_the_daemon_works_or_the_doctor_names_the_file(
+    installed: Launched, name: str, how: Callable[[Path], None]
+) -> None:
+    file = installed.state / name
+    assert file.exists()
+    how(file)
+    ended = installed.shell("ls", seconds=30) if "bin/" not in name else None
+    if ended is not None and ended.passes and installed.daemons:
+        return
+    found = problems(examine(installed))
+    assert name.rpartition("/")[2] in found, (ended, found)
+
+
+def test_a_trigger_in_a_journal_that_refuses_without_its_record_is_found(installed: Launched) -> None:
+    with closing(sqlite3.connect(installed.state / "journal.db")) as db:
+        db.execute("CREATE TRIGGER t AFTER INSERT ON records BEGIN DELETE FROM records WHERE seq = new.seq; END")
+    launched = installed.alone()
+    assert sends_to_the_doctor(launched.shell("ls"))
+    assert "trigger 't'" in problems(examine(launched))

@@ -40,6 +40,7 @@ from played import captured, payload_of
 
 from fairlead import Hooks, current_session
 from fairlead.fallback_file import LIMIT, changing_folders
+from fairlead.hosts import hook_client
 from fairlead.hosts.__main__ import Alone
 from fairlead.hosts.host import ALL, EXPERIMENTAL, host_named
 from fairlead.journal.reading import Reader
@@ -558,6 +559,16 @@ def test_a_hung_daemon_costs_one_deadline_and_not_one_for_each_step(machine: Mac
     assert [ended.took < 10 for ended in rest] == [True, True, True]
     assert [ended.refuses for ended in rest] == [True, True, False]
     assert "still does not answer" in rest[0].err
+
+
+def test_a_hung_daemon_is_looked_at_briefly_and_at_length_only_once_in_a_while(machine: Machine) -> None:
+    with hung(machine) as here:
+        here.shell("ls", seconds=4)
+        brief = here.shell("ls")
+        os.utime(mark(here), (0, 0))
+        thorough, again = here.shell("ls"), here.shell("ls")
+    assert [ended.refuses for ended in (brief, thorough, again)] == [True, True, True]
+    assert min(brief.took, again.took) < hook_client.PROBE <= thorough.took
 
 
 def test_a_hung_daemon_does_not_hold_up_again_what_fails_open(machine: Machine) -> None:

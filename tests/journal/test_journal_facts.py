@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 from fairlead import Approval, Hooks, Verdict, ask, change, deny
 from fairlead.frozen import thaw
+from fairlead.hook import form_of
 from fairlead.journal import Journal
 from fairlead.journal.exactness import inexact
-from fairlead.journal.policy import form_of, version_of
+from fairlead.journal.policy import version_of
 from fairlead.journal.reading import Filter, Reader
 from fairlead.lifecycle import AfterTool, BeforeRequest, BeforeTool
 from fairlead.record import hear

@@ -103,8 +103,25 @@ def journal_of(options: argparse.Namespace) -> Path:
         return Path(options.journal).absolute()
     if (machine := machine_journal()) is not None:
         return machine
-    configured = settings().journal.get("path")
-    return Path(configured) if configured else journal_file()
+    config = settings()
+    configured = config.journal.get("path")
+    path = Path(configured) if configured else journal_file()
+    if config.journal.get("enabled", True) and (path.exists() or not config.mistakes):
+        _take_in_unanswered(path)
+    return path
+
+
+def _take_in_unanswered(path: Path) -> None:
+    """Have the journal say what launchers did without fairlead: while it is broken, no daemon does that."""
+    from ..journal.unanswered import FILE, take_in
+    from ..places import state_folder
+
+    file = state_folder() / FILE
+    if file.is_file() and file.stat().st_size:
+        from ..journal import Journal
+
+        with Journal(path) as journal:
+            take_in(state_folder(), journal)
 
 
 def machine_journal() -> Path | None:
@@ -170,6 +187,8 @@ def _told(record: Record) -> str:
         cause = "" if winner.get("cause") == "policy" else f", {escape(str(winner.get('cause')))}"
         reason = _reason(record)
         words.append(paint(f"({escape(str(winner['hook']))}{cause}{reason and f': {short(reason, 100)}'})", "dim"))
+    if unanswered := body.get("unanswered"):
+        words.append(paint(f"(the launcher, without an answer: {short(str(unanswered), 100)})", "yellow"))
     if "erased" in body:
         words.append(paint("(its body was erased)", "dim"))
     for said in body.get("said") or ():

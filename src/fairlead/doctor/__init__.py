@@ -88,7 +88,7 @@ def examine_fairlead(root: Path, *, run: bool = True) -> Report:
     answers = look_at_daemon(report)
     launchers = dict.fromkeys(launcher_for(scope) for scope in SCOPES)
     if run and answers and report.well:
-        ask_in_use([launcher for launcher in launchers if launcher.is_file()], root, report)
+        ask_in_use([launcher for launcher in launchers if launcher.exists()], root, report)
     return report
 
 

@@ -12,9 +12,10 @@ from typing import Any
 from .. import __version__
 from ..build import source_digest
 from ..extras import install_command
-from ..hosts.hook_client import hangs
+from ..hosts.hook_client import hangs, listens
 from ..peers import peer_of
-from ..places import MANAGED, SOCKET_LIMIT, BadPlace, check_private, managed_folder, runtime_folder
+from ..places import MANAGED, SOCKET_LIMIT, BadPlace, check_private, managed_folder, runtime_folder, state_folder
+from .program import why
 from .report import Report
 
 PROTOCOL = 1
@@ -42,6 +43,31 @@ def look_at_daemon(report: Report) -> bool:
         report.add("problem", what, todo)
         return False
     return _is_healthy(place, pid, report)
+
+
+def look_whether_it_started(folder: Path, report: Report) -> None:
+    """Whether a daemon is there now that a launcher asked for one. Without it, each step is judged on its own."""
+    fits = len(os.fsencode(folder / f"v{PROTOCOL}.sock")) <= SOCKET_LIMIT
+    if folder == MANAGED or not fits or missing_packages() or listens(str(folder)):
+        return
+    log = state_folder() / "daemon.log"
+    what = "no daemon starts, so that each step is judged without one, and nothing is remembered between steps"
+    report.add("problem", f"{what}: {_last_line(log)}", f"mend or move away what it names; {log} says more")
+
+
+def _last_line(log: Path) -> str:
+    """What a daemon said last, before it ended."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(log.stat().st_size - 4096, 0))
+            lines = file.read().decode("utf-8", "replace").split("\n")
+    except OSError as error:
+        return f"{log}: {why(error)}"
+    return next((line.strip() for line in reversed(lines) if line.strip()), f"{log} says nothing")
+
+
+def missing_packages() -> list[str]:
+    return [name for name in PACKAGES if find_spec(name) is None]
 
 
 def _is_safe(folder: Path, report: Report) -> bool:
@@ -74,7 +100,7 @@ def _can_start(folder: Path, place: Path, report: Report) -> bool:
         what = f"{MANAGED} is there, but no daemon of the machine: steps that guard are refused"
         report.add("problem", what, f"start it, as root: {_managed_command()}")
         return False
-    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+    if missing := missing_packages():
         what = f"no daemon can run, because {', '.join(missing)} is missing: each step is judged without one, slowly"
         report.add("warning", what, install_command("serve"))
     elif place.is_dir():

@@ -48,8 +48,16 @@ def _look_at_disk(folder: Path, what: str, report: Report) -> None:
 
 
 def look_at_journal_file(journal: Path, config: Config, report: Report) -> None:
-    """Whether the journal can be written and read. With `on_failure = "closed"`, steps are refused without it."""
-    closed = config.journal.get("on_failure") == "closed"
+    """Whether the journal can be written and read. If its `on_failure` is "closed", steps are refused without it."""
+    from ..journal.errors import NoJournal
+    from ..journal.reading import Filter, Reader
+    from ..journal.store import refuse_changed
+    from ..journal.writer import default_on_failure
+
+    options = config.journal
+    if not options.get("enabled", True):
+        return
+    closed = (options.get("on_failure") or default_on_failure(options.get("durability", "normal"))) == "closed"
     folder = next((place for place in journal.parents if place.is_dir()), journal.parent)
     try:
         refuse_remote(folder)
@@ -60,13 +68,15 @@ def look_at_journal_file(journal: Path, config: Config, report: Report) -> None:
         _look_at_disk(folder, "the journal", report)
     if not journal.exists():
         return
-    from ..journal.reading import Filter, Reader
-
     try:
         with Reader(journal) as reader:
+            refuse_changed(reader.db, journal, reader.version)
             next(iter(reader.records(Filter(), limit=1)), None)
+    except NoJournal:
+        return  # it is empty, and its first record makes it one
     except FairleadError as error:
-        report.add("problem" if closed else "warning", str(error), "fairlead verify")
+        todo = f"fairlead verify; then move {journal} away, with the files beside it that begin with its name"
+        report.add("problem" if closed else "warning", str(error), todo)
 
 
 def look_at_policy(config: Config, report: Report) -> None:

@@ -14,8 +14,10 @@ from ..folders import probing
 from ..hosts import hook_client
 from ..hosts.host import Host
 from ..hosts.installing import Installed, launcher_for
+from ..hosts.launcher import runs_of
 from ..places import Folders, managed_folder, runtime_folder
 from .copies import copy_settings
+from .daemon import look_whether_it_started
 from .program import last_line, run_briefly, why
 from .report import Report
 from .settings import install_again, install_command
@@ -73,9 +75,23 @@ def ask_in_use(launchers: list[Path], root: Path, report: Report) -> None:
         if "has no event 'doctor'" in said:
             report.add("ok", f"{launcher} gets answers from fairlead")
         else:
-            report.add("problem", f"{launcher} gets no answer from fairlead: {_reason(code, said)}", "fairlead upgrade")
+            reason = _reason(code, said)
+            if "its client" in reason:
+                reason += f" ({launcher.parent / 'fairlead_hook.py'})"
+            report.add("problem", f"{launcher} gets no answer from fairlead: {reason}", "fairlead upgrade")
     if not was_there:
+        if any(map(_starts_daemon, launchers)):
+            look_whether_it_started(folder, report)
         stop_daemon(folder, kill=False)  # an agent may use it by now
+
+
+def _starts_daemon(launcher: Path) -> bool:
+    """Whether a launcher was installed to ask a daemon."""
+    try:
+        runs = runs_of(launcher.read_text("utf-8"))
+    except (OSError, UnicodeError):
+        return False
+    return runs is not None and not (isinstance(runs.installed, Folders) and not runs.installed.daemon)
 
 
 def _thrown_away(home: Path, state: Path) -> Folders:

@@ -19,9 +19,10 @@ from ..config.layers import Config, load_usable
 from ..decision import Decision
 from ..errors import FairleadError
 from ..folders import enter
+from ..journal.unanswered import take_in
 from ..lifecycle import Step
-from ..places import fixed_folders
-from ..redaction import Scope, within
+from ..places import fixed_folders, state_folder
+from ..redaction import Scope, redact_text, within
 from ..registry import Hooks
 from ..run import Carry
 from ..runners.surroundings import PASSED
@@ -72,6 +73,7 @@ async def _decide(asked: Hooked, host: Host, payload: dict[str, Any], config: Co
             return await answer(host, asked.event, payload, Memory(), dispatch, attended=asked.attended(host))
         finally:
             if journal is not None:
+                take_in(state_folder(), journal)
                 journal.close()
 
 
@@ -84,9 +86,9 @@ def main() -> None:
     try:
         said = asyncio.run(decide(asked))
     except BadPayload as error:
-        said = f"none:{error}:end"
+        said = f"none:{redact_text(str(error))}:end"
     except FairleadError as error:
-        said = f"fail:{error}:end"
+        said = f"fail:{redact_text(str(error))}:end"
     sys.stdout.buffer.write(said.encode("utf-8", "replace"))  # whatever the locale is
 
 

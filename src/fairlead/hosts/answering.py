@@ -30,8 +30,13 @@ CALLS = 64
 CONTEXT = 16
 """Texts that wait for an event which takes them."""
 
+LATE = "there was no answer in time"
+"""Why a launcher acts by itself, though there is a daemon that decides."""
+
 Dispatch = Callable[[Step, dict[str, tuple[str, ...]], Carry], Awaitable[Decision[Any]]]
 """Decides on a step, for a host with these capabilities, of which the last argument says what it carries out."""
+Acted = Callable[[], Control | None]
+"""Says what the launcher did, if it did not wait for the answer; None while it waits."""
 
 
 class BadPayload(FairleadError):
@@ -72,13 +77,20 @@ def read_payload(host: Host, event: str, said: str) -> dict[str, Any]:
 
 
 async def answer(
-    host: Host, event: str, payload: dict[str, Any], memory: Memory, dispatch: Dispatch, *, attended: bool = False
+    host: Host,
+    event: str,
+    payload: dict[str, Any],
+    memory: Memory,
+    dispatch: Dispatch,
+    *,
+    attended: bool = False,
+    acted: Acted = lambda: None,
 ) -> str:
     """The answer for the thin client: the exit code, and the text that the CLI reads: `0:TEXT:end`.
 
     `attended`: a user is known to sit before the CLI, and sees what it shows.
     """
-    reply = await Answering(host, event, payload, memory, dispatch, attended).answer()
+    reply = await Answering(host, event, payload, memory, dispatch, attended, acted).answer()
     if EXIT_2 in reply:
         return f"2:{reply[EXIT_2]}:end"
     if TEXT in reply:
@@ -97,11 +109,12 @@ class Answering:
         memory: Memory,
         dispatch: Dispatch,
         attended: bool = False,
+        acted: Acted = lambda: None,
     ) -> None:
         self.host, self.event, self.payload = host, event, payload
         self.who: Identity = host.identify(payload)
         self.moment = host.moments[event]
-        self.memory, self.dispatch, self.attended = memory, dispatch, attended
+        self.memory, self.dispatch, self.attended, self.acted = memory, dispatch, attended, acted
         if self.moment.inside is not None and self._shares:
             self.moment = self.moment.inside
 
@@ -130,14 +143,20 @@ class Answering:
         """
         found: list[Effect] = []
 
-        def carry(decision: Decision[Any]) -> Control | None:
+        def carry(decision: Decision[Any]) -> Decision[Any]:
             if (decision.event, decision.step.sequence) != (step.event, step.sequence):
-                return None  # of a step that a hook has dispatched
+                return decision  # of a step that a hook has dispatched
             effect = self._effect(decision, can)
             self._limit(step.event, effect)
+            if (acted := self.acted()) is not None:
+                control: Control = acted if step.event == self.moment.event else "proceed"
+                found.append(_undelivered(effect, control))
+                return decision.with_effect(control, LATE)
             found.append(effect)
             control = self._carried(step.event, effect, beside)
-            return "abort" if control == "stop" and decision.control == "abort" and "abort" in can else control
+            if control == "stop" and decision.control == "abort" and "abort" in can:
+                control = "abort"
+            return decision.with_effect(control)
 
         decision = await self.dispatch(step, {step.event: can}, carry)
         if not found:
@@ -327,6 +346,12 @@ class Answering:
                 "%s cannot carry out at %s what a hook wants: %s", self.host.title, self.event, reason_of(decision)
             )
         return effect
+
+
+def _undelivered(effect: Effect, control: Control) -> Effect:
+    """An effect of which the CLI was told nothing: what the launcher did, and what can wait for a later step."""
+    deny = f"[fairlead] refused, because {LATE}" if control == "deny" else None
+    return Effect(deny=deny, halt=effect.halt, later=[*effect.context, *effect.later])
 
 
 def written(args: dict[str, Any]) -> str:

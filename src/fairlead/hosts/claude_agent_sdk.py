@@ -25,7 +25,6 @@ from ..lifecycle import (
     AfterTool,
     Agent,
     BeforeRequest,
-    Control,
     Error,
     SessionEnd,
     SessionStart,
@@ -232,11 +231,11 @@ async def _leave_it(request: ApprovalRequest) -> Approval:
     return Approval("ask", HOST.name)
 
 
-def _stopping(event: str, can: Collection[str], decision: Decision[Any]) -> Control | None:
-    """What is carried out of a decision on a step that the CLI does not tell of: a stop, or nothing."""
+def _stopping(event: str, can: Collection[str], decision: Decision[Any]) -> Decision[Any]:
+    """A decision on a step that the CLI does not tell of, with its effect: a stop, or nothing."""
     if decision.event != event:
-        return None
-    return "proceed" if effect_of(decision, can).stop is None else "stop"
+        return decision
+    return decision.with_effect("proceed" if effect_of(decision, can).stop is None else "stop")
 
 
 def _refusal(kept: _Kept | None, name: str, payload: Any, error: Exception) -> dict[str, Any]:

@@ -9,11 +9,15 @@ FOLDERS is what `fairlead install` has recorded, as JSON: see `fairlead.places.F
 environment moves these folders, and what the client starts gets none of that environment.
 
 It prints `0:TEXT:end` (exit 0 with this on stdout), `2:TEXT:end` (exit 2 with this on stderr), `fail:REASON:end`
-(something of fairlead's is broken) or `none:REASON:end` (nothing is broken, but this step has no answer), and always
-ends with 0. Anything else means that it broke. Without an answer, the launcher goes by `fallback.json`.
+(something of fairlead's is broken), `none:REASON:end` (nothing is broken, but this step has no answer) or
+`late:REASON:end` (the daemon is still at it), and always ends with 0. Anything else means that it broke. Without an
+answer, the launcher goes by `fallback.json`. The journal must say what it did: a daemon that is late finds that its
+caller is gone, and writes that down. Otherwise the launcher runs this a second time, to leave a line for the journal:
+
+    FOLDERS left CONTROL OURS HOST REASON
 
 If a human's approval was used for the answer, it prints `ack:RECEIPT:` before it. The launcher gives the CLI the
-answer, and runs this a second time, to tell the daemon that the CLI has it:
+answer, and runs this again, to tell the daemon that the CLI has it:
 
     FOLDERS RECEIPT
 """
@@ -44,12 +48,20 @@ SPARE = 2.0
 OF_STEP = frozenset(("bad_payload", "too_large", "overloaded", "broken"))
 """Errors of the daemon's with this step alone. The last has its reason in the daemon's log."""
 LOG = "daemon.log in fairlead's state folder"
-PROBE = 2.0
-"""Seconds that a daemon has to show that it lives, if it left an earlier step without an answer."""
+GLANCE, PROBE = 0.2, 2.0
+"""Seconds that a daemon has to show that it lives, if it left an earlier step without an answer: as a rule, and once
+in a while."""
+PROBE_AGAIN = 10.0
+"""Seconds between the longer looks: a daemon that is only slow is asked again after one of them."""
 PROBE_LIFE = 120.0
 """Seconds for which the folders of a `fairlead doctor` count. One that was killed has left them behind."""
 ACKNOWLEDGE = 1.0
-"""Seconds in which an answer is acknowledged. The CLI waits for that, too."""
+"""Seconds in which an answer is acknowledged, or a line left. The CLI waits for that, too."""
+UNANSWERED = "unanswered.jsonl"
+UNANSWERED_LIMIT = 1 << 18
+"""Bytes of the file that lines are left in."""
+REASON_LIMIT = 500
+"""Characters of a reason that are kept in a line."""
 PASSED = ("LANG", "TZ")
 """Variables that hooks get from the CLI, beside LC_* and those that they name. Others were recorded."""
 RECORD = ".local/state/fairlead/folders.json"
@@ -70,7 +82,7 @@ class Unanswered(Failed):
 
 
 class Late(Unanswered):
-    """There was no answer in time."""
+    """There was no answer in time. The daemon has the step, and is still at it."""
 
 
 class NoDaemon(Exception):
@@ -95,10 +107,12 @@ def main(argv: list[str]) -> str:
     refuse_hung(folder, mark)
     try:
         return from_daemon(state, folder, python, body)
-    except Late:
+    except Late as none:
         if hangs(folder, SPARE / 4):
             leave(mark)
             raise Failed("there was no answer in time: the daemon does not answer at all") from None
+        if not body.is_sent:
+            raise Unanswered(str(none)) from None
         raise
 
 
@@ -109,15 +123,22 @@ def late(*_: object) -> None:
 # --- a daemon that hangs ------------------------------------------------------------------------
 # The first step that a hung daemon leaves without an answer waits to its deadline, and leaves a mark. With the mark,
 # every later step first looks whether the daemon lives. So the mark can be old, or a lie: it costs a look, no more.
+# A daemon that lives answers within milliseconds, so most looks are short. The mark's time is that of the last
+# long one.
 
 
 def refuse_hung(folder: str, mark: str) -> None:
     """Refuse at once if the daemon left an earlier step without an answer, and still hangs."""
+    import time
+
     try:
-        posix.stat(mark)
+        age = time.time() - posix.stat(mark).st_mtime
     except OSError:
         return
-    if hangs(folder, PROBE):
+    is_glance = 0 <= age < PROBE_AGAIN
+    if hangs(folder, GLANCE if is_glance else PROBE):
+        if not is_glance:
+            leave(mark)
         raise Failed("the daemon gave an earlier step no answer, and still does not answer at all")
     try:
         posix.unlink(mark)
@@ -145,6 +166,7 @@ def hangs(folder: str, seconds: float) -> bool:
 def leave(mark: str) -> None:
     try:
         posix.close(posix.open(mark, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o600))
+        posix.utime(mark)
     except OSError:
         return  # then the next step waits, too
 
@@ -159,6 +181,7 @@ class Body:
         self.head = f'{{"host":{quoted(host)},"event":{quoted(event)},"deadline":{max(seconds - 2 * SPARE, 0.0)}'
         self.payload = quoted(stdin().decode("utf-8", "replace"))
         self.names: set[str] = set()
+        self.is_sent = False  # and not answered yet
 
     def encode(self, everything: bool = False) -> bytes:
         environ = variables()
@@ -345,7 +368,8 @@ def until_taken(folder: str, body: Body) -> str:
 def ask(folder: str, body: Body) -> str:
     """The daemon's answer. Once anything was said, it is not said again: hooks may have run."""
     for _ in range(3):
-        status, told = request(folder, "/v1/hook", body.encode())
+        status, told = request(folder, "/v1/hook", body.encode(), body)
+        body.is_sent = False
         if status == 200 and told.startswith('{"answer":"'):
             answer, end = scanstring(told, len('{"answer":"'))
             receipt = strings(told[end:], ',"acknowledge":')
@@ -374,7 +398,7 @@ def strings(told: str, after: str) -> list[str]:
     return found
 
 
-def request(folder: str, route: str, content: bytes) -> tuple[int, str]:
+def request(folder: str, route: str, content: bytes, body: "Body | None" = None) -> tuple[int, str]:
     if len(content) > LIMIT:  # in which case the daemon would hang up before it could say so
         raise Unanswered(f"the step is larger than {LIMIT >> 20} MiB")
     path = socket_path(folder)
@@ -389,6 +413,8 @@ def request(folder: str, route: str, content: bytes) -> tuple[int, str]:
     head = f"POST {route} HTTP/1.1\r\nhost: fairlead\r\nconnection: close\r\nfairlead-acknowledges: 1\r\n"
     try:
         send(connection, f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
+        if body is not None:
+            body.is_sent = True
         answer = receive(connection)
     except OSError as error:
         raise Unanswered(f"the daemon broke off ({error.strerror}); see {LOG}") from None
@@ -499,6 +525,13 @@ class Python:
 
 def in_process(python: "Python", body: Body) -> str:
     """Where no daemon can be: the whole of fairlead, for this one step."""
+    try:
+        return run_once(python, body)
+    except Late as none:
+        raise Unanswered(str(none)) from None  # what was killed writes nothing down
+
+
+def run_once(python: "Python", body: Body) -> str:
     to_child, from_us = posix.pipe()
     from_child, to_us = posix.pipe()
     child = posix.fork()
@@ -561,15 +594,39 @@ def acknowledge(given: str, receipt: str) -> None:
         request(folder, "/v1/acknowledge", f'{{"id":{quoted(receipt)}}}'.encode())
 
 
+# --- when the CLI had none ----------------------------------------------------------------------
+
+
+def leave_line(given: str, control: str, event: str, host: str, why: str) -> None:
+    """Leave a line for the journal: what the launcher did, and why there was no answer. The payload is not in it."""
+    import fcntl
+    import time
+
+    _signal.signal(_signal.SIGALRM, late)
+    _signal.setitimer(_signal.ITIMER_REAL, ACKNOWLEDGE)
+    about = {"event": event, "host": host, "cwd": folder_here(), "control": control, "why": why[:REASON_LIMIT]}
+    texts = ",".join(f'"{name}":{quoted(text)}' for name, text in about.items())
+    # Its own line, also after one that was cut off.
+    line = f'\n{{"id":"{posix.urandom(8).hex()}","at":{time.time_ns()},{texts}}}\n'.encode()
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
+    file = posix.open(f"{value(folders_of(given), 'state')}/{UNANSWERED}", flags, 0o600)
+    if posix.fstat(file).st_mode & 0o170000 == 0o100000:
+        fcntl.flock(file, fcntl.LOCK_EX)  # the journal's process may be taking the lines in
+        if posix.fstat(file).st_size + len(line) <= UNANSWERED_LIMIT:
+            posix.write(file, line)
+
+
 def run() -> None:
     """Be the client, whatever happens."""
-    if len(sys.argv) == 3:
+    if len(sys.argv) != 6:
         try:
-            acknowledge(*sys.argv[1:])
+            leave_line(sys.argv[1], *sys.argv[3:]) if len(sys.argv) == 7 else acknowledge(*sys.argv[1:])
         finally:
             posix._exit(0)  # the CLI has its answer, whatever became of this
     try:
         said = main(sys.argv)
+    except Late as none:
+        said = f"late:{none}:end"
     except Unanswered as unanswered:
         said = f"none:{unanswered}:end"
     except Failed as failed:

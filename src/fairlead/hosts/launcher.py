@@ -3,7 +3,8 @@
 It is a shell script with absolute paths, outside any virtual environment, and with the folders that fairlead was
 installed for: nothing in the environment of the CLI moves them. It starts the thin client and gives the CLI its answer.
 If there is none, for whatever reason, it says why on stderr and goes by `fallback.json`: a step that guards is refused
-unless the file says that all its hooks fail open; any other step passes.
+unless the file says that all its hooks fail open; any other step passes. What it did with a step that guards is in the
+journal: a daemon that is only late writes that down, and otherwise the launcher has the client leave a line.
 
 An answer for which a human's approval was used comes with a receipt. Once the answer is written, the launcher runs the
 client again, to acknowledge it: a launcher that was killed before has told the CLI nothing, and the approval returns.
@@ -53,7 +54,13 @@ acknowledge() {{
   [ -z "$receipt" ] || {interpreter} -I -S -X utf8 -c {start} {folder} "$folders" "$receipt" 2>/dev/null </dev/null
 }}
 
-advice=" Run \`fairlead doctor\`."  # which finds whatever says so
+# The journal has nothing on this step, unless a daemon is still at it.
+leave_line() {{
+  [ -z "$late" ] && [ "$event" != doctor ] || return 0  # which only looks
+  {interpreter} -I -S -X utf8 -c {start} {folder} "$folders" left "$1" "$ours" "$host" "$cause" >/dev/null 2>&1
+}}
+
+advice=" Run \`fairlead doctor\`." late=  # which finds whatever says so
 case $code:$answer in
   0:0:*:end)
     text=${{answer#0:}} text=${{text%:end}}
@@ -69,6 +76,9 @@ case $code:$answer in
   0:none:*:end)
     text=${{answer#none:}}
     why=${{text%:end}} advice= ;;
+  0:late:*:end)
+    text=${{answer#late:}}
+    why=${{text%:end}} advice= late=1 ;;
   126:* | 127:*)
     why="its interpreter cannot be run (exit $code): install fairlead again, and run \`fairlead install\`" ;;
   129:* | 1[3-9][0-9]:*)
@@ -76,6 +86,8 @@ case $code:$answer in
   *)
     why="its client ended with $code" ;;
 esac
+
+cause=$why
 
 # Whether all hooks of this folder fail open at this event. What cannot be read does not say so.
 opens() {{
@@ -125,8 +137,10 @@ case $ours in
           printf '{{"permissionDecision": "deny", "permissionDecisionReason": "%s", ' "$why"
           printf '"decision": "block", "reason": "%s", "behavior": "deny", "message": "%s"}}\n' "$why" "$why" ;;
       esac
+      leave_line deny
       exit 2
-    fi ;;
+    fi
+    leave_line proceed ;;
 esac
 printf '[fairlead] gave no answer at %s: %s\n' "$event" "$why" >&2
 exit 0

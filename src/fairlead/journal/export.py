@@ -25,7 +25,7 @@ def otlp(record: Record) -> dict[str, Any]:
     except BadRecord:  # it could not be written down in full
         spans = [_span(trace, top, None, str(record.body["step"].get("event")), start, end, {})]
     else:
-        about = attributes(decision) | {"fairlead.record": record.id, "fairlead.effect": decision.effective}
+        about = attributes(decision) | {"fairlead.record": record.id}
         spans = [_span(trace, top, None, title(decision), start, end, about, bool(decision.failures))]
         for place, (run, began, ended) in enumerate(timeline(decision, start, end)):
             said = run_attributes(run)

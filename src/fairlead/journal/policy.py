@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..hook import form_of
 from ..redaction import process_redactor
 from .entry import legible
 
@@ -46,14 +47,6 @@ def policy_of(table: Table) -> Policy:
 def _described(hook: Hook) -> dict[str, Any]:
     options = {name: value for name in _OPTIONS if (value := getattr(hook, name)) not in (None, False)}
     return {**options, "on": hook.described_events, "form": form_of(hook), "version": version_of(hook)}
-
-
-def form_of(hook: Hook) -> str:
-    """What kind of hook it is: a Python function, or what its runner runs (a command, worker, url, rule or prompt)."""
-    fn: Any = hook.fn
-    while isinstance(fn, partial):
-        fn = fn.func
-    return str(getattr(type(fn), "form", "python"))
 
 
 def version_of(hook: Hook) -> str:

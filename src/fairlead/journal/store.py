@@ -68,6 +68,8 @@ CREATE INDEX by_last ON sessions (last);
 SCRIPTS = {1: _TABLES, 2: _TABLES + _SECOND}
 SALT = 16
 """Random bytes that go into the digest of a body, so that a short one that was erased cannot be guessed."""
+KEY = 32
+"""Bytes of the key of the digests of what was redacted."""
 WITNESSED = 3600 * 10**9
 """Nanoseconds that a run of records must span before the clock that dated them is believed."""
 ROWS = 8
@@ -215,9 +217,7 @@ class Store:
 
     def _go_on_from_schema_1(self) -> None:
         """Give an old journal what is new, under a note in its chain. Its records stay as they are."""
-        changed = changes_of(self._db, 1)
-        if changed:
-            raise JournalError(_strange(self.path, changed))
+        refuse_changed(self._db, self.path, 1)
         with self._chained(self._add_schema_2) as tail:
             name = f"{self.journal[:10]}-schema-{SCHEMA}"
             self._insert([_note(name, "schema", was=1, now=SCHEMA)], tail, [])
@@ -232,9 +232,7 @@ class Store:
         """Refuse a file with tables, or triggers, that are not ours: what it acknowledges could be lost."""
         tables = _master(self._db)
         if tables != self._tables:
-            changed = changes_of(self._db, SCHEMA)
-            if changed:
-                raise JournalError(_strange(self.path, changed))
+            refuse_changed(self._db, self.path, SCHEMA)
             self._tables = tables
 
     @contextmanager
@@ -362,9 +360,11 @@ class Store:
         file = beside(self.path, ".key")
         with self._locked():
             try:
-                return file.read_bytes()
+                if len(found := file.read_bytes()) != KEY:
+                    raise JournalError(f"{file} is no key of fairlead's; move it away, and another is made")
+                return found
             except FileNotFoundError:
-                made, new = os.urandom(32), beside(self.path, ".key.new")
+                made, new = os.urandom(KEY), beside(self.path, ".key.new")
                 descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
                 with os.fdopen(descriptor, "wb") as written:
                     written.write(made)
@@ -542,6 +542,12 @@ _STATISTICS = [
 """What ANALYZE makes for the query planner: the second in some builds of SQLite only."""
 
 
+def refuse_changed(db: sqlite3.Connection, path: Path, schema: int) -> None:
+    """Raise `JournalError` for a file with tables, or triggers, that are not ours: nothing is written to one."""
+    if changed := changes_of(db, schema):
+        raise JournalError(_strange(path, changed))
+
+
 def changes_of(db: sqlite3.Connection, schema: int) -> list[str]:
     """How the tables, indexes, triggers and views of a file differ from those that this program would make."""
     return sorted(f"{what} {name!r} is {how}" for (what, name), how in _differences(db, schema))
@@ -624,8 +630,13 @@ def unwritable(path: Path, error: Exception) -> JournalError:
         "Permission": "make the file and its folder writable",
         "unable to open": "make the file and its folder writable",
         "not a database": "move it away; `fairlead verify` says more",
+        "directory": "move it away",
+        "File exists": "move it away",
         "malformed": "move it away; `fairlead verify` says more",
     }
+    file = getattr(error, "filename", None)
+    if isinstance(file, str | os.PathLike) and Path(file) != path:  # one of those beside it
+        problem = f"{os.fspath(file)}: {problem}"
     way = next((f"; {way}" for word, way in ways.items() if word in problem), "")
     return JournalError(f"the journal {path} cannot be written: {problem}{way}")
 

@@ -72,6 +72,7 @@ _OWN_NOTES = frozenset({"pruned", "damaged", "crashed", "lost", "schema", "erase
 _OWN_WORDS = frozenset({
     "v", "id", "at", "kind", "took", "step", "control", "left", "said", "runs", "winner", "policy", "policy_id",
     "redacted", "unwritable", "effect", "enforcement", "can", "lenient", "variables", "machine", "lossy",
+    "unanswered",
 })  # fmt: skip
 
 
@@ -120,7 +121,7 @@ class Journal:
             raise JournalError(f'on_failure is "open" or "closed", not {on_failure!r}')
         self.path = Path(path if path is not None else journal_file()).absolute()
         self.durability: Durability = durability
-        self.on_failure = on_failure or ("closed" if durability == "full" else "open")
+        self.on_failure = on_failure or default_on_failure(durability)
         self.max_size = max_size
         self.max_age = max_age
         self.lost = 0
@@ -181,6 +182,10 @@ class Journal:
         """Keep a decision that was made elsewhere."""
         at = time.time_ns()
         self._put(lambda: _facts(decision, at, None))
+
+    def keep_facts(self, facts: dict[str, Any]) -> None:
+        """Keep a record that was made elsewhere. One whose id is in the journal already is left out."""
+        self._put(lambda: facts)
 
     def note(self, note: str, **about: Any) -> None:
         """Write down something that is no decision: a pause, say."""
@@ -546,6 +551,11 @@ class Journal:
         if self.error is not None:
             logger.warning("the journal %s can be written again", self.path)
             self.error = None
+
+
+def default_on_failure(durability: Durability) -> Literal["open", "closed"]:
+    """What becomes of the agent when a journal of that durability cannot be written, if nothing else is said."""
+    return "closed" if durability == "full" else "open"
 
 
 def _weight(entry: Entry) -> int:

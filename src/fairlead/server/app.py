@@ -32,7 +32,7 @@ from .limits import BODY, LARGE, Overloaded, TooLarge, check_json, check_variabl
 from .openapi import document
 from .pending import GRANT, AcknowledgedTooLate, AnsweredAlready, NoSuchQuestion, NoSuchReceipt
 from .projects import NeedsVariables
-from .service import Asked, Draining, Service
+from .service import Asked, CallerGone, Draining, Service
 from .tokens import EVERYTHING, Scope, Tokens
 
 HOSTS = frozenset({"fairlead", "localhost", "127.0.0.1", "[::1]"})
@@ -44,6 +44,8 @@ ANSWER = 16 << 20
 """Bytes of decisions that are given at once."""
 LONGEST = 2000
 """Characters of what is said of an error."""
+HUNG_UP = "fairlead.hung_up"
+"""What tells, in a request's state, whether its caller has hung up."""
 UNIX = "unix"
 """What stands for the caller's address on the unix socket, with its process for a port."""
 
@@ -313,14 +315,14 @@ class _Api:
 
 
 def _acknowledging(request: Request) -> dict[str, Any]:
-    """What matters to approvals: whether the caller says when it has its answer, and how to notice that it is gone."""
+    """Whether the caller says when it has its answer, and how to notice that it is gone."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
     acknowledges = any(name == ACKNOWLEDGES for name, _ in request.scope["headers"])
-    return {"acknowledges": acknowledges, "gone": gone}
+    return {"acknowledges": acknowledges, "gone": gone, "hung_up": request.scope.get("state", {}).get(HUNG_UP)}
 
 
 def _of(caller: str, asked: B) -> B:
@@ -410,6 +412,8 @@ def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
         return 422, {"error": "bad_configuration", "message": message, "mistakes": [str(m) for m in error.mistakes]}
     if isinstance(error, (Overloaded, Draining)):
         return 503, {"error": "overloaded" if isinstance(error, Overloaded) else "draining", "message": message}
+    if isinstance(error, CallerGone):
+        return 400, {"error": "gone", "message": message}
     if isinstance(error, NoRecord):
         return 404, {"error": "no_such_decision", "message": message}
     if isinstance(error, NoJournal):

@@ -43,6 +43,8 @@ IDLE = 1800.0
 """Seconds after which a daemon that nobody asked anything ends."""
 GRACE = 20.0
 """Seconds that what is under way has, when the daemon is to end."""
+LOOK = 10.0
+"""Seconds between looks whether the daemon is to end, and what launchers did without an answer."""
 CONNECTIONS = 2000
 KEEP_ALIVE = 30
 """Seconds for which a connection is kept on which nothing is asked."""
@@ -210,6 +212,7 @@ async def _run(settings: Settings, path: Path, on_ready: Any) -> None:
     users = frozenset({os.geteuid(), *([0] if settings.managed else [])})
     service = Service(folder, _journal())
     service.recover()
+    await service.take_in_unanswered()
     # Nobody is to knock at the door of a daemon that may not come up.
     sockets = [_listen(path, settings.managed), *_tcp(settings.tcp)]
     ending = asyncio.Event()
@@ -255,7 +258,8 @@ async def _when_up(server: _Server, on_ready: Any, sockets: list[socket.socket])
 async def _until_over(service: Service, ending: asyncio.Event, serving: asyncio.Task[None], idle: float | None) -> None:
     while not ending.is_set() and not serving.done():
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(ending.wait(), 1.0 if idle is None else min(max(idle / 10, 0.05), 30.0))
+            await asyncio.wait_for(ending.wait(), 1.0 if idle is None else min(max(idle / 10, 0.05), LOOK))
+        await service.take_in_unanswered()
         if idle is not None and service.idle >= idle and not service.pending.questions():
             logger.info("nobody has asked anything for %g s: ending", idle)
             return

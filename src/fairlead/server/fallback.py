@@ -5,9 +5,10 @@ A folder that is not in the file, and a file that cannot be read, mean closed.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from ..fallback_file import LIMIT, Policies, changing_folders
+from ..fallback_file import LIMIT, Policies, changing_folders, read_folders
 from ..lifecycle import EVENTS
 from ..logs import logger
 from ..registry import Hooks
@@ -42,6 +43,16 @@ class Fallback:
             if len(self._told) >= LIMIT:
                 self._told.clear()
             self._told[folder] = now
+
+    def opens(self, folder: str, event: str) -> bool:
+        """Whether a launcher in a folder that gets no answer lets a step pass. It looks up the folders as this does."""
+        folders, place = read_folders(self._path), Path(os.path.realpath(folder))
+        for known in (place, *place.parents):
+            if (policies := folders.get(str(known))) is not None:
+                return policies.get(event) == "open"
+            if (known / "fairlead.toml").exists():
+                return False
+        return False
 
     @property
     def _pausing(self) -> bool:

@@ -81,6 +81,8 @@ class Question(msgspec.Struct, frozen=True):
 
 Gone = Callable[[], Coroutine[Any, Any, None]]
 """Waits until a caller has hung up."""
+HungUp = Callable[[], bool]
+"""Whether a caller has hung up."""
 
 
 class Receipt(msgspec.Struct):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 from typing import Any
 
@@ -12,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..logs import logger
 from ..peers import peer_of
-from .app import UNIX
+from .app import HUNG_UP, UNIX
 
 PATIENCE = 5.0
 """Seconds in which a request's headers must have arrived."""
@@ -20,6 +21,7 @@ BODY_PATIENCE = 10.0
 """Seconds in which its body must have."""
 ANSWER_PATIENCE = 30.0
 """Seconds in which its answer must have been taken."""
+_OVER = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 READ = 16 << 10
 """Bytes that are read, and understood, in one go. Others have their turn after each."""
 
@@ -40,7 +42,16 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
             if connection.family == socket.AF_UNIX and not self._identify(connection):
                 transport.abort()
                 return
+            self.app_state = {**self.app_state, HUNG_UP: self._hung_up}
             self._expect(PATIENCE)
+
+        def _hung_up(self) -> bool:
+            """Whether the caller is gone. The socket knows before the event loop has come to read it."""
+            if self.transport.is_closing():
+                return True
+            connection = select.poll()
+            connection.register(self.transport.get_extra_info("socket"), 0 | getattr(select, "POLLRDHUP", 0))
+            return any(event & _OVER for _, event in connection.poll(0))
 
         def _identify(self, connection: socket.socket) -> bool:
             try:

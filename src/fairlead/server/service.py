@@ -21,11 +21,14 @@ from ..errors import FairleadError
 from ..frozen import freeze
 from ..hosts.answering import Memory, answer, read_payload
 from ..hosts.host import Hooked, Host, host_tools
+from ..hosts.launcher import GUARDING
 from ..journal import Journal, JournalError
+from ..journal.unanswered import take_in
 from ..journal.writer import HeldBack, held_back
-from ..lifecycle import Step, event_named
+from ..lifecycle import Control, Step, event_named
 from ..logs import logger
 from ..peers import user_name
+from ..places import hung_mark
 from ..record import summary, tell
 from ..redaction import within
 from ..registry import Hooks
@@ -37,7 +40,7 @@ from ..wire import step_of
 from .fallback import Fallback
 from .large import Large
 from .limits import LARGE, Overloaded, check_arguments, check_json, check_moment, check_step
-from .pending import Asking, Gone, Pending, Question, Receipt, asking
+from .pending import Asking, Gone, HungUp, Pending, Question, Receipt, asking
 from .projects import Project, Projects
 from .sessions import Sessions
 
@@ -58,6 +61,10 @@ ACKNOWLEDGE = 1.0
 
 class Draining(FairleadError):
     """The daemon finishes what it has, and takes nothing new."""
+
+
+class CallerGone(FairleadError):
+    """The caller has hung up before anything was decided, and has left a line for the journal."""
 
 
 class Asked(msgspec.Struct, forbid_unknown_fields=True):
@@ -140,7 +147,14 @@ class Service:
     # --- dispatching ------------------------------------------------------------------------
 
     async def dispatch(
-        self, asked: Asked, whose: str = "", size: int = 0, *, acknowledges: bool = False, gone: Gone | None = None
+        self,
+        asked: Asked,
+        whose: str = "",
+        size: int = 0,
+        *,
+        acknowledges: bool = False,
+        gone: Gone | None = None,
+        hung_up: HungUp | None = None,
     ) -> dict[str, Any]:
         """A step in, a decision out, with exactly the engine's semantics. `whose` keeps users' sessions apart.
 
@@ -157,11 +171,20 @@ class Service:
             return _with(receipt, acknowledges, tell(decision) | summary(decision) | {"policy": project.policy})
 
     async def hook(
-        self, asked: Hooked, whose: str = "", size: int = 0, *, acknowledges: bool = False, gone: Gone | None = None
+        self,
+        asked: Hooked,
+        whose: str = "",
+        size: int = 0,
+        *,
+        acknowledges: bool = False,
+        gone: Gone | None = None,
+        hung_up: HungUp | None = None,
     ) -> dict[str, Any]:
         """A moment of an agent CLI in, what the CLI is to be told out."""
         with self, self._receipt(acknowledges) as receipt:
             host = asked.by()
+            if hung_up is not None and hung_up() and hung_mark().exists():
+                raise CallerGone("this daemon hung, and the launcher has acted by itself")
             read = read_payload if size <= LARGE else _read_large_payload
             payload = await self.large.run(whose, read, host, asked.event, asked.payload)
             who = host.identify(payload)
@@ -181,12 +204,21 @@ class Service:
             async def decide(step: Step, capabilities: dict[str, tuple[str, ...]], carry: Carry) -> Decision[Any]:
                 return (await self._decide(step, place, capabilities, carry))[0]
 
-            halted = memory.halt
+            def acted() -> Control | None:
+                return self._acted(asked, host, whose) if hung_up is not None and hung_up() else None
+
+            halted, attended = memory.halt, asked.attended(host)
             with within(project.scope):
-                said = await answer(host, asked.event, payload, memory, decide, attended=asked.attended(host))
+                said = await answer(host, asked.event, payload, memory, decide, attended=attended, acted=acted)
             if memory.halt != halted:
                 await threads.run(self._save, self.sessions.save)  # it holds also if this daemon is killed
             return _with(receipt, acknowledges, {"answer": said})
+
+    def _acted(self, asked: Hooked, host: Host, whose: str) -> Control:
+        """What the launcher does at a moment without an answer. Other users' launchers read a file of their own."""
+        event = host.moments[asked.event].event
+        closed = event in GUARDING and (bool(whose) or not self.fallback.opens(asked.root(host), event))
+        return "deny" if closed else "proceed"
 
     def __enter__(self) -> None:
         """While something is under way, the daemon does not end; and it takes no more than it can do."""
@@ -307,6 +339,11 @@ class Service:
         """Return the approvals that an earlier daemon has handed out, and that no caller has acknowledged."""
         for receipt in self.pending.left_open():
             self._note_returned(self.pending.time_out(receipt), "the daemon ended before its caller had the answer")
+
+    async def take_in_unanswered(self) -> None:
+        """Have the journal write down what launchers did without an answer."""
+        if self.journal is not None:
+            await threads.run(take_in, self.folder, self.journal)
 
     def _time_out(self, receipt: str) -> None:
         del self._unacknowledged[receipt]
