@@ -195,6 +195,74 @@ async def test_no_disguise_gets_a_command_past_a_model(template: str | None):
         check(decision, command if asked else None)
 
 
+VALUES_OF_PYTHON: dict[str, Any] = {
+    "an object": object(),
+    "a path": Path("/x"),
+    "a complex number": 1j,
+    "a type": int,
+    "a function": print,
+    "a generator": (x for x in ()),
+    "a tuple as a key": {(1, 2): 1},
+    "an object as a key": {object(): 1},
+    "an object far inside": [{"a": [{"b": object()}]}],
+    "a set": {1, 2},
+    "bytes": b"ab",
+    "no number": float("nan"),
+    "a large number": 2**70,
+    "half of a pair": "\ud800",
+    "half of a pair as a key": {"\ud800": 1},
+    **{f"{depth} lists": None for depth in (240, 260, 300)},
+}
+SHOWN_BY = ["{args.command}", "{target.command}", "{args}", "{args.x}{args}", "{tool} {args} {target}", None]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize("template", SHOWN_BY)
+@pytest.mark.parametrize("value", VALUES_OF_PYTHON)
+async def test_no_value_of_python_blanks_what_a_model_judges(value: str, template: str | None, raw: bool):
+    """The model sees the command and refuses it, or the hook fails. It never judges an empty text."""
+    held = nested(int(value.split()[0])) if value.endswith("lists") else VALUES_OF_PYTHON[value]
+    asked: list[str] = []
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked.append(str(messages[0].parts[0].content))
+        verdict = json.loads(REFUSE) if "git push --force" in asked[-1] else {}
+        return ModelResponse(parts=[ToolCallPart("verdict", verdict)])
+
+    hooks = Hooks()
+    prompt = Prompt("Judge.", model=FunctionModel(answer), template=template, raw=raw)
+    hooks.add(prompt, on="before_tool", phase="gate")
+    decision = await hooks.dispatch(bash(FORCE, x=held))
+    assert decision.control == "deny"
+    assert (decision.cause == "failure") is (not asked)
+
+
+@pytest.mark.parametrize(("value", "path"), [(Path("/x"), "x"), ([{"b": 1j}], "x.0.b"), ({(1, 2): 1}, "x")])
+@pytest.mark.parametrize("raw", [False, True])
+async def test_what_is_no_json_is_named_where_a_template_would_show_it(value: Any, path: str, raw: bool):
+    with pytest.raises(CannotShow, match=rf"could not be shown: args\.{path}; a \w+ is no JSON value"):
+        await Outbound(template="{args}", raw=raw).judged(bash("ls", x=value))
+
+
+async def test_an_observer_is_told_what_can_be_told():
+    assert await Outbound(template="{tool}: {args}").observed(bash("ls", x=Path("/x"))) == b"bash: "
+
+
+async def test_a_secret_in_bytes_is_not_shown_to_a_model_in_base64():
+    with pytest.raises(CannotShow, match=r"could not be shown: args\.x; redaction"):
+        await Outbound(template="{args}").judged(bash("ls", x=b"password='k7Qz2Lm9Xv4T'"))
+
+
+async def test_a_rule_does_not_rewrite_a_command_to_an_empty_one():
+    """What is put into a command is what the step says, or the rule fails."""
+    hooks = Hooks()
+    rule = Rule("true", on="before_tool", change={"command": {"replace": "wrapped {args}"}})
+    hooks.add(rule, on="before_tool")
+    decision = await hooks.dispatch(bash("ls", x=Path("/x")))
+    assert (decision.control, decision.cause) == ("deny", "failure")
+    assert "could not be shown: args.x" in (decision.reason or "")
+
+
 # --- hooks on this machine get steps as they are --------------------------------------------------
 
 WORKER = """
