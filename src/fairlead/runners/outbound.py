@@ -23,13 +23,11 @@ from .template import NotJSON, Template, names_of
 TOOL_FIELDS = ("tool", "args", "target")
 """The fields that are judged at every event about a tool."""
 _LISTED = 5
-_REDACTED = (
-    "redaction would change what is judged, so set raw = true to send steps as they are, secrets included"
-)
+_REDACTED = "redaction would change what is judged, so set raw = true to send steps as they are, secrets included"
 
 
 class CannotShow(RunnerFailed):
-    """A hook would not judge what runs, since redaction would change it or JSON cannot write it. It names the places."""
+    """A hook would not judge what runs: redaction would change it, or JSON cannot write it. It names the places."""
 
     def __init__(self, paths: Iterable[str], why: str = _REDACTED) -> None:
         found = list(dict.fromkeys(paths))

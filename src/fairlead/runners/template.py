@@ -107,7 +107,9 @@ def _written(value: Any) -> str:
 def _culprit(path: str, value: Any) -> tuple[str, str]:
     """Where in a value that is no JSON the part is for which it is none, and of which type that is."""
     for _ in range(_DEEPEST):
-        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+        items = (
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+        )
         inside = next(((key, item) for key, item in items if not _is_json(item)), None)
         if inside is None:
             break
