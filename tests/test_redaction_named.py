@@ -118,6 +118,8 @@ password = r"{}"
 password: Optional[str] = "{}"
 "password" : "{}"
 password = '''{}'''
+put("PASSWORD", "{}")
+System.setenv("PASSWORD", "{}", 1)
 """.strip("\n").split("\n")
 """Anything may stand in quotes."""
 
@@ -184,6 +186,15 @@ ${{PASSWORD:-{}}}
 PASSWORD ?= {}
 PASSWORD := {}
 curl -H "X-PASSWORD: {}" https://example.com
+password:\n    {}
+db:\n  password:\n    {}\n  user: me
+| password | {} |
+| name | value |\n|---|---|\n| PASSWORD | {} |
+aws ssm put-parameter --name PASSWORD --value {}
+aws ssm put-parameter --name /app/PASSWORD --type SecureString --value {} --overwrite
+git config app.password {}
+git config --global app.password {}
+Set-Item Env:PASSWORD {}
 """.strip("\n").split("\n")
 """Nothing here needs quotes, so nothing may stand here that a shell would take for something else."""
 
@@ -369,6 +380,63 @@ def test_names_that_no_rule_was_written_for_are_known_as_well():
     ],
 )  # fmt: skip
 def test_names_types_and_templates_are_left_alone(text: str):
+    assert Redactor().text(text) == text
+
+
+BACKTICKS = [
+    '{{"password": "{}"}}',
+    'password: "{}"',
+    'PASSWORD="{}"',
+    "password: {}",
+    "  api_key: {}\n",
+    "PASSWORD={}",
+]
+
+
+NOT_CLOSED = ["7`DaB3dE6gH9kL", "aB3dE6`gH9kLmN4xQ7w"]
+
+
+@pytest.mark.parametrize(
+    ("place", "secret"),
+    [(place, secret) for place in BACKTICKS for secret in (*NOT_CLOSED, *(["aB3d$(E6gH9kL"] if '"' in place else []))],
+)
+def test_a_substitution_that_does_not_end_is_part_of_a_secret(place: str, secret: str):
+    left = Redactor().text(place.replace("{{", "{").replace("}}", "}").replace("{}", secret))
+    assert [part for part in secret.replace("$(", "`").split("`") if len(part) > 1 and part in left] == []
+
+
+def test_what_a_shell_would_substitute_is_kept_but_for_a_key_of_json():
+    assert Redactor().text('password="hunter22`reboot`"') == 'password="[redacted: secret]`reboot`"'
+    assert Redactor().text("`password: hunter22`") == "`password: [redacted: secret]`"
+    assert Redactor().text('{"password": "hunter22`a`b"}') == '{"password": "[redacted: secret]"}'
+
+
+SIGNS_IN = ["const password = `{}`;", "password := `{}`", "<password>{}</password>", "<PASSWORD>{}</PASSWORD>"]
+
+
+@pytest.mark.parametrize("place", SIGNS_IN)
+@pytest.mark.parametrize("secret", ["Tr0ub4d&or3iFx9", "Tr0ub4d|or3iFx9", "Tr0ub4d$or3iFx9", "Tr0ub4dor&3iF"])
+def test_a_sign_of_a_shell_is_part_of_a_secret_where_no_shell_reads_it(place: str, secret: str):
+    assert Redactor().text(place.replace("{}", secret)) == place.replace("{}", "[redacted: secret]")
+
+
+@pytest.mark.parametrize("name", ["MY_PAT", "ADO_PAT", "RELEASE_BOT_PAT"])
+@pytest.mark.parametrize(
+    "place", ["{}=hunter975", '"{}": "hunter975"', "export {}=correct-horse-81", "ENV {} hunter975"]
+)
+def test_a_variable_that_ends_with_pat_is_a_token(name: str, place: str):
+    assert "[redacted: secret]" in Redactor().text(place.format(name))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'WORD_PAT = r"[a-z]+\\d"', 'file_pat = "data2.csv"', "| token | string | yes |", "| api_key | v1 | ok |",
+        "password:\n  secretKeyRef:\n    name: x1", "if token:\n    x1=5", "    token:\n        self.a1[0],",
+        "token:\npython3\n", "| token | python3 -m x |", "aws ssm get-parameter --name PASSWORD --query Value",
+    ],
+)  # fmt: skip
+def test_what_stands_beside_or_below_a_name_is_not_always_its_value(text: str):
     assert Redactor().text(text) == text
 
 

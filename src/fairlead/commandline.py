@@ -39,7 +39,7 @@ _ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|([0-7]{1,3})|(
 _ASSIGNS = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 _SUBSTITUTES = re.compile(r"\$\(|`")
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "time"})
-_WRAPPERS = frozenset({
+WRAPPERS = frozenset({
     "sudo", "doas", "env", "nohup", "nice", "ionice", "timeout", "stdbuf", "command", "builtin", "exec", "setsid",
     "xargs",
 })  # fmt: skip
@@ -82,7 +82,7 @@ class Command:
         i, words = 0, self.words
         while i < len(words):
             name = os.path.basename(words[i])
-            if name in _WRAPPERS:  # an option that is not known may take a word, so it ends up as the program
+            if name in WRAPPERS:  # an option that is not known may take a word, so it ends up as the program
                 i += 1
                 while i < len(words) and _MILD.fullmatch(words[i]):
                     i += 1

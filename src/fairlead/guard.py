@@ -155,7 +155,7 @@ _OWN_REQUIREMENT = re.compile(
 SHELLS = _words("sh bash zsh dash ksh ash fish eval su trap env xargs parallel find fd script tmux screen ssh watch")
 """What runs a command that it is given as one word."""
 TAKES_INPUT = (SHELLS - {"env", "find", "fd"}) | {"read", "mapfile", "readarray"}
-_CODE = re.compile(
+CODE = re.compile(
     r"(?:python|pypy|ipython|node|nodejs|deno|bun|tsx|perl|ruby|php|lua|osascript|Rscript|tclsh|expect|ed|ex|n?vim?|emacs"
     r"|patch|apply_?patch|sqlite3|sed|[gm]?awk)[\d.]*"
 )
@@ -470,7 +470,7 @@ class Guard:
                     return problem
             name, rest = command.program()
             if name and not _only_reads(name, rest, partial(self._code, folder=command.folder)):
-                bare = _CODE.fullmatch(name) and all(word[:1] == "-" for word in rest)
+                bare = CODE.fullmatch(name) and all(word[:1] == "-" for word in rest)
                 if bare or TAKES_INPUT & set(map(os.path.basename, command.words)):
                     takes_input = command
                 words = command.words + command.given
@@ -512,7 +512,7 @@ class Guard:
         if name == "find" and (problem := self._find(command)):
             return problem
         texts = [text for text in (*words, command.input) if name not in SCRIPTED or _SYNTAX.search(text)]
-        code = texts if any(map(_CODE.fullmatch, names)) or (name == "git" and names & {"apply", "am"}) else ()
+        code = texts if any(map(CODE.fullmatch, names)) or (name == "git" and names & {"apply", "am"}) else ()
         for text in code:
             if problem := (self._code(text, folders[-1]) if _SYNTAX.search(text) else self._mention(text)):
                 return problem
@@ -577,7 +577,7 @@ def _own_command(rest: list[str]) -> str | None:
 def _controls(name: str, words: list[str], names: set[str], moved: bool) -> str | None:
     """Whether a command aims at fairlead's processes, runs its controls, or starts an agent without its hooks."""
     i = next((i for i, word in enumerate(words) if os.path.basename(word).partition(".")[0] == "fairlead"), -1)
-    runs = name == "fairlead" or names & RUNS or (_CODE.fullmatch(name) and (i == 1 or words[max(i - 1, 0)] == "-m"))
+    runs = name == "fairlead" or names & RUNS or (CODE.fullmatch(name) and (i == 1 or words[max(i - 1, 0)] == "-m"))
     if i >= 0 and runs and (command := _own_command(words[i + 1 :])):
         return f"`fairlead {command[:50]}` changes what judges this agent: {WAY_OUT.format('run')}"
     if names & REMOVES_PACKAGES and names & INSTALLERS and any(map(_OWN_PACKAGE.match, words)):

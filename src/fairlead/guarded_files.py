@@ -65,7 +65,7 @@ _ONLY_WITH = _options({
     "xxd": r"-r.*|-revert",
 })  # fmt: skip
 """These change their operands only with one of these words."""
-_COPIES = frozenset({"cp", "ln", "install", "rsync", "scp"})
+COPIES = frozenset({"cp", "ln", "install", "rsync", "scp"})
 """Programs that only read their sources. The destination counts, and what a source is called there."""
 _TAKES_SOURCES = _options({
     "ln": r"(?!-[a-zA-Z]*s)(?!--symbolic).*",  # a hard link is the file itself
@@ -95,7 +95,7 @@ _INLINE_CODE = _options({
 _OPTION_VALUES = _words("-W -X -o -O -r -I -M --require --rcfile --init-file")
 _NO_OUTPUT = _words("ssh find ps mount sudo set") | frozenset(_INLINE_CODE)
 _OUTPUT = re.compile(r"-o.*|--out.*|of=.*", re.DOTALL)
-_KNOWN = CHANGES | _COPIES | frozenset(_ONLY_WITH) | frozenset(_INLINE_CODE) | _words("git tar zip 7z 7za dd wget curl")
+_KNOWN = CHANGES | COPIES | frozenset(_ONLY_WITH) | frozenset(_INLINE_CODE) | _words("git tar zip 7z 7za dd wget curl")
 
 _VARIABLE = re.compile(r"\$\{?(\w+)")
 FILE, FOLDER = 1, 2
@@ -109,7 +109,7 @@ def changed_words(name: str, rest: Sequence[str]) -> dict[str, int]:
     if name == "$(":
         return dict.fromkeys(operands, FILE)  # what this will run is not known
     changed = dict.fromkeys(_outputs(name, rest), FILE)
-    if name in _COPIES:
+    if name in COPIES:
         return changed | _copied(name, rest)
     if name == "mv":
         return dict.fromkeys(operands[:-1], FOLDER) | _copied(name, rest)

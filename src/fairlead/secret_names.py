@@ -69,6 +69,8 @@ def is_secret_name(name: str) -> bool:
     """Whether what goes by this name is a secret."""
     if len(name) > 128:
         return False
+    if name.isupper() and name.endswith("_PAT"):  # in lower case, it is a pattern more often than a token
+        return True
     plain = plain_name(name)
     return _SECRET.fullmatch(plain) is not None and _NO_SECRET.fullmatch(plain) is None
 
@@ -216,8 +218,10 @@ def _is_literal(given: _Given) -> bool:
     value = given.value
     if "://" in value:
         return False
-    if given.how in ("gap", "verb", "is"):
+    if given.how in ("gap", "verb", "is", "cell", "below"):
         return _is_after_a_name(given)
+    if given.how == "ENV":
+        return True  # of a container's file, where nothing but a value can stand
     if given.how == " ":
         metavar = value.isupper() and _LETTERS.fullmatch(value)
         return not metavar and value not in _PROSE and value[0] not in "-<>|&;(" and not _MOUNTED.match(value)
@@ -235,13 +239,13 @@ def _is_literal(given: _Given) -> bool:
 def _is_after_a_name(given: _Given) -> bool:
     """Whether a word is a value without a sign before it: `ENV TOKEN x`, `password x` on a line of its own."""
     value = given.value
-    if "(" in value or plain_name(value) == plain_name(given.name):
+    if "(" in value or plain_name(value) == plain_name(given.name) or (given.how == "below" and value[-1] in ":,"):
         return False
     if given.how == "verb" and given.name.isupper():
         return len(value) >= 8 or not value.isdigit()
     if not value[0].isalnum() or _CODE.fullmatch(value) or _is_named_so(value):
         return False
-    return _MIXED.fullmatch(value) is not None and (given.how != "gap" or given.last)
+    return _MIXED.fullmatch(value) is not None and (given.how not in ("gap", "below") or given.last)
 
 
 def _is_no_value(value: str) -> bool:
@@ -281,7 +285,7 @@ def _is_identifier(value: str) -> bool:
 def _is_quoted_literal(given: _Given) -> bool:
     """Whether what stands in quotes is a value, or a name, a message or a template."""
     value = given.value
-    if given.how in ("==", "(", "or", "gap", "verb", "is", ","):
+    if given.how in ("==", "(", "or", "gap", "verb", "is", ",", "put"):
         written_out = _MIXED.fullmatch(value[:200]) is not None or looks_random(value)
         return written_out and not (given.how in (",", "or", "is") and _is_named_so(value))
     if _LETTERS.fullmatch(value) and _names_a_secret(value) and (not value.islower() or "_" in value or "-" in value):
@@ -301,16 +305,20 @@ _GIVEN = re.compile(
     rf"|\s{{0,8}},?(?:\s|\\{{1,7}}[nrt]){{0,12}}(?:{_QUOTE})?(?P<pair>[vV]alue|content)(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}"
     r"|(?P<hcl>\s{0,4}\{\s{0,12}(?:(?:type|description|sensitive)\s{0,8}=[^\n]{1,80}\n\s{0,8}){0,3}default\s{0,8}=\s{0,8})"
     rf"|(?(close)(?P<json>\s{{0,8}}:\s{{0,40}})(?={_QUOTE})|(?!))"
+    r"|(?P<below>:[ \t]{0,4}\r?\n[ \t]{1,16})(?=\S{6,160}[ \t]{0,8}(?:\r?\n|\Z))"
+    r"|(?P<cell>[ \t]{1,24}\|[ \t]{1,24})(?=[^\s|]{4,160}[ \t]{1,24}\|)"
     r"|(?P<gap>[ \t]{0,24})(?P<op>=>|:=|[=!]={1,2}|\+?=|\?\??=|\|\|=|<<?-|:)(?P<space>[ \t]{0,40})"
     r"(?P<block>[|>][+-]?[ \t]{0,4}\n[ \t]{1,16})?"
     r"|(?P<plist></(?:key|name)>\s{0,12}<(?:string|value)>)"
     rf"|(?P<tag>>)|(?P<call>\()(?={_QUOTE})|(?P<comma>,\s{{0,8}})(?=[bru]?{_QUOTE})"
     rf"|(?P<other>\s{{1,3}}(?:\|\||\?\?|or)\s{{1,3}}(?={_QUOTE}))"
-    r"|(?P<prose>[ \t](?:is|was):?[ \t])|(?P<body>[ \t]{1,4}(?:--body|-b)[ =])|(?P<flag>[ \t]{1,4}))"
+    r"|(?P<prose>[ \t](?:is|was):?[ \t])|(?P<body>[ \t]{1,4}(?:--(?:type|tier|key-id|region)[ =][\w/:-]{1,40}[ \t]{1,4}"
+    r"|--overwrite[ \t]{1,4}){0,3}(?:--body|--value|-b)[ =])|(?P<flag>[ \t]{1,4}))"
 )
 _CLOSED = re.compile(r"\s*(?:[+%.]\s|[,)](?:\s|$)|\.format)")
 _OPENED = re.compile(rf"[bBrRuUfF]{{0,2}}(?P<quote>\"\"\"|\'\'\'|{_QUOTE})")
-_TEMPLATE = re.compile(r"`([^`\s$;&|<>()\"'\\]{8,200})`")
+_TEMPLATE = re.compile(r"`((?:[^`\s;<>()\"'\\$]|\$(?![({])){8,200})`")
+_ELEMENT = re.compile(r"(?:[^\s<>()`;$\"']|\$(?!\()|&\w{1,8};){4,160}(?=</)")
 _LOOKED_AT, _JUDGED, _LONGEST = 160, 300, 1 << 14
 _BARE = re.compile(rf"(?:{BARE}|\({BARE}{{0,80}}\)){{1,{_LOOKED_AT}}}")
 _BARE_REST = re.compile(rf"{BARE}*")
@@ -325,10 +333,12 @@ _SETTING = """
     proxy_set_header add_header config:set
 """
 _VERBS = frozenset(_SETTING.split())
+_PUTS = re.compile(r"\b(?:put|set[A-Za-z]{0,12}|setenv)\([\"']\Z")
+_ENVIRONMENT = re.compile(r"(?:\bgit config(?: --\w+){0,2} [\w.-]{1,40}\.|\b[Ee]nv:)\Z")
 _CALLED = re.compile(r"[A-Za-z_][\w.]*")
 _MORE = re.compile(r"[ \t]*(?:[#}),\]\r\n\\;]|$)")
 _OPERATOR = re.compile(OPERATOR)
-_SUBSTITUTION = re.compile(r"`|\$\(")
+_SUBSTITUTION = re.compile(r"`[^`]{0,400}`|\$\([^)]{0,400}\)")
 _SPACE = re.compile(r"\s")
 _TEXT_IN_QUOTES = re.compile(r"\\.|\"[^\"\n]*\"?|'[^'\n]*'?")
 _CROWD, _CROWDED = 64, 1536
@@ -412,16 +422,22 @@ def _value_of(text: str, given: _Name, match: re.Match[str], quotes: _Quotes) ->
         return _quoted(text, given, opened, quotes)
     if template := _TEMPLATE.match(text, match.end()):
         return _in_a_template(given, template)
-    return None if given.how in ("==", ",", "(", "or") else _unquoted(text, given, match.end())
+    return None if given.how in ("==", ",", "put", "(", "or") else _unquoted(text, given, match.end())
 
 
 def _how(match: re.Match[str], text: str, start: int) -> str:
     """How a value is given, in a word: `=` in a shell, ` = ` in code, ` ` to an option, ..."""
+    if match["below"] or match["cell"]:
+        return _how_beside(match, text, start)
     if match["flag"]:
         if text[start] == "-":
             return " "
         before = text[max(0, start - 48) : start].rpartition("\n")[2]
+        if _ENVIRONMENT.search(before):
+            return "verb"
         words = [word for word in before.split() if word[0] != "-"]
+        if words == ["ENV"]:
+            return "ENV"
         if words and words[-1].lower().lstrip("($") in _VERBS and before[-1].isspace():
             return "verb"
         return "gap" if _starts_line(text, start) else ""
@@ -437,10 +453,23 @@ def _how(match: re.Match[str], text: str, start: int) -> str:
             return "block"
         return f" {match['op']} " if match["gap"] else match["op"] + (" " if match["space"] else "")
     if match["call"] or match["comma"]:
+        if match["close"] and _PUTS.search(text[max(0, start - 24) : start]):
+            return "put"
         return "(" if match["call"] else "," if match["close"] else ""
     if match["other"] or match["prose"]:
         return "or" if match["other"] else "is"
+    if match["json"] and match["close"] == '"' and text[start - 1 : start] == '"':
+        return "json"
     return ">" if match["plist"] else " " if match["body"] else ": "
+
+
+def _how_beside(match: re.Match[str], text: str, start: int) -> str:
+    """How a value is given that stands in the next cell of a table, or alone on the next line and further in."""
+    line = text[max(0, start - 80) : start].rpartition("\n")[2]
+    if match["cell"]:
+        return "cell" if line.rstrip(" \t*`").endswith("|") else ""
+    indent = match["below"].rpartition("\n")[2]
+    return "below" if not line.strip(" \t-") and len(indent) > len(line) else ""
 
 
 def _starts_line(text: str, start: int) -> bool:
@@ -451,7 +480,7 @@ def _quoted(text: str, to: _Name, opened: re.Match[str], quotes: _Quotes) -> Spa
     quote, start = opened["quote"], opened.end()
     if quote in ('"""', "'''") and text[start : start + 1] == "\n":
         start += 1
-    end, whole = _closing(text, opened, start, quotes)
+    end, whole = _closing(text, opened, start, quotes, to.how == "json")
     given = _Given(to.name, text[start : min(end, start + _JUDGED)], to.how, to.sure)
     if end < whole and _LIKE_A_PATTERN.search(text, start, min(whole, start + _JUDGED)):
         return None
@@ -460,11 +489,11 @@ def _quoted(text: str, to: _Name, opened: re.Match[str], quotes: _Quotes) -> Spa
     return (start, end, "secret") if _is_secret(given, _is_quoted_literal) else None
 
 
-def _closing(text: str, opened: re.Match[str], start: int, quotes: _Quotes) -> tuple[int, int]:
+def _closing(text: str, opened: re.Match[str], start: int, quotes: _Quotes, is_json: bool = False) -> tuple[int, int]:
     """Where a quoted value ends, at its quote, with its line, or before a command; and where its quotes end.
 
-    A shell runs what is substituted in double quotes. An operator that comes with spaces, or after quotes that close
-    others on the same line, may be a command between two texts that are quoted.
+    A shell runs what is substituted in double quotes, if the substitution ends there. JSON has none. An operator that
+    comes with spaces, or after quotes that close others on the same line, may be a command between two quoted texts.
     """
     quote, limit = opened["quote"], start + _LONGEST
     end = text.find(quote, start, limit)
@@ -476,7 +505,7 @@ def _closing(text: str, opened: re.Match[str], start: int, quotes: _Quotes) -> t
     closed, whole = closed and line < 0, end if line < 0 else line
     operator = _OPERATOR.search(text, start, whole)
     if operator and closed and not _SPACE.search(text, start, whole) and not quotes.is_open(opened.start("quote")):
-        operator = _SUBSTITUTION.search(text, start, whole) if quote[-1] == '"' else None
+        operator = _SUBSTITUTION.search(text, start, whole) if quote[-1] == '"' and not is_json else None
     end = operator.start() if operator else whole
     while end > start and text[end - 1].isspace():
         end -= 1
@@ -487,7 +516,7 @@ def _in_a_template(to: _Name, template: re.Match[str]) -> Span | None:
     """What stands in backticks, as in JavaScript. A shell would run it, so it must be nothing that runs."""
     value = template[1]
     given = _Given(to.name, value, to.how, to.sure)
-    if not _MIXED.fullmatch(value) or (to.how == "=" and not looks_random(value)):
+    if not _MIXED.fullmatch(value) or (to.how == "=" and (not looks_random(value) or _OPERATOR.search(value))):
         return None
     return (*template.span(1), "secret") if _is_secret(given, _is_quoted_literal) else None
 
@@ -520,16 +549,28 @@ class _Quotes:
                 self._closes.append(found.end() if is_closed else len(self._text) + 1)
 
 
+def _past_backtick(text: str, at: int, end: int) -> int:
+    """Where a value ends that has the only backtick of its line in it, which then substitutes nothing."""
+    first = max(text.rfind("\n", max(0, at - _JUDGED), at), at - _JUDGED, 0)
+    if text.count("`", first, end) or "`" in text[end + 1 : end + _JUDGED].partition("\n")[0]:
+        return end
+    more = _BARE.match(text, end + 1)
+    return more.end() if more else end
+
+
 def _unquoted(text: str, to: _Name, at: int) -> Span | None:
     name, start, how, sure = to
     if text[start - 2 : start] == "${":  # ${TOKEN:-a default}, ${TOKEN:?an error}
         if text[at : at + 1] == "?":
             return None
         at += text[at : at + 1] == "-"
-    bare = _BARE.match(text, at)
+    bare = (_ELEMENT.match(text, at) if how == ">" else None) or _BARE.match(text, at)
     if bare is None:
         return None
     value, end = bare.group(), bare.end()
+    if text[end : end + 1] == "`":
+        end = _past_backtick(text, at, end)
+        value = text[at:end]
     before = text[start - 1 : start]
     if how == ">" and (text[end : end + 2] not in ("</", "") or value[0] in ".@:/"):
         return None  # <token>.command is no element

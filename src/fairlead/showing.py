@@ -3,8 +3,9 @@
 What is approved is what was shown. So a mark here stands for characters of one word and never for whitespace, for
 shell syntax or for another command, and a shell would read the same programs with the marks in place. In a command it
 stands for nothing that could mean something: no program, option, path, host or word looks random, whatever the name
-is that it was given to, and however a shell comes to run it. What a caller has brought in its variables hides nothing
-at all. A text in which a secret cannot be hidden like that is left as it is, and said to be.
+is that it was given to, and however a shell comes to run it. Beside what runs or decodes a text, a mark could stand for
+a whole program, so nothing is hidden there. What a caller has brought in its variables hides nothing at all. A text in
+which a secret cannot be hidden like that is left as it is, and said to be.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
-from .commandline import Command, Line, TooMuch, Work
+from .commandline import WRAPPERS, Command, Line, TooMuch, Work
 from .errors import FairleadError
 from .escaping import escape
-from .guard import SHELLS
+from .guard import CODE, SHELLS
+from .guarded_files import CHANGES, COPIES
 from .lifecycle import Step
 from .redaction import Redactor, Scope, current, current_base, redact, within
 from .secret_shapes import Span
@@ -34,6 +37,8 @@ WIDE = 32
 """Characters of a name up to which all others are aligned with it."""
 
 _SYNTAX = frozenset(";|&<>()$`\"'\\{}*?[]#!~")
+_OF_A_SHELL = re.compile(r"[;|&$`]")
+_ADDRESS = re.compile(r"https?://[^\s;|$`]*")
 _BREAKS = re.compile(r"[\s;|&<>()`\x00-\x1f\x7f-\x9f]+")
 _KEY_LINE = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]{1,80}-----")
 _KEY_TAIL = re.compile(r"(?:\\*[nr])?[A-Za-z0-9+/=]{1,15}")
@@ -113,6 +118,7 @@ class _Masker:
         self.unhidden: list[str] = []
         self._redactor, self._base = current(), current_base()
         self._command = command
+        self._hides_nothing = bool(command) and not _reads_alike(command, [])  # it may run what is beside it
         self._masked: dict[tuple[str, str], str | None] = {}  # a command is among the arguments and in the target
 
     def mask(self, value: Any, clean: Any, path: str) -> Any:
@@ -161,14 +167,23 @@ class _Masker:
             return None  # what a caller has brought hides nothing from who judges what the caller does
         if _with_marks(text, found, (f"[redacted: {kind}]" for _, _, kind in found)) != clean:
             spans = [(0, len(text), "secret")]  # for the name of its key: it is one as a whole
-        masks = _masks(text, spans, _looks_random if self._command else _looks_secret)
-        if masks is None or (self._is_run(text) and not _reads_alike(text, masks)):
+        if self._hides_nothing:
+            return None
+        may_run = self._is_run(text)
+        masks = _masks(text, spans, _looks_random if may_run or self._command else _looks_secret)
+        is_address = not self._command and _ADDRESS.fullmatch(text)
+        if masks is None or (may_run and not is_address and not _reads_alike(text, masks)):
             return None
         return _with_marks(text, masks, (_mark(kind) for _, _, kind in masks))
 
     def _is_run(self, text: str) -> bool:
-        """Whether a text is the command of a step, or a part of it that is more than a word."""
-        return text == self._command or (text in self._command and not all(map(_is_plain, text)))
+        """Whether a shell may run a text: it is a step's command or more than a word of it, or has a shell's syntax.
+
+        Any argument of a tool that is not known, and any file, may be a script.
+        """
+        if _OF_A_SHELL.search(text) or text == self._command:
+            return True
+        return text in self._command and not all(map(_is_plain, text))
 
 
 def _mark(kind: str) -> str:
@@ -260,44 +275,99 @@ def _with_marks(text: str, masks: list[Span], marks: Iterable[str]) -> str:
 
 # --- reading commands -----------------------------------------------------------------------------------
 
+_EDGE = r"(?:^|[\s;|&<>()`\"'={}/!@])"
+_PAST = r"(?=[\s;|&<>()`\"'{}]|$)"
+_RUNS_OR_DECODES = re.compile(
+    rf"{_EDGE}(?:"
+    rf"(?:(?:ba|z|da|k|a|fi|c|tc|mk|rba|pw|s)?sh|powershell|cmd\.exe|eval|coproc|busybox|toybox|xargs){_PAST}"
+    rf"|(?:python|pypy|ipython|node|nodejs|deno|bun|tsx|perl|ruby|php|lua|osascript|Rscript|tclsh)[\d.]*"
+    r"(?:\s+-(?!m\s)|\s*(?:[;|&<>)`\"']|$))"
+    r"|(?:base(?:16|32|64|nc)|gzip|bzip2|xz|zstd|lz4|brotli|openssl|gpg2?|age|xxd|uuencode)\s[^;|&\n]*?"
+    r"(?<=\s)(?:-[a-zA-Z]*[dDr][a-zA-Z]*|--de\w+|--revert)\b"
+    rf"|(?:gunzip|zcat|bunzip2|bzcat|unxz|xzcat|unzstd|zstdcat|unlz4|uudecode|base64d|rev){_PAST}|tr\s+(?!-[ds])"
+    r"|-(?:exec|execdir|ok|okdir)\s)"
+    r"|b(?:16|32|64|85)decode|fromhex|unhexlify|\batob\b|from_base64|codecs\.decode|FromBase64"
+    r"|(?:^|[;|&({`\n])\s*\.\s",
+    re.MULTILINE,
+)
+"""What runs a text as code, or makes another text of it. A mark beside one could stand for a whole program."""
+_RUNS_A_WORD = """
+    source alias function hash enable complete bind at batch crontab flock strace ltrace gdb chroot unshare nsenter
+    runuser systemd-run taskset chrt setarch entr expect ld.so nu xonsh elvish awk gawk mawk
+"""
+_RUNS = (SHELLS - {"env", "find"}) | frozenset(_RUNS_A_WORD.split())
+"""What runs a word that it is given, or what it reads. A shell's alias or function is such a word."""
+_RUNS_NO_WORD = """
+    : echo printf cat export declare local readonly typeset unset read set test [ [[ grep egrep fgrep rg ag jq curl wget
+    http https aws vault psql mysql redis-cli mongosh htpasswd ls stat head tail wc cut sort uniq
+"""
+_TELLS = frozenset(_RUNS_NO_WORD.split())
+"""What never runs a word that it is given, but for what an option says."""
+_CHANGES_FILES = CHANGES | COPIES | {"mkdir", "dd", "tar", "zip"}
+_SUBSTITUTES = re.compile(r"s([/|,#@])(?:(?!\1).)*\1(?:(?!\1).)*\1[gIip]*|[\d,$]+[dp]|/[^/]*/[dp]")
+_SCRIPT = re.compile(r"(?!-)[\w./~-]*\w\.\w{1,5}|-m")
+_OPTION = re.compile(r"--?\w")
+_ATTACHED = re.compile(r"-|.*[=:@ ,\"'?]", re.DOTALL)
+_RUN_BY_NAME = re.compile(
+    r"!\s*\Z|(?:command|cmd|exec|program|prog|script|shell|rsh|pre|filter|hook|editor|pager|browser|preload|askpass|path"
+    r"|env|opts|options|ps\d)=\Z",
+    re.IGNORECASE,
+)
+"""What a program takes for another one, or for code: an option's or a variable's name, or an alias of git."""
+
 
 def _reads_alike(text: str, masks: list[Span]) -> bool:
-    """Whether a shell would find the same commands and words with marks in place, and every program in sight."""
+    """Whether a shell would find the same commands and words with marks in place, and all that runs is in sight."""
     hidden = {chr(_FIRST_TOKEN + n): text[start:end] for n, (start, end, _) in enumerate(masks)}
-    if any(token in text for token in hidden):
+    if any(token in text for token in hidden) or _RUNS_OR_DECODES.search(text):
         return False
     try:
-        return _is_same(_with_marks(text, masks, hidden), text, hidden, 0)
+        found, run = (Line(one, "/", Work({"HOME": "~"}), 0) for one in (_with_marks(text, masks, hidden), text))
     except TooMuch:
         return False
-
-
-def _is_same(masked: str, text: str, hidden: dict[str, str], depth: int) -> bool:
-    found, run = (Line(one, "/", Work({"HOME": "~"}), depth) for one in (masked, text))
     if not (found.sound and run.sound) or [*map(len, found.pipelines)] != [*map(len, run.pipelines)]:
         return False
-    both = zip(found.pipelines, run.pipelines, strict=True)
-    return all(_is_same_pipeline(shown, truly, hidden, depth) for shown, truly in both)
+    shown, truly = (chain.from_iterable(line.pipelines) for line in (found, run))
+    return all(_is_same(*both, hidden) for both in zip(shown, truly, strict=True))
 
 
-def _is_same_pipeline(found: list[Command], run: list[Command], hidden: dict[str, str], depth: int) -> bool:
-    quoted: list[tuple[str, str]] = []
-    for shown, truly in zip(found, run, strict=True):
-        texts, others = ([*one.words, *one.outputs, *one.given, one.input, one.folder] for one in (shown, truly))
-        program = shown.program()[0]
-        if [_restore(text, hidden) for text in texts] != others or program != truly.program()[0]:
-            return False
-        if any(os.path.basename(word) == program and hidden.keys() & set(word) for word in shown.words):
-            return False  # the folder of a program says which one it is
-        quoted += [(a, b) for a, b in zip(texts, others, strict=True) if a != b]
-    if not any(SHELLS & set(map(os.path.basename, command.words)) for command in run):
+def _is_same(shown: Command, truly: Command, hidden: dict[str, str]) -> bool:
+    """Whether a command that is shown with marks says all that is run, by it or by what it is given to."""
+    texts, others = ([*one.words, *one.outputs, *one.given, one.input, one.folder] for one in (shown, truly))
+    program, rest = shown.program()
+    if [_restore(text, hidden) for text in texts] != others or program != truly.program()[0]:
+        return False
+    if _RUNS_OR_DECODES.search(" ".join(others)):  # a name may be put together of quotes and variables
+        return False
+    if any(os.path.basename(word) == program and hidden.keys() & set(word) for word in shown.words):
+        return False  # the folder of a program says which one it is
+    return _shows_what_runs(program, rest, shown.words) and all(
+        _is_no_program(word, before, program, hidden) for before, word in pairwise(["", *shown.words])
+    )
+
+
+def _shows_what_runs(program: str, rest: list[str], words: list[str]) -> bool:
+    """Whether a program is known by its name, and runs nothing but a script that it names."""
+    if program in _RUNS or program[:1] in ("-", "$") or (not program and WRAPPERS & set(map(os.path.basename, words))):
+        return False  # a wrapper's option that is not known may be followed by anything
+    if not CODE.fullmatch(program):
         return True
-    return all(_is_same_in_shell(*both, hidden, depth) for both in quoted)
+    if program == "sed":
+        script = next((word for word in rest if word[:1] != "-"), "")
+        return _SUBSTITUTES.fullmatch(script) is not None and not any(re.match(r"-[a-zA-Z]*f|--f", w) for w in rest)
+    return bool(rest) and _SCRIPT.fullmatch(rest[0]) is not None
 
 
-def _is_same_in_shell(masked: str, text: str, hidden: dict[str, str], depth: int) -> bool:
-    """Whether what a shell is given, and so may run, has its commands in sight. A word alone is none."""
-    return all(map(_is_plain, text)) or _is_same(masked, text, hidden, depth + 1)
+def _is_no_program(word: str, before: str, program: str, hidden: Mapping[str, str]) -> bool:
+    """Whether what a mark hides in a word is only told to a program: a value, or what belongs to one."""
+    at = next((at for at, character in enumerate(word) if character in hidden), -1)
+    if at < 0:
+        return True
+    if at > 0 and _ATTACHED.match(word[:at]):
+        return not _RUN_BY_NAME.search(word[:at])
+    if _OPTION.match(before):
+        return program not in _CHANGES_FILES and not _RUN_BY_NAME.search(f"{before}=")
+    return program in _TELLS
 
 
 def _restore(text: str, hidden: Mapping[str, str]) -> str:

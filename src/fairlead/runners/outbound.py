@@ -18,23 +18,21 @@ from ..lifecycle import EVENTS, Step, iter_events
 from ..redaction import Redactor, current, redact, redact_text
 from ..threads import elsewhere, threads
 from ..wire import encode_step, plain
-from .template import Template, names_of
+from .template import NotJSON, Template, names_of
 
 TOOL_FIELDS = ("tool", "args", "target")
 """The fields that are judged at every event about a tool."""
 _LISTED = 5
+_REDACTED = "redaction would change what is judged, so set raw = true to send steps as they are, secrets included"
 
 
 class CannotShow(RunnerFailed):
-    """Redaction would change what a hook judges. It names the places."""
+    """A hook would not judge what runs: redaction would change it, or JSON cannot write it. It names the places."""
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], why: str = _REDACTED) -> None:
         found = list(dict.fromkeys(paths))
         more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-        super().__init__(
-            f"could not be shown: {', '.join(found[:_LISTED])}{more}; redaction would change what is judged, "
-            "so set raw = true to send steps as they are, secrets included"
-        )
+        super().__init__(f"could not be shown: {', '.join(found[:_LISTED])}{more}; {why}")
         self.paths = found
 
 
@@ -52,11 +50,11 @@ class Outbound:
 
     async def judged(self, step: Step) -> bytes:
         """What a hook that gates or transforms is sent. Raises `CannotShow` if it would not see what runs."""
-        if self._raw:
-            return self._as_it_is(step)
         if self._template is not None:
             fill = partial(self._fill, step, self._template)
             return (fill() if elsewhere.get() is None else await threads.run(fill)).encode()
+        if self._raw:
+            return encode_step(step)
         body, touched = await self._redacted(step, self._judged_fields(step))
         if touched:
             raise CannotShow(touched)
@@ -65,7 +63,7 @@ class Outbound:
     async def observed(self, step: Step) -> bytes:
         """What an observer is sent."""
         if self._raw:
-            return self._as_it_is(step)
+            return encode_step(step) if self._template is None else self._template.fill(step).encode()
         if self._template is not None:
             fill = partial(_fill_redacted, step, self._template)
             return (fill() if elsewhere.get() is None else await threads.run(fill)).encode()
@@ -75,9 +73,6 @@ class Outbound:
         call, work = elsewhere.get(), (current(), plain(step), judged)
         return _redacted(*work) if call is None else await call(_redacted, *work)
 
-    def _as_it_is(self, step: Step) -> bytes:
-        return encode_step(step) if self._template is None else self._template.fill(step).encode()
-
     def _judged_fields(self, step: Step) -> tuple[str, ...]:
         if EVENTS[step.event].about_tool:
             return (*TOOL_FIELDS, *self._fields)
@@ -86,7 +81,13 @@ class Outbound:
     def _fill(self, step: Step, template: Template) -> str:
         """The template's text. All that it shows of judged fields is shown as it is, or this raises."""
         fields = self._judged_fields(step)
-        parts, shown = template.parts(step, redact), template.parts(step)
+        try:
+            shown = template.parts(step)
+            parts = shown if self._raw else template.parts(step, redact)
+        except NotJSON as problem:
+            raise CannotShow([redact_text(problem.path)], f"{problem.kind} is no JSON value") from None
+        if self._raw:
+            return "".join(shown)
         touched: list[str] = []
         judged: list[tuple[int, int, str]] = []
         at = 0
@@ -119,7 +120,8 @@ def _fill_redacted(step: Step, template: Template) -> str:
 def _touched(step: Step, path: str) -> Iterator[str]:
     """What redaction changes of the part of a step that a template shows."""
     name = path.partition(".")[0]
-    _, taken = current().record({name: plain(step).get(name)})
+    value = msgspec.to_builtins(getattr(step, name), builtin_types=(bytes, bytearray))
+    _, taken = current().record({name: value})
     inside = [one.path for one in taken if f"{one.path}.".startswith(f"{path}.") or path.startswith(f"{one.path}.")]
     yield from inside or [path]
 

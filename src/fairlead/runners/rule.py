@@ -200,7 +200,7 @@ class Edit:
 
     def apply(self, field: str, step: Step, limit: Limit) -> Any:
         """What becomes of the field, or None for nothing. Raises `RuleFailed` if that takes too long."""
-        texts = {word: template.fill(step) for word, template in self._texts.items()}
+        texts = {word: "".join(template.parts(step)) for word, template in self._texts.items()}
         value = getattr(step.target, field) if field in ("command", "url") else getattr(step, field)  # type: ignore[attr-defined]
         if value is None and self._match is not None:
             return None  # in what is not set, nothing is found
