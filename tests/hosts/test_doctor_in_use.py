@@ -259,6 +259,7 @@ MADE = (
     "approvals.db", "approvals.key", "bin/fairlead-hook", "bin/fairlead_hook.py", "daemon.log", "fallback.json",
     "journal.db", "journal.db.head", "journal.db.key", "journal.db.lock", "journal.db.writers",
     "run/start.lock", "run/v1.sock.lock", "sessions.json", "trust.json", "unanswered.jsonl",
+    "fallback.lock", "trust.lock",
 )  # fmt: skip
 FULL = HANDS_OFF + THE_REST + '[journal]\ndurability = "full"\n'
 
