@@ -334,7 +334,7 @@ _SETTING = """
 """
 _VERBS = frozenset(_SETTING.split())
 _PUTS = re.compile(r"\b(?:put|set[A-Za-z]{0,12}|setenv)\([\"']\Z")
-_ENVIRONMENT = re.compile(r"(?:\bgit config(?: --\w+){0,2} [\w.-]{1,40}\.|\b[Ee]nv:)\Z")
+_ENVIRONMENT = re.compile(r"(?:\bgit config(?: --\w+){0,2} (?!user\.)[\w.-]{1,40}\.|\bSet-(?:Item|Content) [Ee]nv:)\Z")
 _CALLED = re.compile(r"[A-Za-z_][\w.]*")
 _MORE = re.compile(r"[ \t]*(?:[#}),\]\r\n\\;]|$)")
 _OPERATOR = re.compile(OPERATOR)
