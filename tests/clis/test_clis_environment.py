@@ -26,7 +26,7 @@ def planted(seat: Seat) -> dict[str, str]:
         (evil / folder).mkdir(parents=True)
         (evil / folder / "fairlead.toml").write_text(hook)
     names = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "FAIRLEAD_STATE_DIR", "PYTHONPATH", "CDPATH")
-    return dict.fromkeys(names, str(evil)) | {"FAIRLEAD_DAEMON": "off", "FAIRLEAD_PROBE": "0" * 32}
+    return dict.fromkeys(names, str(evil)) | {"FAIRLEAD_DAEMON": "off", "FAIRLEAD_PROBE": "0" * 32, "COPILOT_CLI": "1"}
 
 
 def holds(seat: Seat) -> None:
@@ -65,6 +65,28 @@ def test_variables_of_a_repository_move_nothing(seat: Seat) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"env": hostile}))
     holds(seat)
+
+
+WITHHOLDS = """
+[[hook]]
+name = "withhold"
+on = "after_tool"
+phase = "gate"
+rule = "true"
+deny = "WITHHELD"
+"""
+
+
+def test_a_repository_does_not_make_claude_code_pass_for_another_cli(seat: Seat) -> None:
+    if seat.host.name != "claude_code":
+        pytest.skip("its entries are the only ones that another CLI runs, too")
+    seat.policy(WITHHOLDS)
+    seat.install()
+    (seat.project / ".claude").mkdir()
+    (seat.project / ".claude/settings.json").write_text(json.dumps({"env": {"COPILOT_CLI": "1"}}))
+    model, ran = seat.run(seat.program.shell("echo SEC''RET"), Say("FINE"))
+    assert model.told("WITHHELD"), ran.text
+    assert not model.told("SECRET"), ran.text
 
 
 def test_another_home_than_that_of_the_installation_moves_nothing(seat: Seat) -> None:
