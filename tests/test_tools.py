@@ -973,3 +973,16 @@ def test_long_keys_are_read_as_short_ones_are_and_not_remembered() -> None:
     before = tools_module._short_key.cache_info().currsize
     assert Tools().classify("bash", {long: "ls"}).target.command == "ls"
     assert tools_module._short_key.cache_info().currsize == before
+
+
+@pytest.mark.parametrize("first", ["cwd", "program"])
+def test_the_order_of_arguments_hides_no_program(first: str) -> None:
+    args = {"program": "git", "args": ["push", "--force"], "cwd": "/w"}
+    args = {first: args[first], **args}
+    lines = BeforeTool(tool="shell", args=args).target.command.splitlines()
+    assert "git push --force" in lines
+
+
+def test_words_beside_a_folder_are_a_command_of_their_own() -> None:
+    lines = BeforeTool(tool="shell", args={"argv": ["rm", "-rf", "/x"], "cwd": "/w"}).target.command.splitlines()
+    assert "rm -rf /x" in lines

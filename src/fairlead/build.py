@@ -5,6 +5,7 @@ Two checkouts of one version differ, and a daemon goes on with the files that it
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,6 +14,7 @@ def source_digest() -> str:
     """A digest of the source files that are installed now."""
     root, found = Path(__file__).parent, sha256()
     for file in sorted(root.rglob("*.py")):
-        found.update(f"{file.relative_to(root).as_posix()}\0".encode())
-        found.update(sha256(file.read_bytes()).digest())
+        with suppress(OSError):  # a link to nowhere, as editors leave them, or a file that is just being replaced
+            content = file.read_bytes()
+            found.update(f"{file.relative_to(root).as_posix()}\0".encode() + sha256(content).digest())
     return found.hexdigest()[:16]

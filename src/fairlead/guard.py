@@ -14,6 +14,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from stat import S_ISLNK
 from typing import Any
@@ -152,6 +153,8 @@ _OWN_REQUIREMENT = re.compile(
     r"(?:^|[/=@+#,\s])fairlead(?=/*$|[\[=<>!~;@#?&,\s]|\.git(?:$|[@#?/])|-\d[^/]*$)", re.IGNORECASE
 )
 """What stands for fairlead where packages are installed: its name, with a version or extras, an address, an archive."""
+_INTO_FOLDER = _words("-t --target --prefix --root -d --dest --src")
+"""Options of package managers whose values are folders."""
 SHELLS = _words("sh bash zsh dash ksh ash fish eval su trap env xargs parallel find fd script tmux screen ssh watch")
 """What runs a command that it is given as one word."""
 TAKES_INPUT = (SHELLS - {"env", "find", "fd"}) | {"read", "mapfile", "readarray"}
@@ -582,7 +585,7 @@ def _controls(name: str, words: list[str], names: set[str], moved: bool) -> str 
         return f"`fairlead {command[:50]}` changes what judges this agent: {WAY_OUT.format('run')}"
     if names & REMOVES_PACKAGES and names & INSTALLERS and any(map(_OWN_PACKAGE.match, words)):
         return f"this takes fairlead away: {WAY_OUT.format('do')}"
-    if names & INSTALLS_PACKAGES and names & INSTALLERS and any(map(_OWN_REQUIREMENT.search, words)):
+    if names & INSTALLERS and any(map(_OWN_REQUIREMENT.search, _installed(words))):
         return f"this installs another fairlead in place of this one: {WAY_OUT.format('do')}"
     kills = names & KILLS and not names & _ONLY_ASKS
     if kills and ("fairlead" in " ".join(words).lower() or ("kill" in names and str(os.getpid()) in words)):
@@ -590,6 +593,17 @@ def _controls(name: str, words: list[str], names: set[str], moved: bool) -> str 
     if names & AGENTS and (moved or HOOKS_OFF.search(" ".join(words))):
         return f"this starts an agent without its hooks: {WAY_OUT.format('start')}"
     return None
+
+
+def _installed(words: list[str]) -> list[str]:
+    """What a package manager is told to install: nothing, if it is told to do something else."""
+    at = next(i for i, word in enumerate(words) if os.path.basename(word) in INSTALLERS)
+    rest = words[at + 1 :]
+    while rest and (rest[0][:1] == "-" or rest[0] in ("pip", "tool")):
+        rest = rest[1:]
+    if not rest or rest[0] not in INSTALLS_PACKAGES:
+        return []
+    return [word for before, word in pairwise(rest) if before not in _INTO_FOLDER]
 
 
 def _matcher(places: Mapping[str, str]) -> Callable[[str], str | None]:

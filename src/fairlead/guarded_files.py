@@ -412,16 +412,32 @@ def _parts(pattern: str) -> tuple[Callable[[str], bool] | None, ...]:
             parts.append(None)
         elif pattern[at] == "?":
             parts.append(_anything)
-        elif found := _BRACKETS.match(pattern, at):
-            parts.append(_one_of(found["chars"], negated=bool(found["not"])))
-            at = found.end() - 1
+        elif pattern[at] == "[" and (end := _closing(pattern, at)) is not None:
+            chars = pattern[at + 1 : end]
+            negated = chars[0] in "!^"
+            parts.append(_one_of(chars[negated:], negated=negated))
+            at = end
         else:
             parts.append(pattern[at].__eq__)
         at += 1
     return tuple(parts)
 
 
-_BRACKETS = re.compile(r"\[(?P<not>[!^]?)(?P<chars>\]?(?:\[[:.=][^\]]*[:.=]\]|[^\]])*)\]", re.DOTALL)
+def _closing(pattern: str, at: int) -> int | None:
+    """Where a bracket expression ends. None: it does not, and its bracket is a character like any other."""
+    if "]" not in pattern[at:]:
+        return None
+    at += 2 if pattern[at + 1 : at + 2] in ("!", "^") else 1
+    at += pattern[at : at + 1] == "]"  # the first one stands for itself
+    while at < len(pattern) and pattern[at] != "]":
+        sign = pattern[at + 1 : at + 2] if pattern[at] == "[" else ""
+        end = pattern.find(f"{sign}]", at + 2, at + _CLASS) if sign and sign in ":.=" else -1
+        at = at + 1 if end < 0 else end + 2
+    return at if at < len(pattern) else None
+
+
+_CLASS = 40
+"""Characters of a class such as `[:alpha:]`, at most."""
 
 
 def _one_of(chars: str, *, negated: bool) -> Callable[[str], bool]:

@@ -463,6 +463,8 @@ class Lifecycle:
 
 
 EVENTS: dict[str, Event[Any]] = {name: event for name, event in vars(Lifecycle).items() if isinstance(event, Row)}
+GUARDING = ("before_tool", "before_input", "before_permission")
+"""Events at which a step that gets no answer is refused. At others, nothing could be, or nothing has happened."""
 CHANGEABLE: frozenset[str] = frozenset(field for event in EVENTS.values() for field in event.changes)
 
 

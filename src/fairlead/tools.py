@@ -404,8 +404,13 @@ def _command_text(args: Mapping[str, Any], names: tuple[str, ...]) -> str:
 def _odd_command(args: Mapping[str, Any], names: tuple[str, ...]) -> str:
     """The command of a shell that is given it by a name no table knows: all that it is given."""
     rest_keys = _rest_keys(args, names)
-    lines = "\n".join(_words_in({key: value for key, value in args.items() if key not in rest_keys}))
-    return _with_rest(lines, _rest(args, rest_keys, lines))
+    words = list(_words_in({key: value for key, value in args.items() if key not in rest_keys}))
+    if not rest_keys:
+        return "\n".join(words)
+    lines = [_with_rest(word, _rest(args, rest_keys, word)) for word in words]
+    if len(words) != 1 or "argv" in map(_normal_key, rest_keys):  # the program may be none of them, but in the rest
+        lines.append(_with_rest("", _rest(args, rest_keys, None)))
+    return "\n".join(filter(None, lines))
 
 
 def _one_command(key: str, value: Any, rest: list[str] | str = "") -> str:

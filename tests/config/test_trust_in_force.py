@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,14 +26,17 @@ from trusted import GATE, HARMLESS, decide, git, make_project, program, trust
 from fairlead import Approval, Hooks
 from fairlead.config import ConfigError, load
 from fairlead.config import programs as programs_module
-from fairlead.config.budget import Untrustworthy
+from fairlead.config.budget import Untrustworthy, glob_files
 from fairlead.config.document import Document
+from fairlead.config.layers import _unusable_hooks
+from fairlead.config.project import projects_around
 from fairlead.config.reload import Reloader
 from fairlead.config.repository import Repository
 from fairlead.config.survey import path_spans, shebang_of, survey
 from fairlead.config.trust import Trust
 from fairlead.errors import FairleadError
 from fairlead.fallback_file import changing_folders, read_folders
+from fairlead.lifecycle import GUARDING
 from fairlead.testing import step
 
 
@@ -792,8 +796,12 @@ async def test_no_agent_installs_another_fairlead(project: Path, command: str):
 
 
 @pytest.mark.parametrize(
-    "command", ["pip install fairlead-extras", "pip install /src/fairlead/requests.whl", "pip show fairlead"]
-)
+    "command",
+    [
+        "pip install fairlead-extras", "pip install /src/fairlead/requests.whl", "pip show fairlead",
+        "uv run git add src/fairlead", "poetry run git add fairlead", "pip install -t vendor/fairlead requests",
+    ],
+)  # fmt: skip
 async def test_an_agent_may_install_other_packages(machine: Any, command: str):
     machine.write(user=HARMLESS)
     assert (await decide(machine.workspace, tool="bash", args={"command": command})).control == "proceed"
@@ -966,3 +974,51 @@ def test_a_folder_is_closed_from_the_moment_it_is_trusted(project: Path):
     written = read_folders(state / "fallback.json")
     assert written.keys() == {str(project), str(project.parent)}
     assert set(written[str(project)].values()) == {"closed"}
+
+
+# --- what another folder claims to be --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("claim", ["file", "link"])
+def test_a_folder_that_claims_the_repository_of_another_does_not_stand_in_for_it(tmp_path: Path, claim: str):
+    strict, lax = make_project(tmp_path / "strict"), make_project(tmp_path / "lax")
+    git("init", cwd=strict)
+    git("add", ".", cwd=strict)
+    git("commit", "-m", "x", cwd=strict)
+    trust(strict)
+    trust(lax)
+    if claim == "file":
+        (lax / ".git").write_text(f"gitdir: {strict}/.git\n")
+    else:
+        (lax / ".git").symlink_to(strict / ".git")
+    git("worktree", "add", str(tmp_path / "tree"), cwd=strict)
+    assert [source.key for source in projects_around(tmp_path / "tree", Trust())] == [str(strict)]
+    Trust().forget(lax)
+    assert Trust().projects[str(strict)].snapshots
+
+
+@pytest.mark.parametrize("event", GUARDING)
+async def test_a_trusted_policy_that_cannot_be_used_denies_wherever_something_can_be_refused(event: str):
+    """As one does that a later version of fairlead does not understand."""
+    layer: Any = SimpleNamespace(document=SimpleNamespace(mistakes=["line 3: unknown key"]))
+    hooks = Hooks()
+    hooks.replace_all(_unusable_hooks([layer]), source="unusable")
+    decision = await hooks.dispatch(step(event))
+    assert (decision.denied, "line 3: unknown key" in (decision.reason or "")) == (True, True)
+
+
+def test_a_project_whose_own_path_looks_like_a_pattern_has_its_files_found(tmp_path: Path):
+    root = tmp_path / "app [1]*"
+    program(root / "rules/a.sh", "#!/bin/sh\n")
+    assert glob_files("rules/*.sh", root) == ["rules/a.sh"]
+
+
+async def test_a_state_that_cannot_be_written_keeps_no_policy_from_being_found(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: Any) -> None:
+        raise FairleadError("it cannot be written")
+
+    git("init", cwd=project)  # after it was trusted
+    monkeypatch.setattr(Trust, "record_repositories", full)
+    assert [source.key for source in projects_around(project, Trust())] == [str(project)]

@@ -14,6 +14,7 @@ from fairlead.folders import as_json, from_environment, record_file
 from fairlead.hosts import hook_client, launcher
 from fairlead.hosts.answering import read_payload
 from fairlead.hosts.host import ALL, EXPERIMENTAL, Hooked, host_named
+from fairlead.lifecycle import GUARDING
 from fairlead.places import Folders
 from fairlead.runners import surroundings
 from fairlead.server import daemon, service
@@ -153,5 +154,5 @@ def test_the_launcher_guards_every_moment_that_would_let_something_through(name:
     """What is about to happen is refused where nobody can be asked; and only a host that can refuse is told so."""
     host = host_named(name)
     can_deny = {moment.event for moment in host.moments.values() if "deny" in moment.can and moment.installed}
-    assert {event for event in can_deny if event.startswith("before_")} - {"before_model"} <= set(launcher.GUARDING)
+    assert {event for event in can_deny if event.startswith("before_")} - {"before_model"} <= set(GUARDING)
     assert read_payload(host, next(iter(host.moments)), "{}") == {}

@@ -22,9 +22,9 @@ from fairlead.hosts import settings as where
 from fairlead.hosts.codex_files import trust_hash
 from fairlead.hosts.host import ALL, EXPERIMENTAL, Host, host_named
 from fairlead.hosts.installing import carry_out, launcher_for, plan_install, plan_uninstall, read_records, status
-from fairlead.hosts.launcher import GUARDING
 from fairlead.hosts.settings import LOST, SETTINGS, has_scope, settings_file
 from fairlead.jsonc import Document
+from fairlead.lifecycle import GUARDING
 
 HOSTS = (*ALL, *EXPERIMENTAL)
 EVERYWHERE = [(name, scope) for name in HOSTS for scope in where.SCOPES if has_scope(host_named(name), scope)]

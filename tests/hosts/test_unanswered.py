@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import msgspec
 import pytest
 from launched import FAILS_OPEN, HANDS_OFF, Launched
 from machines import Machine, a_machine, wait_until
 from test_launcher import hung
 
-from fairlead.hosts import hook_client, launcher
+from fairlead.hosts import hook_client
 from fairlead.journal import Journal
 from fairlead.journal.reading import Filter, Reader
 from fairlead.journal.unanswered import FILE, LIMIT, Line, take_in
+from fairlead.lifecycle import GUARDING
 
 SLOW = """
 [[hook]]
@@ -242,4 +247,31 @@ def test_many_launchers_leave_whole_lines(tmp_path: Path) -> None:
 
 def test_client_and_journal_agree_on_the_file() -> None:
     assert (hook_client.UNANSWERED, hook_client.UNANSWERED_LIMIT) == (FILE, LIMIT)
-    assert get_args(get_type_hints(Line)["event"]) == launcher.GUARDING
+    assert get_args(get_type_hints(Line)["event"]) == GUARDING
+
+
+def test_a_command_that_reads_prunes_nothing(machine: Machine) -> None:
+    """Its limits would be the defaults, where those of the user's file cannot be read."""
+    machine.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = machine.state / "journal.db"
+    old = time.time_ns() - 400 * 86400 * 10**9
+    with Journal(path, max_age=math.inf) as journal:
+        for number in range(20):
+            line = a_line(id=f"{number:016x}", at=old + number * 3600 * 10**9)
+            journal.keep_facts(msgspec.json.decode(line, type=Line).facts)
+    (machine.state / FILE).write_bytes(a_line(id="f" * 16, at=time.time_ns()))
+    assert machine.run("log", "--json").code == 0
+    with Reader(path) as reader:
+        assert len(list(reader.records())) == 21
+
+
+def test_a_file_that_another_process_keeps_locked_holds_nothing_up(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.write_bytes(a_line())
+    with file.open() as held, Journal(tmp_path / "journal.db") as journal:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        take_in(tmp_path, journal)
+        assert file.stat().st_size
+        fcntl.flock(held, fcntl.LOCK_UN)
+        take_in(tmp_path, journal)
+    assert not file.stat().st_size

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,7 +114,10 @@ def journal_of(options: argparse.Namespace) -> Path:
 
 
 def _take_in_unanswered(path: Path) -> None:
-    """Have the journal say what launchers did without fairlead: while it is broken, no daemon does that."""
+    """Have the journal say what launchers did without fairlead: while it is broken, no daemon does that.
+
+    A command that reads prunes nothing: what the files say of limits may be what is broken.
+    """
     from ..journal.unanswered import FILE, take_in
     from ..places import state_folder
 
@@ -120,7 +125,7 @@ def _take_in_unanswered(path: Path) -> None:
     if file.is_file() and file.stat().st_size:
         from ..journal import Journal
 
-        with Journal(path) as journal:
+        with Journal(path, max_size=sys.maxsize, max_age=math.inf) as journal:
             take_in(state_folder(), journal)
 
 

@@ -6,10 +6,10 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from fnmatch import translate
 from pathlib import Path
 
 from ..errors import FairleadError
+from ..guarded_files import matches
 
 LOOKS = 100_000
 """Files that are looked at and entries that are listed for one fairlead.toml: about a second at most."""
@@ -78,8 +78,10 @@ def _expand(pattern: str, root: Path, budget: Budget) -> Iterable[str]:
     """The paths that a pattern stands for. `x/..` is taken out of it first, so that no path is come upon twice."""
     if len(pattern) > LONGEST_PATH:
         raise Untrustworthy(f"a pattern is longer than {LONGEST_PATH} characters")
-    places = [os.sep]
-    for part in os.path.normpath(root / pattern).split(os.sep)[1:]:
+    path, places = os.path.normpath(root / pattern), [os.sep]
+    if path.startswith(f"{root}{os.sep}"):  # whose own name is no pattern, whatever it looks like
+        path, places = path[len(str(root)) :], [str(root)]
+    for part in path.split(os.sep)[1:]:
         if GLOB.search(part):
             places = [path for place in places for path in _matches(place, part, budget)]
         else:
@@ -89,5 +91,4 @@ def _expand(pattern: str, root: Path, budget: Budget) -> Iterable[str]:
 
 
 def _matches(folder: str, part: str, budget: Budget) -> Iterator[str]:
-    pattern = re.compile(translate(part))
-    return (os.path.join(folder, name) for name in budget.listing(folder) if pattern.match(name))
+    return (os.path.join(folder, name) for name in budget.listing(folder) if matches(part, name))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ..errors import FairleadError, closest, nearest
 from ..hook import POLICIES, Hook, Layer
+from ..lifecycle import GUARDING
 from ..logs import logger
 from ..places import config_folder, runtime_folder, state_folder
 from ..switches import Switch
@@ -503,7 +504,7 @@ def _unusable_hooks(layers: Iterable[LayerFile]) -> Iterator[Hook]:
         return deny(f"the policy that was trusted cannot be used: {problems[0]}")
 
     if problems:
-        yield Hook(unusable_policy, "before_tool", phase="gate", name="fairlead.toml.unusable", layer="builtin")
+        yield Hook(unusable_policy, GUARDING, phase="gate", name="fairlead.toml.unusable", layer="builtin")
 
 
 def read(

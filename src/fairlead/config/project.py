@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -34,7 +35,8 @@ class ProjectSource(msgspec.Struct, frozen=True):
 
 def projects_around(folder: Path, trust: Trust) -> list[ProjectSource]:
     """The projects that hold in a folder, the outermost first: trusted ones, and files that are not trusted yet."""
-    trust.record_repositories()
+    with suppress(FairleadError):  # where the state cannot be written, they are looked for again each time
+        trust.record_repositories()
     trusted = {key: project for key, project in trust.projects.items() if project.snapshots}
     here = Path(os.path.realpath(folder))
     found: dict[Path, str] = {}
@@ -71,7 +73,7 @@ def _of_repository(tree: Repository, trusted: Mapping[str, TrustedProject]) -> I
 
 def _newest(trusted: Mapping[str, TrustedProject], matches: Callable[[TrustedProject], bool]) -> str | None:
     keys = [key for key, project in trusted.items() if matches(project)]
-    return max(keys, key=lambda key: trusted[key].order, default=None)
+    return max(keys, key=lambda key: (trusted[key].order, trusted[key].newest), default=None)
 
 
 def _untrusted_folders(here: Path) -> list[Path]:

@@ -73,11 +73,17 @@ def _linked(git: Path, top: Path) -> Repository | None:
     back = directory / _first_line(directory / "gitdir")
     if os.path.realpath(back) != os.path.realpath(git):
         return None
-    return _repository(directory / _first_line(directory / "commondir"), top)
+    return _repository(directory / _first_line(directory / "commondir"), top, linked=True)
 
 
-def _repository(common: Path, top: Path) -> Repository:
+def _repository(common: Path, top: Path, linked: bool = False) -> Repository | None:
+    """The repository of a work tree. A `.git` folder is that of the folder it is in, and of work trees it names.
+
+    Otherwise any folder could claim another one's by a link, and be trusted in its place.
+    """
     real = Path(os.path.realpath(common))
+    if real.name == ".git" and not linked and os.path.realpath(top) != str(real.parent):
+        return None
     status = real.stat()
     origin = _origin(_read(real / "config"))
     return Repository(str(real), str(top), origin, (status.st_dev, status.st_ino), _made(real / "description"))

@@ -152,7 +152,8 @@ class Trust:
 
     def record_repositories(self) -> None:
         """Remember the repositories of projects that had none when they were trusted: they may have work trees."""
-        found = {key: _repository_of(Path(key)) for key, p in self.projects.items() if p.repository is None}
+        lacking = [key for key, p in self.projects.items() if p.snapshots and p.repository is None]
+        found = {key: _repository_of(Path(key)) for key in lacking}
         for key, (repository, inner) in found.items():
             if repository is not None:
                 with self._changing(Path(key)) as projects:

@@ -22,13 +22,12 @@ from typing import NamedTuple
 
 from ..errors import FairleadError
 from ..folders import Machine, as_json, from_json
+from ..lifecycle import GUARDING
 from ..places import Folders, make_private, state_folder
 
 NAME = "fairlead-hook"
 USUAL = f".local/state/fairlead/bin/{NAME}"
 """Where it is below a home."""
-GUARDING = ("before_tool", "before_input", "before_permission")
-"""Our events at which no answer is a refusal. At others, nothing could be refused, or nothing has happened yet."""
 
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); import fairlead_hook; fairlead_hook.run()"
 # As a module it is compiled once and for all, which a script never is.

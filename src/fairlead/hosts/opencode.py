@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from ..lifecycle import Agent
+from ..lifecycle import GUARDING, Agent
 from . import hook_json as said
 from .effect import Effect
 from .host import Host, Identity, Moment, Payload, a_dict, a_text, content, nothing, silence, unheard
-from .launcher import GUARDING
 
 
 def _identify(payload: Payload) -> Identity:

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import FairleadError
+from ..lifecycle import GUARDING
 from .host import Host, Moment
-from .launcher import GUARDING
 
 Scope = Literal["user", "project", "managed"]
 SCOPES: tuple[Scope, ...] = ("user", "project", "managed")

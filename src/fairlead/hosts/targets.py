@@ -19,8 +19,9 @@ import msgspec
 
 from ..errors import FairleadError
 from ..jsonc import BadJson, Document, Key, Node
+from ..lifecycle import GUARDING
 from .host import Host, hosts
-from .launcher import GUARDING, NAME, USUAL
+from .launcher import NAME, USUAL
 from .settings import LOST_IN_HOME, SETTINGS, Scope, Settings, entry_of, settings_file, times
 
 LARGEST = 16 << 20

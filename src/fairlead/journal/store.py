@@ -630,7 +630,8 @@ def unwritable(path: Path, error: Exception) -> JournalError:
         "Permission": "make the file and its folder writable",
         "unable to open": "make the file and its folder writable",
         "not a database": "move it away; `fairlead verify` says more",
-        "directory": "move it away",
+        "s a directory": "move it away",
+        "Not a directory": "move it away",
         "File exists": "move it away",
         "malformed": "move it away; `fairlead verify` says more",
     }

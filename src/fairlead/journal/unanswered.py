@@ -20,10 +20,10 @@ from .errors import JournalError
 if TYPE_CHECKING:
     from .writer import Journal
 
-FILE = "unanswered.jsonl"
-LIMIT = 1 << 18
-"""Bytes of the file, beyond which launchers add nothing."""
+FILE, LIMIT = "unanswered.jsonl", 1 << 18
+"""The file, and the bytes beyond which launchers add nothing. Their client imports nothing, so it has its own."""
 LINE = 4096
+"""Bytes that no line has more of."""
 FLUSH = 2.0
 """Seconds that the journal has to write them. A step may wait for that."""
 _NO_STEP = "the launcher does not read what the CLI sends"
@@ -60,7 +60,10 @@ def take_in(folder: Path, journal: Journal) -> None:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or not status.st_size:
             return
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # a launcher is at it, or was stopped at it: the next one who comes by takes them in
         for line in _lines(path, os.pread(file, LIMIT + LINE, 0)):
             journal.keep_facts(line.facts)
         journal.flush(FLUSH)
@@ -81,6 +84,6 @@ def _lines(path: Path, content: bytes) -> list[Line]:
             bad += 1
     if bad:
         logger.warning("%s: %d lines are not a launcher's, or were cut off, and are left out", path, bad)
-    if len(content) >= LIMIT:
+    if len(content) > LIMIT - LINE:
         logger.warning("%s is full: the launcher did more without an answer than it says", path)
     return found

@@ -21,11 +21,10 @@ from ..errors import FairleadError
 from ..frozen import freeze
 from ..hosts.answering import Memory, answer, read_payload
 from ..hosts.host import Hooked, Host, host_tools
-from ..hosts.launcher import GUARDING
 from ..journal import Journal, JournalError
 from ..journal.unanswered import take_in
 from ..journal.writer import HeldBack, held_back
-from ..lifecycle import Control, Step, event_named
+from ..lifecycle import GUARDING, Control, Step, event_named
 from ..logs import logger
 from ..peers import user_name
 from ..places import hung_mark
