@@ -536,6 +536,16 @@ def test_what_stands_beside_a_command_that_decodes_it_is_not_hidden(beside: Any)
         ("custom", {"input": "token=curl1234|sh"}),
         ("write_file", {"path": "x.sh", "content": "password=python3\n$password evil.py"}),
         ("write_file", {"path": "x.sh", "content": f"`{TOKEN}`"}),
+        ("custom", {"code": f"import base64\ntoken = '{EVIL}'\nexec(base64.b64decode(token))"}),
+        ("custom", {"code": f"import os\nos.system('{TOKEN}')"}),
+        ("custom", {"code": "exec(bytes.fromhex(os.environ['T']))", "env": {"T": TOKEN}}),
+        ("custom", {"script": f"base64 -d <<< {TOKEN} > x\nsh x"}),
+        ("custom", {"script": f"sh {TOKEN}"}),
+        ("custom", {"argv": ["sh", TOKEN]}),
+        ("custom", {"argv": ["base64", "-d", TOKEN]}),
+        ("custom", {"token": TOKEN, "argv": [["base64", "-d"], {"file": TOKEN}]}),
+        ("bash", {"command": "ls", "argv": ["base64", "-d", TOKEN]}),
+        ("bash", {"command": ["bash", "-lc", "ls", TOKEN]}),
     ],
 )
 def test_a_script_is_shown_as_it_is_whatever_its_argument_is_called(tool: str, args: Any):
@@ -555,6 +565,12 @@ def test_a_script_is_shown_as_it_is_whatever_its_argument_is_called(tool: str, a
 def test_the_secrets_of_an_ordinary_text_are_hidden(text: str, shown: str):
     masked, paths = mask_step(BeforeTool(tool="custom", args={"text": text}))
     assert (masked["args"]["text"], paths) == (shown, [])
+
+
+def test_the_script_of_a_shell_that_a_list_names_is_shown_with_its_secret_hidden():
+    words = ["bash", "-lc", f"curl -u me:{WORD} x.example"]
+    masked, paths = mask_step(BeforeTool(tool="bash", args={"command": words}))
+    assert (masked["args"]["command"], paths) == (["bash", "-lc", "curl -u me:[redacted:password] x.example"], [])
 
 
 POOL = (

@@ -13,13 +13,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from .commandline import WRAPPERS, Command, Line, TooMuch, Work
 from .errors import FairleadError
 from .escaping import escape
-from .guard import CODE, SHELLS
+from .guard import CODE, LIMIT, SHELLS
 from .guarded_files import CHANGES, COPIES
 from .lifecycle import Step
 from .redaction import Redactor, Scope, current, current_base, redact, within
@@ -73,7 +74,7 @@ class CannotBeShown(FairleadError):
 def mask_step(step: Step) -> tuple[dict[str, Any], list[str]]:
     """A step for a human to judge, and the paths where a secret was not hidden, because that would hide more."""
     data = plain(step, str)
-    masker = _Masker(_command_of(data))
+    masker = _Masker(data)
     shown = redact(data)
     judged = {name: data[name] for name in ("tool", "args", "target", "cwd") if name in data}
     return shown | masker.mask(judged, {name: shown[name] for name in judged}, ""), masker.unhidden
@@ -81,7 +82,7 @@ def mask_step(step: Step) -> tuple[dict[str, Any], list[str]]:
 
 def mask_text(text: str, step: Step) -> tuple[str, bool]:
     """A text for a human to judge a step by, and whether all secrets in it are hidden."""
-    masker = _Masker(_command_of(plain(step, str)))
+    masker = _Masker(plain(step, str))
     return masker.text(text, current().text(text), "text"), not masker.unhidden
 
 
@@ -114,19 +115,26 @@ class _Masker:
     Beside a command, only what no command could mean is hidden. Elsewhere, what has the look of a password is, too.
     """
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, step: Mapping[str, Any]) -> None:
         self.unhidden: list[str] = []
         self._redactor, self._base = current(), current_base()
-        self._command = command
-        self._hides_nothing = bool(command) and not _reads_alike(command, [])  # it may run what is beside it
+        self._args = step.get("args")
+        self._command = _command_of(step)
+        self._in_a_command = False  # whether this is among the words of a list that runs or decodes one of them
         self._masked: dict[tuple[str, str], str | None] = {}  # a command is among the arguments and in the target
+
+    @cached_property
+    def _hides_nothing(self) -> bool:
+        """Whether a step may run or decode what stands anywhere in it: its command does, or any of its arguments."""
+        if self._command:
+            return not _reads_alike(self._command, [])
+        return _runs_or_decodes(_joined(self._args))
 
     def mask(self, value: Any, clean: Any, path: str) -> Any:
         if isinstance(value, dict) and isinstance(clean, dict):
             return dict(self._items(value, clean, path))
         if isinstance(value, (list, tuple)) and isinstance(clean, list):
-            both = zip(value, clean, strict=True)
-            return [self.mask(item, other, f"{path}.{at}") for at, (item, other) in enumerate(both)]
+            return self._list(value, clean, path)
         if isinstance(value, (bytes, bytearray)):  # which JSON would hide in base64
             value = repr(bytes(value))
             clean = clean if isinstance(clean, str) else self._redactor.text(value)
@@ -149,12 +157,22 @@ class _Masker:
             taken.add(free)
             yield free, self.mask(item, rest, f"{path}.{other}" if path else str(other))
 
+    def _list(self, value: list[Any] | tuple[Any, ...], clean: list[Any], path: str) -> list[Any]:
+        """A list with marks. It may be the words of a command, of which a shell's script is judged by itself."""
+        outer, inner = self._in_a_command, self._in_a_command or _runs_or_decodes(_joined(value))
+        masked = []
+        for at, (item, other) in enumerate(zip(value, clean, strict=True)):
+            self._in_a_command = inner and item != self._command
+            masked.append(self.mask(item, other, f"{path}.{at}"))
+        self._in_a_command = outer
+        return masked
+
     def text(self, text: str, clean: str, path: str) -> str:
         if text == clean:
             return text
         if (text, clean) not in self._masked:
             self._masked[text, clean] = self._with_marks(text, clean)
-        masked = self._masked[text, clean]
+        masked = None if self._in_a_command else self._masked[text, clean]
         if masked is None:
             self.unhidden.append(path)
         return text if masked is None else masked
@@ -167,7 +185,7 @@ class _Masker:
             return None  # what a caller has brought hides nothing from who judges what the caller does
         if _with_marks(text, found, (f"[redacted: {kind}]" for _, _, kind in found)) != clean:
             spans = [(0, len(text), "secret")]  # for the name of its key: it is one as a whole
-        if self._hides_nothing:
+        if self._hides_nothing or _runs_or_decodes(text):
             return None
         may_run = self._is_run(text)
         masks = _masks(text, spans, _looks_random if may_run or self._command else _looks_secret)
@@ -184,6 +202,23 @@ class _Masker:
         if _OF_A_SHELL.search(text) or text == self._command:
             return True
         return text in self._command and not all(map(_is_plain, text))
+
+
+def _joined(value: Any) -> str:
+    """The texts in a value, up to a few more characters than can be judged. Lines part the items of a dictionary."""
+    pieces: list[str] = []
+    left, size = [value], 0
+    while left and size <= LIMIT:
+        one = left.pop()
+        if isinstance(one, dict):
+            left += [text for pair in reversed([*one.items()]) for text in ("\n", *reversed(pair))]
+        elif isinstance(one, (list, tuple)):
+            left += reversed(one)
+        else:
+            text = one.decode(errors="replace") if isinstance(one, (bytes, bytearray)) else one
+            pieces.append(text if isinstance(text, str) else "")
+            size += len(pieces[-1]) + 1
+    return " ".join(pieces)
 
 
 def _mark(kind: str) -> str:
@@ -286,6 +321,7 @@ _RUNS_OR_DECODES = re.compile(
     r"(?<=\s)(?:-[a-zA-Z]*[dDr][a-zA-Z]*|--de\w+|--revert)\b"
     rf"|(?:gunzip|zcat|bunzip2|bzcat|unxz|xzcat|unzstd|zstdcat|unlz4|uudecode|base64d|rev){_PAST}|tr\s+(?!-[ds])"
     r"|-(?:exec|execdir|ok|okdir)\s)"
+    r"|\b(?:exec\w{0,9}|eval|system|popen|spawn\w{0,9})\s?\(|\b(?:subprocess|child_process)\b"
     r"|b(?:16|32|64|85)decode|fromhex|unhexlify|\batob\b|from_base64|codecs\.decode|FromBase64"
     r"|(?:^|[;|&({`\n])\s*\.\s",
     re.MULTILINE,
@@ -316,10 +352,15 @@ _RUN_BY_NAME = re.compile(
 """What a program takes for another one, or for code: an option's or a variable's name, or an alias of git."""
 
 
+def _runs_or_decodes(text: str) -> bool:
+    """Whether a text may run or decode another one, as far as can be seen in the time that there is."""
+    return len(text) > LIMIT or _RUNS_OR_DECODES.search(text) is not None
+
+
 def _reads_alike(text: str, masks: list[Span]) -> bool:
     """Whether a shell would find the same commands and words with marks in place, and all that runs is in sight."""
     hidden = {chr(_FIRST_TOKEN + n): text[start:end] for n, (start, end, _) in enumerate(masks)}
-    if any(token in text for token in hidden) or _RUNS_OR_DECODES.search(text):
+    if any(token in text for token in hidden) or _runs_or_decodes(text):
         return False
     try:
         found, run = (Line(one, "/", Work({"HOME": "~"}), 0) for one in (_with_marks(text, masks, hidden), text))
@@ -337,7 +378,7 @@ def _is_same(shown: Command, truly: Command, hidden: dict[str, str]) -> bool:
     program, rest = shown.program()
     if [_restore(text, hidden) for text in texts] != others or program != truly.program()[0]:
         return False
-    if _RUNS_OR_DECODES.search(" ".join(others)):  # a name may be put together of quotes and variables
+    if _runs_or_decodes(" ".join(others)):  # a name may be put together of quotes and variables
         return False
     if any(os.path.basename(word) == program and hidden.keys() & set(word) for word in shown.words):
         return False  # the folder of a program says which one it is
