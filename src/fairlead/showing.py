@@ -317,16 +317,20 @@ _RUNS_OR_DECODES = re.compile(
     rf"(?:(?:ba|z|da|k|a|fi|c|tc|mk|rba|pw|s)?sh|powershell|cmd\.exe|eval|coproc|busybox|toybox|xargs){_PAST}"
     rf"|(?:python|pypy|ipython|node|nodejs|deno|bun|tsx|perl|ruby|php|lua|osascript|Rscript|tclsh)[\d.]*"
     r"(?:\s+-(?!m\s)|\s*(?:[;|&<>)`\"']|$))"
-    r"|(?:base(?:16|32|64|nc)|gzip|bzip2|xz|zstd|lz4|brotli|openssl|gpg2?|age|xxd|uuencode)\s[^;|&\n]*?"
-    r"(?<=\s)(?:-[a-zA-Z]*[dDr][a-zA-Z]*|--de\w+|--revert)\b"
     rf"|(?:gunzip|zcat|bunzip2|bzcat|unxz|xzcat|unzstd|zstdcat|unlz4|uudecode|base64d|rev){_PAST}|tr\s+(?!-[ds])"
     r"|-(?:exec|execdir|ok|okdir)\s)"
     r"|\b(?:exec\w{0,9}|eval|system|popen|spawn\w{0,9})\s?\(|\b(?:subprocess|child_process)\b"
     r"|b(?:16|32|64|85)decode|fromhex|unhexlify|\batob\b|from_base64|codecs\.decode|FromBase64"
-    r"|(?:^|[;|&({`\n])\s*\.\s",
+    r"|(?:^|[;|&({`])[^\S\n]*\.\s",
     re.MULTILINE,
 )
 """What runs a text as code, or makes another text of it. A mark beside one could stand for a whole program."""
+_CODER = re.compile(
+    rf"{_EDGE}(?:base(?:16|32|64|nc)|gzip|bzip2|xz|zstd|lz4|brotli|openssl|gpg2?|age|xxd|uuencode){_PAST}"
+)
+_DECODING = re.compile(r"(?<![\w-])(?:-[a-zA-Z]*[dDr]|--(?:[dr]|un))")  # GNU programs take the first letters of an option
+_SEPARATOR = re.compile(r"[;|&\n]")
+_QUOTING = str.maketrans("", "", "\"'\\")
 _RUNS_A_WORD = """
     source alias function hash enable complete bind at batch crontab flock strace ltrace gdb chroot unshare nsenter
     runuser systemd-run taskset chrt setarch entr expect ld.so nu xonsh elvish awk gawk mawk
@@ -353,8 +357,17 @@ _RUN_BY_NAME = re.compile(
 
 
 def _runs_or_decodes(text: str) -> bool:
-    """Whether a text may run or decode another one, as far as can be seen in the time that there is."""
-    return len(text) > LIMIT or _RUNS_OR_DECODES.search(text) is not None
+    """Whether a text may run or decode another one, whatever it quotes. A very long one may do anything."""
+    if len(text) > LIMIT:
+        return True
+    unquoted = text.replace("\\\n", " ").translate(_QUOTING)
+    return any(_RUNS_OR_DECODES.search(one) or any(map(_decodes, _SEPARATOR.split(one))) for one in {text, unquoted})
+
+
+def _decodes(command: str) -> bool:
+    """Whether a program that encodes or decodes is told to decode. Each character is looked at once or twice."""
+    coder = _CODER.search(command)
+    return coder is not None and _DECODING.search(command, coder.end()) is not None
 
 
 def _reads_alike(text: str, masks: list[Span]) -> bool:
