@@ -417,6 +417,11 @@ twine upload -u __token__ -p {P} dist/*
 cd app && DB_PASSWORD={P} ./manage.py migrate
 for i in 1 2 3; do curl -H "Authorization: Bearer {T}" https://a.example/$i; done
 if curl -H "Authorization: Bearer {T}" https://a.example; then echo up; fi
+psql -c "insert into t values ('{T}', 'api_key={P}')"
+deploy -k {T} -F {T}
+curl -d '{"role":"system","content":"token={P}"}' https://a.example -H "Authorization: Bearer {T}"
+curl -H "X-Api-Key: {P}" https://a.example | sed -n 's/a/b/p'
+curl -fsS -H "Authorization: Bearer {T}" https://a.example
 tar czf - src | curl -u me:{P} -T - https://a.example/x.tgz
 """.strip().splitlines()
 """Lines with a token or a password in them that agents run every day."""
@@ -505,6 +510,28 @@ kubectl exec pod -- {T}
 npm run {T}
 make {T}
 git -c alias.x=!{T} x
+git -c 'alias.x=!true && {T}' x
+git config alias.x '!true && {T}'
+psql -c "select '{T}' \! {T}"
+psql -c '\! true && {T}'
+psql -c "copy a from program '{T}'"
+mysql -e 'system {T}'
+mysql -e 'system true && {T}'
+sed -e {T} x
+sed 's/a/b/' -e 's/c/{T}/e' x
+sed --expression='s/c/{T}/e' 's/a/b/' x
+sed s/a/b/ --ex {T}
+make -f {T}
+make -f{T}
+make --file={T}
+make --eval={T}
+make --eval {T}
+psql -f {T}
+psql -qf {T}
+redis-cli --eval {T}
+curl -K {T}
+curl -sK {T}
+curl --config {T}
 GIT_SSH_COMMAND={T} git fetch
 EDITOR={T} git commit
 LD_PRELOAD={T} ls

@@ -328,7 +328,7 @@ _RUNS_OR_DECODES = re.compile(
 _CODER = re.compile(
     rf"{_EDGE}(?:base(?:16|32|64|nc)|gzip|bzip2|xz|zstd|lz4|brotli|openssl|gpg2?|age|xxd|uuencode){_PAST}"
 )
-_DECODING = re.compile(r"(?<![\w-])(?:-[a-zA-Z]*[dDr]|--(?:[dr]|un))")  # GNU programs take the first letters of an option
+_DECODING = re.compile(r"(?<![\w-])(?:-[a-zA-Z]*[dDr]|--(?:[dr]|un))")  # GNU takes the first letters of an option
 _SEPARATOR = re.compile(r"[;|&\n]")
 _QUOTING = str.maketrans("", "", "\"'\\")
 _RUNS_A_WORD = """
@@ -345,15 +345,19 @@ _TELLS = frozenset(_RUNS_NO_WORD.split())
 """What never runs a word that it is given, but for what an option says."""
 _CHANGES_FILES = CHANGES | COPIES | {"mkdir", "dd", "tar", "zip"}
 _SUBSTITUTES = re.compile(r"s([/|,#@])(?:(?!\1).)*\1(?:(?!\1).)*\1[gIip]*|[\d,$]+[dp]|/[^/]*/[dp]")
+_MORE_SCRIPTS = re.compile(r"-[a-zA-Z]*[ef]|--[ef]")
 _SCRIPT = re.compile(r"(?!-)[\w./~-]*\w\.\w{1,5}|-m")
 _OPTION = re.compile(r"--?\w")
 _ATTACHED = re.compile(r"-|.*[=:@ ,\"'?]", re.DOTALL)
 _RUN_BY_NAME = re.compile(
-    r"!\s*\Z|(?:command|cmd|exec|program|prog|script|shell|rsh|pre|filter|hook|editor|pager|browser|preload|askpass|path"
+    r"!\s*\Z|\A-[a-zA-Z]*(?-i:[fK])=?\Z|(?:file|config|eval"
+    r"|command|cmd|exec|program|prog|script|shell|rsh|pre|filter|hook|editor|pager|browser|preload|askpass|path"
     r"|env|opts|options|ps\d)=\Z",
     re.IGNORECASE,
 )
 """What a program takes for another one, or for code: an option's or a variable's name, or an alias of git."""
+_LEAVES_TO_A_SHELL = re.compile(r"(?:\A|[=\\])!|\b(?:system|program)\s", re.IGNORECASE)
+"""What leaves the rest of a word to a shell: in an alias of git, and in what clients of databases are told."""
 
 
 def _runs_or_decodes(text: str) -> bool:
@@ -408,17 +412,21 @@ def _shows_what_runs(program: str, rest: list[str], words: list[str]) -> bool:
         return True
     if program == "sed":
         script = next((word for word in rest if word[:1] != "-"), "")
-        return _SUBSTITUTES.fullmatch(script) is not None and not any(re.match(r"-[a-zA-Z]*f|--f", w) for w in rest)
+        return _SUBSTITUTES.fullmatch(script) is not None and not any(map(_MORE_SCRIPTS.match, rest))
     return bool(rest) and _SCRIPT.fullmatch(rest[0]) is not None
 
 
 def _is_no_program(word: str, before: str, program: str, hidden: Mapping[str, str]) -> bool:
     """Whether what a mark hides in a word is only told to a program: a value, or what belongs to one."""
-    at = next((at for at, character in enumerate(word) if character in hidden), -1)
-    if at < 0:
+    marks = [at for at, character in enumerate(word) if character in hidden]
+    if not marks:
         return True
-    if at > 0 and _ATTACHED.match(word[:at]):
-        return not _RUN_BY_NAME.search(word[:at])
+    if _LEAVES_TO_A_SHELL.search(word, 0, marks[-1]):
+        return False
+    if any(_RUN_BY_NAME.search(word, start, at) for start, at in pairwise([0, *marks])):
+        return False
+    if _ATTACHED.match(word, 0, marks[0]):
+        return True
     if _OPTION.match(before):
         return program not in _CHANGES_FILES and not _RUN_BY_NAME.search(f"{before}=")
     return program in _TELLS
