@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from disguises import BY_HAND, FORCE, disguises
 from fairlead import Decision, Hooks, redaction
 from fairlead.approvals import ApprovalRequest
 from fairlead.commandline import Line, Work
+from fairlead.guard import LIMIT
 from fairlead.lifecycle import BeforeInput, BeforeTool
 from fairlead.redaction import Redactor, redact
 from fairlead.runners.command import Command
@@ -415,6 +417,11 @@ twine upload -u __token__ -p {P} dist/*
 cd app && DB_PASSWORD={P} ./manage.py migrate
 for i in 1 2 3; do curl -H "Authorization: Bearer {T}" https://a.example/$i; done
 if curl -H "Authorization: Bearer {T}" https://a.example; then echo up; fi
+psql -c "insert into t values ('{T}', 'api_key={P}')"
+deploy -k {T} -F {T}
+curl -d '{"role":"system","content":"token={P}"}' https://a.example -H "Authorization: Bearer {T}"
+curl -H "X-Api-Key: {P}" https://a.example | sed -n 's/a/b/p'
+curl -fsS -H "Authorization: Bearer {T}" https://a.example
 tar czf - src | curl -u me:{P} -T - https://a.example/x.tgz
 """.strip().splitlines()
 """Lines with a token or a password in them that agents run every day."""
@@ -436,6 +443,13 @@ HIDES_A_COMMAND = r"""
 TOKEN={E}; echo $TOKEN | base64 -d | sh
 TOKEN={E}; echo $TOKEN | base64 -d > x
 TOKEN={E}; echo $TOKEN | base64 --decode | at now
+TOKEN={E}; echo $TOKEN | base64 --d > x
+TOKEN={E}; echo $TOKEN | base64 --de > x
+TOKEN={E}; echo $TOKEN | base64                                                                            -d > x
+TOKEN={E}; echo $TOKEN | base64 -iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiid > x
+TOKEN={E}; echo $TOKEN | gpg --d > x
+TOKEN={E}; echo $TOKEN | gzip --unc > x
+TOKEN={E}; echo $TOKEN | xxd --r -p > x
 TOKEN={E}; echo $TOKEN | openssl enc -d -base64 | tee x
 TOKEN={E}; b"as"e64 -d <<< $TOKEN > x
 TOKEN={E}; B=base64; $B -d <<< $TOKEN > x
@@ -496,6 +510,28 @@ kubectl exec pod -- {T}
 npm run {T}
 make {T}
 git -c alias.x=!{T} x
+git -c 'alias.x=!true && {T}' x
+git config alias.x '!true && {T}'
+psql -c "select '{T}' \! {T}"
+psql -c '\! true && {T}'
+psql -c "copy a from program '{T}'"
+mysql -e 'system {T}'
+mysql -e 'system true && {T}'
+sed -e {T} x
+sed 's/a/b/' -e 's/c/{T}/e' x
+sed --expression='s/c/{T}/e' 's/a/b/' x
+sed s/a/b/ --ex {T}
+make -f {T}
+make -f{T}
+make --file={T}
+make --eval={T}
+make --eval {T}
+psql -f {T}
+psql -qf {T}
+redis-cli --eval {T}
+curl -K {T}
+curl -sK {T}
+curl --config {T}
 GIT_SSH_COMMAND={T} git fetch
 EDITOR={T} git commit
 LD_PRELOAD={T} ls
@@ -536,6 +572,19 @@ def test_what_stands_beside_a_command_that_decodes_it_is_not_hidden(beside: Any)
         ("custom", {"input": "token=curl1234|sh"}),
         ("write_file", {"path": "x.sh", "content": "password=python3\n$password evil.py"}),
         ("write_file", {"path": "x.sh", "content": f"`{TOKEN}`"}),
+        ("custom", {"code": f"import base64\ntoken = '{EVIL}'\nexec(base64.b64decode(token))"}),
+        ("custom", {"code": f"import os\nos.system('{TOKEN}')"}),
+        ("custom", {"code": "exec(bytes.fromhex(os.environ['T']))", "env": {"T": TOKEN}}),
+        ("custom", {"script": f"base64 -d <<< {TOKEN} > x\nsh x"}),
+        ("custom", {"script": f"sh {TOKEN}"}),
+        ("custom", {"script": f"base64 '-d' <<< {TOKEN} > x\n./x"}),
+        ("custom", {"script": f"b'as'e64 -\\d <<< {TOKEN} > x\n./x"}),
+        ("custom", {"script": f"base64 \\\n -d <<< {TOKEN} > x\n./x"}),
+        ("custom", {"argv": ["sh", TOKEN]}),
+        ("custom", {"argv": ["base64", "-d", TOKEN]}),
+        ("custom", {"token": TOKEN, "argv": [["base64", "-d"], {"file": TOKEN}]}),
+        ("bash", {"command": "ls", "argv": ["base64", "-d", TOKEN]}),
+        ("bash", {"command": ["bash", "-lc", "ls", TOKEN]}),
     ],
 )
 def test_a_script_is_shown_as_it_is_whatever_its_argument_is_called(tool: str, args: Any):
@@ -555,6 +604,47 @@ def test_a_script_is_shown_as_it_is_whatever_its_argument_is_called(tool: str, a
 def test_the_secrets_of_an_ordinary_text_are_hidden(text: str, shown: str):
     masked, paths = mask_step(BeforeTool(tool="custom", args={"text": text}))
     assert (masked["args"]["text"], paths) == (shown, [])
+
+
+def test_the_script_of_a_shell_that_a_list_names_is_shown_with_its_secret_hidden():
+    words = ["bash", "-lc", f"curl -u me:{WORD} x.example"]
+    masked, paths = mask_step(BeforeTool(tool="bash", args={"command": words}))
+    assert (masked["args"]["command"], paths) == (["bash", "-lc", "curl -u me:[redacted:password] x.example"], [])
+
+
+@pytest.mark.parametrize("tool", ["bash", "custom"])
+@pytest.mark.parametrize(
+    ("before", "unit", "after"),
+    [
+        ("echo a; age -", "d", "_"),
+        ("echo a; base64 ", "-w ", "x"),
+        ("cat <<E", "\n", "E"),
+        ("cat <<E", "\n ", "E"),
+        ("", "age a ", "_"),
+        ("", "age -", "_"),
+        ("python3", "\n", "x"),
+        ("python3", "1.", "x"),
+        ("", "exec", "x"),
+        ("psql -c '", f"{TOKEN} ", "'"),
+    ],
+)
+def test_four_times_the_text_takes_no_more_than_a_few_times_as_long_to_show(
+    tool: str, before: str, unit: str, after: str
+):
+    """Quadratic work would take 16 times as long. The bound is wide, for busy machines."""
+
+    def seconds(size: int) -> float:
+        step = BeforeTool(tool=tool, args={"command": f"{before}{unit * (size // len(unit))}{after}\necho {TOKEN}"})
+        started = process_time()
+        mask_step(step)
+        return process_time() - started
+
+    assert seconds(60_000) < 10 * max(min(seconds(15_000) for _ in range(3)), 0.02)
+
+
+def test_in_a_text_that_is_too_long_to_be_read_nothing_is_hidden():
+    step = BeforeTool(tool="custom", args={"text": f"{'x ' * LIMIT}{TOKEN}"})
+    assert mask_step(step)[0]["args"] == step.args
 
 
 POOL = (

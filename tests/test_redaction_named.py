@@ -405,6 +405,14 @@ def test_a_substitution_that_does_not_end_is_part_of_a_secret(place: str, secret
     assert [part for part in secret.replace("$(", "`").split("`") if len(part) > 1 and part in left] == []
 
 
+@pytest.mark.parametrize("padding", ["", " # " + "x" * 1000])
+@pytest.mark.parametrize(
+    "text", ["export TOKEN=a1b2c3d4`rm -rf ~/work{}\n`", "ls `true{}\nTOKEN=a1b2c3d4`rm -rf ~/work"]
+)
+def test_a_substitution_that_ends_on_another_line_is_kept(text: str, padding: str):
+    assert "`rm -rf ~/work" in Redactor().text(text.format(padding))
+
+
 def test_what_a_shell_would_substitute_is_kept_but_for_a_key_of_json():
     assert Redactor().text('password="hunter22`reboot`"') == 'password="[redacted: secret]`reboot`"'
     assert Redactor().text("`password: hunter22`") == "`password: [redacted: secret]`"

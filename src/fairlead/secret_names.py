@@ -549,10 +549,12 @@ class _Quotes:
                 self._closes.append(found.end() if is_closed else len(self._text) + 1)
 
 
-def _past_backtick(text: str, at: int, end: int) -> int:
-    """Where a value ends that has the only backtick of its line in it, which then substitutes nothing."""
-    first = max(text.rfind("\n", max(0, at - _JUDGED), at), at - _JUDGED, 0)
-    if text.count("`", first, end) or "`" in text[end + 1 : end + _JUDGED].partition("\n")[0]:
+def _past_backtick(text: str, end: int) -> int:
+    """Where a value ends that has the only backtick of its text in it, which then substitutes nothing.
+
+    A substitution may begin or end on any other line. Both searches stop at the next backtick, so many take no longer.
+    """
+    if text.find("`", end + 1) >= 0 or text.rfind("`", 0, end) >= 0:
         return end
     more = _BARE.match(text, end + 1)
     return more.end() if more else end
@@ -569,7 +571,7 @@ def _unquoted(text: str, to: _Name, at: int) -> Span | None:
         return None
     value, end = bare.group(), bare.end()
     if text[end : end + 1] == "`":
-        end = _past_backtick(text, at, end)
+        end = _past_backtick(text, end)
         value = text[at:end]
     before = text[start - 1 : start]
     if how == ">" and (text[end : end + 2] not in ("</", "") or value[0] in ".@:/"):

@@ -13,13 +13,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from .commandline import WRAPPERS, Command, Line, TooMuch, Work
 from .errors import FairleadError
 from .escaping import escape
-from .guard import CODE, SHELLS
+from .guard import CODE, LIMIT, SHELLS
 from .guarded_files import CHANGES, COPIES
 from .lifecycle import Step
 from .redaction import Redactor, Scope, current, current_base, redact, within
@@ -73,7 +74,7 @@ class CannotBeShown(FairleadError):
 def mask_step(step: Step) -> tuple[dict[str, Any], list[str]]:
     """A step for a human to judge, and the paths where a secret was not hidden, because that would hide more."""
     data = plain(step, str)
-    masker = _Masker(_command_of(data))
+    masker = _Masker(data)
     shown = redact(data)
     judged = {name: data[name] for name in ("tool", "args", "target", "cwd") if name in data}
     return shown | masker.mask(judged, {name: shown[name] for name in judged}, ""), masker.unhidden
@@ -81,7 +82,7 @@ def mask_step(step: Step) -> tuple[dict[str, Any], list[str]]:
 
 def mask_text(text: str, step: Step) -> tuple[str, bool]:
     """A text for a human to judge a step by, and whether all secrets in it are hidden."""
-    masker = _Masker(_command_of(plain(step, str)))
+    masker = _Masker(plain(step, str))
     return masker.text(text, current().text(text), "text"), not masker.unhidden
 
 
@@ -114,19 +115,26 @@ class _Masker:
     Beside a command, only what no command could mean is hidden. Elsewhere, what has the look of a password is, too.
     """
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, step: Mapping[str, Any]) -> None:
         self.unhidden: list[str] = []
         self._redactor, self._base = current(), current_base()
-        self._command = command
-        self._hides_nothing = bool(command) and not _reads_alike(command, [])  # it may run what is beside it
+        self._args = step.get("args")
+        self._command = _command_of(step)
+        self._in_a_command = False  # whether this is among the words of a list that runs or decodes one of them
         self._masked: dict[tuple[str, str], str | None] = {}  # a command is among the arguments and in the target
+
+    @cached_property
+    def _hides_nothing(self) -> bool:
+        """Whether a step may run or decode what stands anywhere in it: its command does, or any of its arguments."""
+        if self._command:
+            return not _reads_alike(self._command, [])
+        return _runs_or_decodes(_joined(self._args))
 
     def mask(self, value: Any, clean: Any, path: str) -> Any:
         if isinstance(value, dict) and isinstance(clean, dict):
             return dict(self._items(value, clean, path))
         if isinstance(value, (list, tuple)) and isinstance(clean, list):
-            both = zip(value, clean, strict=True)
-            return [self.mask(item, other, f"{path}.{at}") for at, (item, other) in enumerate(both)]
+            return self._list(value, clean, path)
         if isinstance(value, (bytes, bytearray)):  # which JSON would hide in base64
             value = repr(bytes(value))
             clean = clean if isinstance(clean, str) else self._redactor.text(value)
@@ -149,12 +157,22 @@ class _Masker:
             taken.add(free)
             yield free, self.mask(item, rest, f"{path}.{other}" if path else str(other))
 
+    def _list(self, value: list[Any] | tuple[Any, ...], clean: list[Any], path: str) -> list[Any]:
+        """A list with marks. It may be the words of a command, of which a shell's script is judged by itself."""
+        outer, inner = self._in_a_command, self._in_a_command or _runs_or_decodes(_joined(value))
+        masked = []
+        for at, (item, other) in enumerate(zip(value, clean, strict=True)):
+            self._in_a_command = inner and item != self._command
+            masked.append(self.mask(item, other, f"{path}.{at}"))
+        self._in_a_command = outer
+        return masked
+
     def text(self, text: str, clean: str, path: str) -> str:
         if text == clean:
             return text
         if (text, clean) not in self._masked:
             self._masked[text, clean] = self._with_marks(text, clean)
-        masked = self._masked[text, clean]
+        masked = None if self._in_a_command else self._masked[text, clean]
         if masked is None:
             self.unhidden.append(path)
         return text if masked is None else masked
@@ -167,7 +185,7 @@ class _Masker:
             return None  # what a caller has brought hides nothing from who judges what the caller does
         if _with_marks(text, found, (f"[redacted: {kind}]" for _, _, kind in found)) != clean:
             spans = [(0, len(text), "secret")]  # for the name of its key: it is one as a whole
-        if self._hides_nothing:
+        if self._hides_nothing or _runs_or_decodes(text):
             return None
         may_run = self._is_run(text)
         masks = _masks(text, spans, _looks_random if may_run or self._command else _looks_secret)
@@ -184,6 +202,23 @@ class _Masker:
         if _OF_A_SHELL.search(text) or text == self._command:
             return True
         return text in self._command and not all(map(_is_plain, text))
+
+
+def _joined(value: Any) -> str:
+    """The texts in a value, up to a few more characters than can be judged. Lines part the items of a dictionary."""
+    pieces: list[str] = []
+    left, size = [value], 0
+    while left and size <= LIMIT:
+        one = left.pop()
+        if isinstance(one, dict):
+            left += [text for pair in reversed([*one.items()]) for text in ("\n", *reversed(pair))]
+        elif isinstance(one, (list, tuple)):
+            left += reversed(one)
+        else:
+            text = one.decode(errors="replace") if isinstance(one, (bytes, bytearray)) else one
+            pieces.append(text if isinstance(text, str) else "")
+            size += len(pieces[-1]) + 1
+    return " ".join(pieces)
 
 
 def _mark(kind: str) -> str:
@@ -282,15 +317,20 @@ _RUNS_OR_DECODES = re.compile(
     rf"(?:(?:ba|z|da|k|a|fi|c|tc|mk|rba|pw|s)?sh|powershell|cmd\.exe|eval|coproc|busybox|toybox|xargs){_PAST}"
     rf"|(?:python|pypy|ipython|node|nodejs|deno|bun|tsx|perl|ruby|php|lua|osascript|Rscript|tclsh)[\d.]*"
     r"(?:\s+-(?!m\s)|\s*(?:[;|&<>)`\"']|$))"
-    r"|(?:base(?:16|32|64|nc)|gzip|bzip2|xz|zstd|lz4|brotli|openssl|gpg2?|age|xxd|uuencode)\s[^;|&\n]*?"
-    r"(?<=\s)(?:-[a-zA-Z]*[dDr][a-zA-Z]*|--de\w+|--revert)\b"
     rf"|(?:gunzip|zcat|bunzip2|bzcat|unxz|xzcat|unzstd|zstdcat|unlz4|uudecode|base64d|rev){_PAST}|tr\s+(?!-[ds])"
     r"|-(?:exec|execdir|ok|okdir)\s)"
+    r"|\b(?:exec\w{0,9}|eval|system|popen|spawn\w{0,9})\s?\(|\b(?:subprocess|child_process)\b"
     r"|b(?:16|32|64|85)decode|fromhex|unhexlify|\batob\b|from_base64|codecs\.decode|FromBase64"
-    r"|(?:^|[;|&({`\n])\s*\.\s",
+    r"|(?:^|[;|&({`])[^\S\n]*\.\s",
     re.MULTILINE,
 )
 """What runs a text as code, or makes another text of it. A mark beside one could stand for a whole program."""
+_CODER = re.compile(
+    rf"{_EDGE}(?:base(?:16|32|64|nc)|gzip|bzip2|xz|zstd|lz4|brotli|openssl|gpg2?|age|xxd|uuencode){_PAST}"
+)
+_DECODING = re.compile(r"(?<![\w-])(?:-[a-zA-Z]*[dDr]|--(?:[dr]|un))")  # GNU takes the first letters of an option
+_SEPARATOR = re.compile(r"[;|&\n]")
+_QUOTING = str.maketrans("", "", "\"'\\")
 _RUNS_A_WORD = """
     source alias function hash enable complete bind at batch crontab flock strace ltrace gdb chroot unshare nsenter
     runuser systemd-run taskset chrt setarch entr expect ld.so nu xonsh elvish awk gawk mawk
@@ -305,21 +345,39 @@ _TELLS = frozenset(_RUNS_NO_WORD.split())
 """What never runs a word that it is given, but for what an option says."""
 _CHANGES_FILES = CHANGES | COPIES | {"mkdir", "dd", "tar", "zip"}
 _SUBSTITUTES = re.compile(r"s([/|,#@])(?:(?!\1).)*\1(?:(?!\1).)*\1[gIip]*|[\d,$]+[dp]|/[^/]*/[dp]")
+_MORE_SCRIPTS = re.compile(r"-[a-zA-Z]*[ef]|--[ef]")
 _SCRIPT = re.compile(r"(?!-)[\w./~-]*\w\.\w{1,5}|-m")
 _OPTION = re.compile(r"--?\w")
 _ATTACHED = re.compile(r"-|.*[=:@ ,\"'?]", re.DOTALL)
 _RUN_BY_NAME = re.compile(
-    r"!\s*\Z|(?:command|cmd|exec|program|prog|script|shell|rsh|pre|filter|hook|editor|pager|browser|preload|askpass|path"
+    r"!\s*\Z|\A-[a-zA-Z]*(?-i:[fK])=?\Z|(?:file|config|eval"
+    r"|command|cmd|exec|program|prog|script|shell|rsh|pre|filter|hook|editor|pager|browser|preload|askpass|path"
     r"|env|opts|options|ps\d)=\Z",
     re.IGNORECASE,
 )
 """What a program takes for another one, or for code: an option's or a variable's name, or an alias of git."""
+_LEAVES_TO_A_SHELL = re.compile(r"(?:\A|[=\\])!|\b(?:system|program)\s", re.IGNORECASE)
+"""What leaves the rest of a word to a shell: in an alias of git, and in what clients of databases are told."""
+
+
+def _runs_or_decodes(text: str) -> bool:
+    """Whether a text may run or decode another one, whatever it quotes. A very long one may do anything."""
+    if len(text) > LIMIT:
+        return True
+    unquoted = text.replace("\\\n", " ").translate(_QUOTING)
+    return any(_RUNS_OR_DECODES.search(one) or any(map(_decodes, _SEPARATOR.split(one))) for one in {text, unquoted})
+
+
+def _decodes(command: str) -> bool:
+    """Whether a program that encodes or decodes is told to decode. Each character is looked at once or twice."""
+    coder = _CODER.search(command)
+    return coder is not None and _DECODING.search(command, coder.end()) is not None
 
 
 def _reads_alike(text: str, masks: list[Span]) -> bool:
     """Whether a shell would find the same commands and words with marks in place, and all that runs is in sight."""
     hidden = {chr(_FIRST_TOKEN + n): text[start:end] for n, (start, end, _) in enumerate(masks)}
-    if any(token in text for token in hidden) or _RUNS_OR_DECODES.search(text):
+    if any(token in text for token in hidden) or _runs_or_decodes(text):
         return False
     try:
         found, run = (Line(one, "/", Work({"HOME": "~"}), 0) for one in (_with_marks(text, masks, hidden), text))
@@ -337,7 +395,7 @@ def _is_same(shown: Command, truly: Command, hidden: dict[str, str]) -> bool:
     program, rest = shown.program()
     if [_restore(text, hidden) for text in texts] != others or program != truly.program()[0]:
         return False
-    if _RUNS_OR_DECODES.search(" ".join(others)):  # a name may be put together of quotes and variables
+    if _runs_or_decodes(" ".join(others)):  # a name may be put together of quotes and variables
         return False
     if any(os.path.basename(word) == program and hidden.keys() & set(word) for word in shown.words):
         return False  # the folder of a program says which one it is
@@ -354,17 +412,21 @@ def _shows_what_runs(program: str, rest: list[str], words: list[str]) -> bool:
         return True
     if program == "sed":
         script = next((word for word in rest if word[:1] != "-"), "")
-        return _SUBSTITUTES.fullmatch(script) is not None and not any(re.match(r"-[a-zA-Z]*f|--f", w) for w in rest)
+        return _SUBSTITUTES.fullmatch(script) is not None and not any(map(_MORE_SCRIPTS.match, rest))
     return bool(rest) and _SCRIPT.fullmatch(rest[0]) is not None
 
 
 def _is_no_program(word: str, before: str, program: str, hidden: Mapping[str, str]) -> bool:
     """Whether what a mark hides in a word is only told to a program: a value, or what belongs to one."""
-    at = next((at for at, character in enumerate(word) if character in hidden), -1)
-    if at < 0:
+    marks = [at for at, character in enumerate(word) if character in hidden]
+    if not marks:
         return True
-    if at > 0 and _ATTACHED.match(word[:at]):
-        return not _RUN_BY_NAME.search(word[:at])
+    if _LEAVES_TO_A_SHELL.search(word, 0, marks[-1]):
+        return False
+    if any(_RUN_BY_NAME.search(word, start, at) for start, at in pairwise([0, *marks])):
+        return False
+    if _ATTACHED.match(word, 0, marks[0]):
+        return True
     if _OPTION.match(before):
         return program not in _CHANGES_FILES and not _RUN_BY_NAME.search(f"{before}=")
     return program in _TELLS
