@@ -69,6 +69,7 @@ def of_call(launched: Launched, call: str) -> dict[str, dict[str, Any]]:
 # --- a daemon that is late ------------------------------------------------------------------------------
 
 
+@pytest.mark.e2e
 def test_a_late_deny_of_hooks_that_fail_open_is_recorded_as_not_carried_out(machine: Machine) -> None:
     launched = slow(machine, "deny", OPEN)
     assert launched.call(payload=told(launched, "late"), seconds=4).code == 0, "the tool runs"
@@ -84,6 +85,7 @@ def test_a_late_deny_of_hooks_that_fail_open_is_recorded_as_not_carried_out(mach
     assert of_call(launched, "late")["after_tool"]["step"]["executed"] is True
 
 
+@pytest.mark.e2e
 def test_a_late_proceed_of_hooks_that_fail_closed_is_recorded_as_denied_once(machine: Machine) -> None:
     launched = slow(machine, "proceed")
     assert launched.call(payload=told(launched, "late"), seconds=4).refuses
@@ -94,6 +96,7 @@ def test_a_late_proceed_of_hooks_that_fail_closed_is_recorded_as_denied_once(mac
     assert of_call(launched, "late")["after_tool"]["step"]["executed"] is False
 
 
+@pytest.mark.e2e
 def test_a_step_that_a_hung_daemon_left_is_recorded_once_though_the_daemon_goes_on(machine: Machine) -> None:
     with hung(machine) as launched:
         (pid,) = launched.daemons
@@ -105,6 +108,7 @@ def test_a_step_that_a_hung_daemon_left_is_recorded_once_though_the_daemon_goes_
     assert "does not answer at all" in record["unanswered"]
 
 
+@pytest.mark.e2e
 def test_each_step_that_a_daemon_refuses_while_it_hangs_is_recorded_though_it_is_killed(machine: Machine) -> None:
     with hung(machine) as launched:
         (pid,) = launched.daemons
@@ -117,6 +121,7 @@ def test_each_step_that_a_daemon_refuses_while_it_hangs_is_recorded_though_it_is
 # --- no daemon at all -----------------------------------------------------------------------------------
 
 
+@pytest.mark.e2e
 def test_a_refusal_without_a_daemon_is_shown_while_the_policy_is_broken(machine: Machine) -> None:
     launched = Launched(machine)
     launched.policy(HANDS_OFF)
@@ -134,6 +139,7 @@ def test_a_refusal_without_a_daemon_is_shown_while_the_policy_is_broken(machine:
     assert launched.machine.run("verify").code == 0
 
 
+@pytest.mark.e2e
 def test_the_next_daemon_takes_in_what_was_left(machine: Machine) -> None:
     launched = Launched(machine)
     launched.policy(HANDS_OFF)
@@ -147,6 +153,7 @@ def test_the_next_daemon_takes_in_what_was_left(machine: Machine) -> None:
         assert len(list(reader.records(Filter(decision="deny")))) == 1
 
 
+@pytest.mark.e2e
 def test_a_call_that_passes_without_an_answer_is_recorded_as_that(machine: Machine) -> None:
     launched = Launched(machine)
     launched.policy(FAILS_OPEN)
@@ -157,6 +164,7 @@ def test_a_call_that_passes_without_an_answer_is_recorded_as_that(machine: Machi
     assert [each["effective"] for each in records(launched) if "unanswered" in each] == ["proceed"]
 
 
+@pytest.mark.e2e
 def test_the_doctor_leaves_no_line(machine: Machine) -> None:
     launched = Launched(machine)
     launched.policy(HANDS_OFF)
@@ -168,6 +176,7 @@ def test_the_doctor_leaves_no_line(machine: Machine) -> None:
 # --- the file -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("put", ["link", "pipe", "folder", "full"])
 def test_whatever_is_in_the_place_of_the_file_a_refusal_is_one_and_nothing_else_is_written(
     machine: Machine, put: str
@@ -250,6 +259,7 @@ def test_client_and_journal_agree_on_the_file() -> None:
     assert get_args(get_type_hints(Line)["event"]) == GUARDING
 
 
+@pytest.mark.e2e
 def test_a_command_that_reads_prunes_nothing(machine: Machine) -> None:
     """Its limits would be the defaults, where those of the user's file cannot be read."""
     machine.state.mkdir(parents=True, exist_ok=True, mode=0o700)
