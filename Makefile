@@ -9,33 +9,39 @@ CLIS ?=
 FRAMEWORKS ?=
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-pythons test-frameworks e2e e2e-clis soak check bench docs format clean
+# Which modules `make mutants` mutates: all that decide what a hook means, or those that are named.
+MUTANTS ?=
+
+.PHONY: demo test test-pythons test-frameworks e2e e2e-clis soak mutants check bench docs format clean
 
 demo: $(VENV)/demo
 	@$(BIN)/fairlead demo
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # The same tests with the oldest and the newest Python that Debian has.
 test-pythons: $(VENV)/dev
 	$(BIN)/python tests/pythons.py .pythons
 
 test-frameworks: $(VENV)/dev
-	$(BIN)/python tests/frameworks/environments.py .frameworks $(FRAMEWORKS)
+	$(BIN)/python tests/hosts/frameworks/environments.py .frameworks $(FRAMEWORKS)
 ifeq ($(FRAMEWORKS),)
-	$(BIN)/python tests/frameworks/matrix.py .frameworks/results
+	$(BIN)/python tests/hosts/frameworks/matrix.py .frameworks/results
 endif
 
 e2e: $(VENV)/dev
-	$(BIN)/python -m pytest -m "e2e and not soak" -n auto
+	$(BIN)/python -m pytest -m "(e2e or sweep) and not soak" -n auto
 
 e2e-clis: $(VENV)/dev
-	$(BIN)/python tests/clis/fetch.py .clis $(CLIS)
-	FAIRLEAD_CLIS_WANTED="$(CLIS)" $(BIN)/python tests/clis/offline.py $(BIN)/python -m pytest -m clis -n auto tests/clis
+	$(BIN)/python tests/hosts/clis/real/fetch.py .clis $(CLIS)
+	FAIRLEAD_CLIS_WANTED="$(CLIS)" $(BIN)/python tests/hosts/clis/real/offline.py $(BIN)/python -m pytest -m clis -n auto tests/hosts/clis/real
 
 soak: $(VENV)/dev
 	$(BIN)/python -m pytest -m soak -n auto --timeout=1800
+
+mutants: $(VENV)/dev
+	$(BIN)/python tests/mutants.py $(MUTANTS)
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -50,6 +56,7 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python -W ignore -m bench.dispatch --json build/bench/dispatch.json --svg build/bench/dispatch.svg
 	$(BENCH)/bin/python -W ignore -m bench.runners
 	$(BENCH)/bin/python -W ignore -m bench.loop
+	$(BENCH)/bin/python -W ignore -m bench.shell
 	$(BENCH)/bin/python -W ignore -m bench.journal
 	$(BENCH)/bin/python -W ignore -m bench.server
 	$(BENCH)/bin/python -W ignore -m bench.clis
@@ -58,6 +65,7 @@ bench: $(BENCH)/ready
 
 docs: $(VENV)/core
 	$(BIN)/python -m fairlead.reference build/docs
+	$(BIN)/python docs/import_graph.py build/docs
 	cp docs/*.md build/docs/
 	mkdir -p build/docs/clis
 	cp docs/clis/*.md build/docs/clis/

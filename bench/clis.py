@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-from fairlead.hosts.launcher import base_interpreter
+from fairlead.hosts.clis.launcher import base_interpreter
 
 ROUNDS, EACH = 12, 10
 LIMIT = 3.0
@@ -75,7 +75,7 @@ def prepared(folder: Path) -> dict[str, str]:
         "PATH": os.environ["PATH"], "HOME": str(folder), "FAIRLEAD_STATE_DIR": str(folder / "state"),
         "XDG_CONFIG_HOME": str(folder / "config"),
     }  # fmt: skip
-    write = "from fairlead.hosts.launcher import write_launcher; from fairlead.folders import from_environment; "
+    write = "from fairlead.hosts.clis.launcher import write_launcher; from fairlead.folders import from_environment; "
     write += "write_launcher(from_environment())"
     subprocess.run([sys.executable, "-c", write], env=environ, check=True)
     return environ

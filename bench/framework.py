@@ -22,7 +22,7 @@ BUDGET = 60.0
 """Seconds for all rounds; there are at least four."""
 COUNTS = (1, 10, 50)
 WAYS = {"wide": (1, 10), "limited": (10,)}
-"""Hooks of the framework's own that reach as far as ours, and such as promise as much; see `seat.Way`."""
+"""Hooks of the framework's own that reach as far as ours, and such as promise as much; see `driver.Way`."""
 
 
 def hooks_of(count: int) -> Hooks:
@@ -34,42 +34,42 @@ def hooks_of(count: int) -> Hooks:
 
 
 async def main(name: str) -> None:
-    seat = import_module(f"seat_{name}").Seat()
-    native = COUNTS if seat.native else ()
+    driver = import_module(f"driver_{name}").Driver()
+    native = COUNTS if driver.native else ()
     ways: dict[str, dict[str, Any]] = {"alone": {}, "alone again": {}}  # which shows what is noise
     ways |= {f"native {count}": {"native": count} for count in native}
-    ways |= {f"{way} {count}": {"native": count, "way": way} for way in seat.ways for count in WAYS[way]}
+    ways |= {f"{way} {count}": {"native": count, "way": way} for way in driver.ways for count in WAYS[way]}
     ways |= {f"fairlead {count}": {"hooks": hooks_of(count)} for count in COUNTS}
     rounds: dict[str, list[list[float]]] = {way: [] for way in ways}
     for options in ways.values():
-        await seat.work(2, **options)
+        await driver.work(2, **options)
     until = perf_counter() + BUDGET
     for number in range(ROUNDS):
         if number >= 4 and perf_counter() > until:
             break
         for way, options in ways.items():
-            rounds[way].append(await gaps(seat, options))
+            rounds[way].append(await gaps(driver, options))
     took = {way: per_call(found) for way, found in rounds.items()}
     alone = took["alone"]
     told = {
         "alone": alone,
         "noise": abs(took["alone again"] - alone),
         "native": {count: took[f"native {count}"] - alone for count in native},
-        **{way: {count: took[f"{way} {count}"] - alone for count in WAYS[way] if way in seat.ways} for way in WAYS},
+        **{way: {count: took[f"{way} {count}"] - alone for count in WAYS[way] if way in driver.ways} for way in WAYS},
         "fairlead": {count: took[f"fairlead {count}"] - alone for count in COUNTS},
-        "import": import_cost(name, seat.module),
+        "import": import_cost(name, driver.module),
     }
     print(json.dumps(told))
 
 
-async def gaps(seat: Any, options: dict[str, Any]) -> list[float]:
+async def gaps(driver: Any, options: dict[str, Any]) -> list[float]:
     """From one call to the next, for all calls of a request."""
-    ticks = import_module("seat").TICKS
+    ticks = import_module("driver").TICKS
     ticks.clear()
     gc.collect()
     gc.disable()  # as `timeit` does: which call a collection falls into is chance, and some take as long as ten hooks
     try:
-        await seat.work(CALLS + 1, **options)
+        await driver.work(CALLS + 1, **options)
     finally:
         gc.enable()
     return [after - before for before, after in pairwise(ticks)]
@@ -86,7 +86,8 @@ def per_call(rounds: list[list[float]]) -> float:
 def import_cost(name: str, module: str) -> float:
     """Milliseconds that the adapter takes beyond its framework, in the same process."""
     code = (
-        f"import {module}, asyncio, msgspec, time; began = time.perf_counter(); import fairlead.hosts.{name}; "
+        f"import {module}, asyncio, msgspec, time; began = time.perf_counter(); "
+        f"import fairlead.hosts.frameworks.{name}; "
         "print(time.perf_counter() - began)"
     )
     with tempfile.TemporaryDirectory() as cache:  # where what is compiled the first time is kept, whatever is set here

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-SUITE = ROOT / "tests/frameworks"
+SUITE = ROOT / "tests/hosts/frameworks"
 PLACES = ROOT / ".frameworks"
 IMPORT = 20.0
 """Milliseconds that importing an adapter may take beyond its framework."""
@@ -45,7 +45,7 @@ def main(names: list[str]) -> None:
 
 def measurable(table: dict[str, Any]) -> list[str]:
     """The frameworks that can be driven. The table also has environments with two of them."""
-    return [name for name in table if (SUITE / f"seat_{name}.py").exists()]
+    return [name for name in table if (SUITE / f"driver_{name}.py").exists()]
 
 
 def measured(place: Path, name: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The journal: what keeping a decision adds to it, how many a second can be kept, and how soon one session is found.
+"""Measures what journaling adds to a dispatch, records per second, and the time to find one session.
 
-Part of `make bench`. Prints figures and how they stand to the targets; asserts nothing.
+Part of `make bench`. Prints figures and compares them with the targets; asserts nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from fairlead import Hooks, Journal
 from fairlead.journal.entry import Entry, entry_of
 from fairlead.journal.reading import Filter, Reader
-from fairlead.journal.store import Store
+from fairlead.journal.store import JournalFile
 from fairlead.lifecycle import BeforeTool
 
 HOOKS, BURST, ROUNDS = 5, 300, 60
@@ -45,7 +45,7 @@ async def burst(hooks: Hooks) -> float:
 
 
 async def added(folder: Path) -> tuple[float, float]:
-    """What recording costs, and what the journal costs beyond it. They take turns, and the writer rests meanwhile."""
+    """Microseconds of a dispatch that is recorded, and of one that is journaled, in alternating bursts."""
     journal = Journal(folder / "added.db")
     plain, kept = hooked(record=True), hooked(journal=journal)
     recorded, journaled = [], []
@@ -103,14 +103,14 @@ def entries(count: int) -> Iterator[Entry]:
             "tool": "bash",
             "args": {"command": f"ls {i}"},
         }
-        told = {"id": f"b-{i}", "at": now + i, "kind": "decision", "control": "proceed", "step": step, "runs": []}
-        yield entry_of(told)
+        body = {"id": f"b-{i}", "at": now + i, "kind": "decision", "control": "proceed", "step": step, "runs": []}
+        yield entry_of(body)
 
 
 def one_of_many(folder: Path) -> tuple[float, float, int]:
     """Milliseconds to read one session out of a million records, cold and warm."""
     path = folder / "million.db"
-    store, batch = Store(path), []
+    store, batch = JournalFile(path), []
     for entry in entries(MILLION):
         batch.append(entry)
         if len(batch) == 20_000:

@@ -15,8 +15,8 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 from fairlead import Hooks, current_session
-from fairlead.hosts.loop import Agent
-from fairlead.hosts.tools import Tool, text_tool
+from fairlead.hosts.loop.agent import Agent
+from fairlead.hosts.loop.tools import Tool, text_tool
 
 CALLS, HOOKS, SESSIONS = 20, 20, 1000
 

@@ -22,11 +22,11 @@ from aiohttp import web
 from fairlead import Hooks
 from fairlead.lifecycle import BeforeTool
 from fairlead.runners.command import Command
+from fairlead.runners.environment import hook_environment
 from fairlead.runners.http import Url
 from fairlead.runners.rule import Rule
-from fairlead.runners.surroundings import surroundings
 from fairlead.runners.worker import Worker
-from fairlead.wire import encode_step
+from fairlead.wire.steps import encode_step
 
 from .timing import Contestant, Timing, awaiting, calling, measure
 
@@ -61,7 +61,7 @@ def hooked(runner: Any) -> tuple[Hooks, Callable[[Any], Awaitable[Any]]]:
 
 def spawning(argv: list[str]) -> Callable[[Any], Any]:
     """Starting a program by hand, with nothing around it."""
-    envelope, around = encode_step(STEP), surroundings()  # node, for one, starts faster without some variables
+    envelope, around = encode_step(STEP), hook_environment()  # node, for one, starts faster without some variables
     return lambda _: subprocess.run(
         argv, input=envelope, capture_output=True, check=True, cwd=around.cwd, env=around.env
     )

@@ -21,7 +21,7 @@ hooks = Hooks(approver=anna, record=True)
 
 @hooks.on.before_tool(kind="shell", phase="gate")
 def no_force_push(step: BeforeTool) -> Verdict | None:
-    if "--force" in (step.target.command or ""):
+    if step.target.runs("git push", "--force"):
         return deny("force-push is off; open a pull request")
     return None
 
@@ -36,7 +36,7 @@ def dry_run_first(step: BeforeTool) -> Verdict | None:
 
 @hooks.on.before_tool(kind="shell", phase="gate")
 def ask_before_deleting(step: BeforeTool) -> Verdict | None:
-    if (step.target.command or "").startswith("rm -r"):
+    if step.target.runs("rm", "--recursive"):
         return ask(f"Really run {step.target.command!r}?")
     return None
 

@@ -1,35 +1,90 @@
-"""Which tests are end to end: they start programs, kill them, fill disks or take their time, and have a target."""
+"""Which tests have targets of their own: end to end (they start programs, kill them, fill disks), and sweeps."""
 
 from __future__ import annotations
 
 import signal
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from fairlead import redaction
+from fairlead.redaction import redactor as redaction
 
 HERE = Path(__file__).parent
 END_TO_END = (
-    "server", "journal", "test_redaction_corpus.py", "test_redaction_everywhere.py", "test_switches.py",
-    "test_telemetry.py", "cli/test_cli_run.py", "cli/test_cli_terminal.py", "cli/test_cli_fuzz.py",
-    "runners/test_worker_fuzz.py", "hosts/test_launcher.py", "hosts/test_racing.py", "test_doctor.py",
-    "hosts/test_acknowledging.py", "hosts/test_environment.py", "hosts/test_doctor_in_use.py", "hosts/test_upgrade.py",
-    "cli/test_cli_install.py", "cli/test_cli_coverage.py", "cli/test_cli_import.py", "hosts/test_installing.py",
-    "hosts/test_answers.py", "hosts/test_jsonc.py", "hosts/test_loop_cancellation.py", "cli/test_cli_edges.py",
-    "config/test_fuzz.py", "runners/test_worker.py", "test_concurrency.py",
-)  # fmt: skip
-LARGE = ("test_a_megabyte_of_something_like_a_secret_takes_no_minutes", "test_twice_the_text_takes_no_more_than")
+    "cli/test_cli_coverage.py",
+    "cli/test_cli_edges.py",
+    "cli/test_cli_fuzz.py",
+    "cli/test_cli_import.py",
+    "cli/test_cli_install.py",
+    "cli/test_cli_run.py",
+    "cli/test_cli_terminal.py",
+    "config/test_fuzz.py",
+    "engine/test_concurrency.py",
+    "hosts/clis/test_acknowledging.py",
+    "hosts/clis/test_answers.py",
+    "hosts/clis/test_doctor.py",
+    "hosts/clis/test_doctor_in_use.py",
+    "hosts/clis/test_environment.py",
+    "hosts/clis/test_installing.py",
+    "hosts/clis/test_jsonc.py",
+    "hosts/clis/test_launcher.py",
+    "hosts/clis/test_racing.py",
+    "hosts/clis/test_upgrade.py",
+    "hosts/loop/test_loop_cancellation.py",
+    "journal",
+    "redaction/test_redaction_corpus.py",
+    "redaction/test_redaction_everywhere.py",
+    "runners/test_worker.py",
+    "runners/test_worker_fuzz.py",
+    "server",
+    "telemetry",
+    "test_enforcement.py",
+    "test_typing.py",
+)
+SWEEPS = (
+    "cli/test_cli_test_as_daemon.py",
+    "config/test_guarded_files.py",
+    "config/test_trust_attacks.py",
+    "redaction/test_judged.py",
+    "redaction/test_redaction_named.py",
+    "redaction/test_redaction_shell.py",
+    "redaction/test_redaction_vendors.py",
+    "runners/test_rule_cost.py",
+)
+"""They try every combination, and take their time."""
+LARGE = (
+    "test_a_megabyte_of_something_like_a_secret_takes_no_minutes",
+    "test_twice_the_text_takes_no_more_than",
+    "test_a_survey_ends_within_its_budget_whatever_commands_say",
+)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job, whose children would ignore it, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@cache
+def mark_of(path: Path) -> str | None:
+    """The marker of a whole module."""
+    for mark, parts in (("e2e", END_TO_END), ("sweep", SWEEPS)):
+        if any(path.is_relative_to(HERE / part) for part in parts):
+            return mark
+    return None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What `-m` leaves out as a whole is not imported, unless it was named: that takes longer than many a test."""
+    mark = mark_of(collection_path)
+    return (
+        True if mark and f"not {mark}" in config.option.markexpr and str(collection_path) not in config.args else None
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.name.startswith(LARGE) or any(item.path.is_relative_to(HERE / part) for part in END_TO_END):
-            item.add_marker(pytest.mark.e2e)
+        if mark := "e2e" if item.name.startswith(LARGE) else mark_of(item.path):
+            item.add_marker(mark)
 
 
 def pytest_runtest_teardown() -> None:

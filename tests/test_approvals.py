@@ -52,7 +52,7 @@ async def test_anything_but_a_clear_answer_is_deny(odd):
 async def test_nobody_there_is_deny():
     decision = await asking().dispatch(STEP)
     assert (decision.control, decision.cause) == ("deny", "approval")
-    assert "nobody is there" in decision.reason
+    assert "no approver is set" in decision.reason
 
 
 async def test_late_is_deny():

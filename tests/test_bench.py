@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import socket
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -46,3 +48,28 @@ def imports_of_fairlead(text: str) -> Iterator[tuple[str, str]]:
 def test_what_a_benchmark_imports_of_fairlead_is_there(file: Path):
     for module, name in imports_of_fairlead(file.read_text()):
         assert hasattr(import_module(module), name) or find_spec(f"{module}.{name}"), f"{module} has no {name}"
+
+
+def test_a_burst_needs_no_connection_from_before(tmp_path: Path, monkeypatch):
+    """On a busy machine, a server has closed the connection that was idle while another was measured."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.chdir(tmp_path)  # a socket's path is not to be long
+    from bench.server import UnixConnection
+
+    def serve(listening: socket.socket) -> None:
+        for _ in range(2):
+            connection, _ = listening.accept()
+            with connection:
+                for _ in range(3):
+                    connection.recv(1 << 16)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("s")
+        listening.listen()
+        server = Thread(target=serve, args=(listening,), daemon=True)
+        server.start()
+        connection = UnixConnection(Path("s"))
+        assert [len(connection.burst(b"", 3)) for _ in range(2)] == [3, 3]
+        connection.close()
+        server.join(10)

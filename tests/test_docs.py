@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.hosts.host import ALL, host_named
+from fairlead.hosts.clis.mapping import ALL, host_named
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -21,7 +21,7 @@ FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
 
 
-# Those of the frameworks run in the frameworks' own environments: tests/frameworks/test_page.py.
+# Those of the frameworks run in the frameworks' own environments: tests/hosts/frameworks/test_page.py.
 WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text()) and page.parent.name != "frameworks"]
 
 

@@ -23,6 +23,7 @@ from fairlead.lifecycle import (
     BeforeRequest,
     BeforeResponse,
     BeforeTool,
+    FailurePolicy,
     Notification,
     SessionStart,
 )
@@ -156,10 +157,18 @@ def test_an_event_says_whether_it_is_about_a_tool(row: Row) -> None:
     assert EVENTS[row.event].about_tool is (row.event in ABOUT_TOOLS)
 
 
+def test_every_veto_is_a_control_the_event_takes() -> None:
+    vetoes = {name: event.veto for name, event in EVENTS.items() if event.veto is not None}
+    assert vetoes == {row.event: row.veto for row in TABLE if row.veto is not None}
+    assert [name for name, veto in vetoes.items() if veto not in EVENTS[name].controls] == []
+
+
 @rows
-def test_every_veto_is_a_control_the_event_takes(row: Row) -> None:
-    if row.veto is not None:
-        assert row.veto in EVENTS[row.event].controls
+@pytest.mark.parametrize("policy", ["closed", "open", "abort"])
+def test_an_event_says_what_a_failure_leads_to(row: Row, policy: FailurePolicy) -> None:
+    closed = None if row.veto in ("skip", "extend") else row.veto
+    wanted = {"closed": closed, "open": None, "abort": "abort"}[policy]
+    assert EVENTS[row.event].control_on_failure(policy) == wanted
 
 
 def test_stop_is_taken_by_fifteen_events() -> None:

@@ -54,6 +54,16 @@ def kept(said: Any, may: tuple[str, ...], event: str = "before_tool") -> str | N
     return None
 
 
+def test_a_missing_power_says_how_to_give_it() -> None:
+    with pytest.raises(MalformedVerdict, match=r"may only warn; add 'deny' to its may = \[...\]"):
+        keep_within(deny("no"), EVENTS["before_tool"], ("warn",))
+
+
+def test_a_power_that_can_never_be_given_does_not_say_how() -> None:
+    with pytest.raises(MalformedVerdict, match=r"may only warn$"):
+        keep_within(deny("no"), EVENTS["before_tool"], ("warn",), never=("deny",))
+
+
 def test_the_powers_are_all_controls_but_proceed_and_what_else_a_verdict_does() -> None:
     assert set(POWERS) == {*CONTROLS, "change", "answer", "inject", "warn"} - {"proceed"}
 

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 import fairlead
-from fairlead import FairleadError, secret_shapes
-from fairlead.redaction import Redactor, gives_nothing_back
+from fairlead import FairleadError
+from fairlead.redaction import shapes as secret_shapes
+from fairlead.redaction.redactor import Redactor, gives_nothing_back
 
 SOURCE = Path(fairlead.__file__).parent
 NO_PATTERNS = {"+++"}

@@ -910,22 +910,22 @@ def test_an_observer_may_make_its_decision_optional() -> None:
 
 
 def test_nothing_is_heard_where_nobody_listens() -> None:
-    assert Hooks().heard == frozenset()
+    assert Hooks().subscribed_steps == frozenset()
 
 
 def test_what_a_hook_is_on_is_heard_as_long_as_it_is_there() -> None:
     hooks = Hooks()
     hooks.add(nothing, on=["before_tool", "turn_end"])
-    assert hooks.heard == {BeforeTool, TurnEnd}
+    assert hooks.subscribed_steps == {BeforeTool, TurnEnd}
     hooks.unregister("nothing")
-    assert hooks.heard == frozenset()
+    assert hooks.subscribed_steps == frozenset()
 
 
 def test_tools_of_ones_own_are_nobody_s_to_hear() -> None:
     hooks = Hooks()
     hooks.tools.add("deploy", "shell")
-    assert hooks.heard == frozenset()
+    assert hooks.subscribed_steps == frozenset()
 
 
 def test_all_is_heard_where_decisions_are_recorded() -> None:
-    assert Hooks(journal=lambda decision: None).heard == {event.step for event in EVENTS.values()}
+    assert Hooks(journal=lambda decision: None).subscribed_steps == {event.step for event in EVENTS.values()}

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
+from contextlib import nullcontext
 
 import pytest
+from msgspec.structs import replace
 
-from fairlead import Agent, FairleadError, Hooks, Session, Store, Unenforceable, change, current_session, deny, inject
-from fairlead.lifecycle import BeforeInput, BeforeTool, TurnStart
+from fairlead import (
+    Agent,
+    FairleadError,
+    Hooks,
+    Session,
+    Store,
+    Unenforceable,
+    change,
+    current_session,
+    deny,
+    extend,
+    inject,
+    retry,
+    stop,
+)
+from fairlead.lifecycle import AfterTool, BeforeInput, BeforeTool, BeforeTurnEnd, TurnStart
 
 
 def test_a_step_of_a_session_has_its_header_filled():
@@ -69,7 +86,8 @@ async def test_there_is_no_current_session_outside_of_a_dispatch():
     hooks = Hooks()
     session = hooks.session()
     await session.dispatch(session.step(TurnStart))
-    assert current_session(None) is None
+    session.dispatch_sync(session.step(TurnStart))
+    assert current_session("none") == "none"
     with pytest.raises(FairleadError, match="there is no session here"):
         current_session()
 
@@ -121,6 +139,43 @@ def test_a_window_counts_only_recent_hits(monkeypatch):
     assert counts == [1, 2, 2, 1]
 
 
+def test_a_hit_as_old_as_the_window_no_longer_counts(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("fairlead.session.monotonic", lambda: now[0])
+    store = Store()
+    store.hit("push", within=1.0)
+    now[0] = 101.0
+    assert store.hit("push", within=1.0) == 1
+
+
+def test_a_hit_as_old_as_the_shorter_of_two_windows_counts_in_the_longer_one_only(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("fairlead.session.monotonic", lambda: now[0])
+    store = Store()
+    store.hit("push", within=60.0)
+    now[0] = 101.0
+    assert store.hit("push", within=1.0) == 1
+    assert store.hit("push", within=60.0) == 3
+
+
+def test_another_process_goes_on_with_the_content_of_a_store(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("fairlead.session.monotonic", lambda: now[0])
+    store, loaded = Store(), Store()
+    store.set("mode", "strict")
+    store.hit("push", within=60.0)
+    now[0] = 130.0
+    dump = store.dump()
+    now[0] = 5000.0  # each process has its own clock
+    loaded.load(dump)
+    assert loaded.get("mode") == "strict"
+    assert loaded.hit("push", within=1.0) == 1
+    now[0] = 5029.0
+    assert loaded.hit("push", within=60.0) == 3
+    now[0] = 5031.0
+    assert loaded.hit("push", within=60.0) == 3
+
+
 async def test_a_rate_limit_in_three_lines():
     hooks = Hooks()
 
@@ -142,6 +197,65 @@ def test_a_full_store_is_an_error_and_forgets_nothing(monkeypatch):
     with pytest.raises(FairleadError, match="holds 2 keys"):
         store.increment("c")
     assert (store.increment("b"), store.get("a")) == (2, 1)
+
+
+FILL = {
+    "set": lambda store, key: store.set(key, 1),
+    "increment": lambda store, key: store.increment(key),
+    "hit": lambda store, key: store.hit(key, 60),
+}
+
+
+@pytest.mark.parametrize("fill", FILL.values(), ids=FILL)
+def test_every_way_to_fill_a_store_has_an_end(fill, monkeypatch):
+    monkeypatch.setattr(Store, "KEYS", 2)
+    store = Store()
+    fill(store, "a")
+    fill(store, "b")
+    with pytest.raises(FairleadError, match="holds 2 keys"):
+        fill(store, "c")
+
+
+# --- tools that no table knows --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def seen_tools(monkeypatch) -> set[str]:
+    seen: set[str] = set()
+    monkeypatch.setattr("fairlead.session._seen_tools", seen)
+    return seen
+
+
+async def call(*tools: str, sync: bool = False, **args) -> None:
+    """Dispatch a call of each tool."""
+    session = Hooks().session()
+    for tool in tools:
+        step = session.step(BeforeTool, tool=tool, args=args)
+        session.dispatch_sync(step) if sync else await session.dispatch(step)
+
+
+@pytest.mark.parametrize("sync", [True, False])
+async def test_a_tool_of_unknown_kind_is_logged_once(sync: bool, caplog, seen_tools):
+    await call("frobnicate", "frobnicate", "bash", sync=sync)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "frobnicate" in caplog.text
+
+
+async def test_a_tool_whose_kind_is_guessed_is_logged_with_it(caplog, seen_tools):
+    caplog.set_level(logging.INFO)
+    await call("frobnicate", command="ls")
+    assert "tool 'frobnicate' is in no table; by its arguments, it is taken for kind shell" in caplog.text
+
+
+async def test_a_name_that_no_tool_has_is_not_remembered(seen_tools):
+    await call("x" * 201, "x" * 200)
+    assert seen_tools == {"x" * 200}
+
+
+async def test_ever_new_tools_do_not_fill_the_memory(seen_tools, monkeypatch):
+    monkeypatch.setattr("fairlead.session._TOOLS_SEEN", 2)
+    await call("one", "two", "three")
+    assert seen_tools == {"three"}
 
 
 # --- background tasks -----------------------------------------------------------------------------------
@@ -195,6 +309,29 @@ async def test_errors_of_background_tasks_are_reported(caplog):
     assert "'index' of session s1 failed" in caplog.text
 
 
+async def test_closing_waits_for_tasks_for_as_long_as_the_time_out_allows() -> None:
+    session, ended = Hooks().session(), []
+
+    async def background() -> None:
+        await asyncio.sleep(0.05)
+        session.spawn(later())  # a task may spawn another
+
+    async def later() -> None:
+        await asyncio.sleep(0.05)
+        ended.append(True)
+
+    session.spawn(background())
+    assert await session.close(timeout=30) == []
+    assert ended == [True]
+
+
+async def test_closing_waits_no_longer_than_the_time_out() -> None:
+    session = Hooks().session()
+    session.spawn(asyncio.Event().wait())
+    (error,) = await asyncio.wait_for(session.close(timeout=0.05), 20)
+    assert str(error) == "background task did not finish within 0.05 s and was cancelled"
+
+
 async def test_what_is_not_done_in_time_is_cancelled_and_reported(caplog):
     cancelled = []
 
@@ -209,9 +346,75 @@ async def test_what_is_not_done_in_time_is_cancelled_and_reported(caplog):
     session.spawn(hangs())
     errors = await session.close(timeout=0.02)
     assert (cancelled, "did not finish within 0.02 s" in str(errors[0])) == ([True], True)
+    assert f"did not finish within 0.02 s and was cancelled (session {session.session_id})" in caplog.text
 
 
 # --- forks and subagents ------------------------------------------------------------------------------
+
+
+async def spawn_without_a_loop(session: Session, work) -> None:
+    await asyncio.to_thread(session.spawn, work)
+
+
+async def test_closing_waits_for_what_was_spawned_without_a_loop():
+    session, done, closing = Hooks().session(), [], threading.Event()
+
+    async def work():
+        await asyncio.to_thread(closing.wait)
+        done.append(True)
+
+    await spawn_without_a_loop(session, work())
+    asyncio.get_running_loop().call_soon(closing.set)
+    assert (await session.close(), done) == ([], [True])
+
+
+async def test_an_error_of_what_was_spawned_without_a_loop_is_reported_once(caplog):
+    session, closing = Hooks().session(), threading.Event()
+
+    async def work():
+        await asyncio.to_thread(closing.wait)
+        raise RuntimeError("broken")
+
+    await spawn_without_a_loop(session, work())
+    asyncio.get_running_loop().call_soon(closing.set)
+    assert [str(error) for error in await session.close()] == ["broken"]
+    gc.collect()
+    assert caplog.text.count("broken") == 1
+
+
+async def test_what_was_spawned_without_a_loop_is_cancelled_when_it_is_late():
+    session, cancelled = Hooks().session(), threading.Event()
+
+    async def work():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    await spawn_without_a_loop(session, work())
+    (error,) = await session.close(timeout=0.02)
+    assert isinstance(error, TimeoutError)
+    assert await asyncio.to_thread(cancelled.wait, 5)
+
+
+async def test_a_fork_numbers_its_steps_by_itself():
+    session = Hooks().session()
+    session.step(TurnStart)
+    fork = session.fork()
+    assert [fork.step(TurnStart).sequence for _ in range(3)] == [2, 3, 4]
+    assert session.step(TurnStart).sequence == 3
+
+
+async def test_a_fork_has_no_errors_of_the_tasks_that_it_does_not_have():
+    session = Hooks().session()
+
+    async def fails():
+        raise RuntimeError("broken")
+
+    fork = session.fork()
+    session.spawn(fails())
+    assert len(await session.close()) == 1
+    assert await fork.close() == []
 
 
 async def test_a_fork_has_the_ids_and_a_copy_of_the_state_but_not_the_tasks():
@@ -255,6 +458,10 @@ def test_repr_names_the_session_and_the_agent():
     assert repr(Hooks().session("s1", agent="lead")) == "<session s1 of lead>"
 
 
+def test_repr_of_a_session_without_an_agent_names_the_session():
+    assert repr(Hooks().session("s1")) == "<session s1>"
+
+
 # --- what the host can carry out ------------------------------------------------------------------------
 
 
@@ -276,11 +483,83 @@ async def test_what_the_host_can_carry_out_is_not_reported():
     assert (await session.dispatch(session.step(BeforeInput, input="hi"))).unsupported == ()
 
 
+async def test_a_host_may_set_the_effect_itself_before_it_is_journaled():
+    written = []
+    session = Hooks(journal=written.append).session()
+    decision = await session.dispatch_with_effect(
+        session.step(TurnStart), lambda decision: replace(decision, effect="stop")
+    )
+    assert (decision.effect, written[0].effect) == ("stop", "stop")
+    assert (await session.dispatch(session.step(TurnStart))).effect is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kind", "fields", "effect"),
+    [
+        (retry(), AfterTool, {"tool": "bash", "attempt": 2}, None),
+        (retry(), AfterTool, {"tool": "bash", "attempt": 3}, "proceed"),
+        (extend("go on"), BeforeTurnEnd, {"continues_so_far": 2}, None),
+        (extend("go on"), BeforeTurnEnd, {"continues_so_far": 3}, "proceed"),
+        (deny("no"), AfterTool, {"tool": "bash", "attempt": 9}, None),
+    ],
+)
+async def test_what_the_host_has_done_often_enough_has_no_effect(verdict, kind, fields: dict, effect: str | None):
+    hooks = Hooks()
+    hooks.add(lambda s: verdict, on=("after_tool", "before_turn_end"), name="h")
+    session = hooks.session()
+    session.limits = {"retry": 2, "extend": 3}
+    assert (await session.dispatch(session.step(kind, **fields))).effect == effect
+
+
 async def test_a_deny_the_host_cannot_carry_out_is_an_error_never_silence():
     hooks, session = limited(before_tool=("args",))
     hooks.add(lambda s: deny("no"), on="before_tool", name="denies")
     with pytest.raises(Unenforceable, match="'denies' denies at before_tool, which small cannot carry out: no"):
         await session.dispatch(session.step(BeforeTool, tool="bash"))
+
+
+CARRIED_OUT = {
+    "a deny that it can": ([deny("no")], BeforeTool, ("deny",), (), None),
+    "a deny without its context": ([deny("no", context="why")], BeforeTool, ("deny",), ("context",), None),
+    "a deny of a result, as a stop": ([deny("no")], AfterTool, ("stop",), ("deny",), "stop"),
+    "no deny of a result": ([deny("no")], AfterTool, (), ("deny",), "proceed"),
+    "no deny of a call, though it can stop": ([deny("no")], BeforeTool, ("stop",), ("deny",), "proceed"),
+    "no retry, though it can stop": ([retry()], AfterTool, ("stop",), ("retry",), "proceed"),
+    "no retry, though it can deny": ([retry()], AfterTool, ("deny",), ("retry",), "proceed"),
+    "the deny under a stop": ([stop(), deny("no")], BeforeTool, ("deny",), ("stop",), "deny"),
+    "no change": ([change(args={"a": 1})], BeforeTool, (), ("args",), None),
+}
+"""What a lenient host carries out: the verdicts, the step, its capabilities; what is unsupported, and the effect."""
+
+
+@pytest.mark.parametrize(("verdicts", "kind", "can", "unsupported", "effect"), CARRIED_OUT.values(), ids=CARRIED_OUT)
+async def test_the_effect_is_what_the_host_can_carry_out(verdicts, kind, can, unsupported, effect):
+    hooks = Hooks()
+    event = kind(tool="bash").event
+    for number, verdict in enumerate(verdicts):
+        phase = "transform" if verdict.changes else "gate"
+        hooks.add(lambda s, verdict=verdict: verdict, on=event, name=f"h{number}", phase=phase)
+    session = hooks.session(capabilities={event: can}, lenient=True)
+    decision = await session.dispatch(session.step(kind, tool="bash"))
+    assert (decision.unsupported, decision.effect) == (unsupported, effect)
+
+
+@pytest.mark.parametrize(
+    ("kind", "can", "is_lost"),
+    [
+        (BeforeTool, ("stop",), True),
+        (AfterTool, (), True),
+        (AfterTool, ("stop",), False),
+        (AfterTool, ("deny",), False),
+    ],
+)
+async def test_a_deny_is_lost_unless_the_host_can_deny_or_stop_after_the_fact(kind, can, is_lost: bool):
+    hooks = Hooks()
+    event = kind(tool="bash").event
+    hooks.add(lambda s: deny("no"), on=event, name="denies")
+    session = hooks.session(capabilities={event: can})
+    with pytest.raises(Unenforceable) if is_lost else nullcontext():
+        await session.dispatch(session.step(kind, tool="bash"))
 
 
 def test_a_session_builds_steps_of_tools_whose_kind_the_host_knows():

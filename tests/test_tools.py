@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fairlead import Decision, Hooks, RegistrationError, Target, Tools, UnknownName, change, deny, skip_rest, stop
 from fairlead import tools as tools_module
-from fairlead.commandline import Line, Work
-from fairlead.lifecycle import AfterTool, BeforePermission, BeforeTool, ToolRequested
+from fairlead.lifecycle import AfterTool, BeforeInput, BeforePermission, BeforeTool, ToolRequested
+from fairlead.shell.commandline import CommandLine, Effort
 from fairlead.tools import DEFAULT_TOOLS
 
 
@@ -288,9 +288,14 @@ command_words = st.tuples(program, st.lists(word, max_size=5)).map(lambda parts:
 
 def run_by(command: str | None) -> list[list[str]]:
     """The words of each command that a shell would run."""
-    line = Line(command or "", "/", Work({"HOME": "/home"}), 0)
+    line = CommandLine(command or "", "/", Effort({"HOME": "/home"}), 0)
     assert line.sound
     return [each.words for pipeline in line.pipelines for each in pipeline]
+
+
+def test_a_word_of_an_argv_is_kept_where_the_command_has_several() -> None:
+    step = BeforeTool(tool="bash", args={"command": ["a", "b"], "argv": ["a", "c"]})
+    assert step.target.command == "a b a c"
 
 
 @given(
@@ -328,6 +333,20 @@ def test_a_changed_command_is_the_target_however_the_old_words_were_divided(
     step = seen_after(change(command=wanted), tool, args)
     assert step.target.command == wanted
     assert step.args["timeout"] == 5
+
+
+@pytest.mark.parametrize("word", [";", "&&", "(a)", "a|b", "'", '"', "\\", "\\;", "'; x '", "a b"])
+def test_a_quoted_operator_is_a_word_for_a_tool_without_a_shell(word: str) -> None:
+    step = seen_after(change(command=shlex.join(["echo", word])), "bash", {"command": ["ls"]})
+    assert step.args["command"] == ["echo", word]
+
+
+@pytest.mark.parametrize("command", ["a; b", "a 'x' && b", 'a "x" | b', "a \\' ; b \\'", "a > b", "(a)"])
+def test_an_operator_that_no_shell_would_see_is_refused(command: str) -> None:
+    hooks = Hooks()
+    hooks.add(lambda step: change(command=command), on="before_tool")
+    decision = hooks.dispatch_sync(BeforeTool(tool="bash", args={"command": ["ls"]}))
+    assert (decision.control, decision.cause) == ("deny", "failure")
 
 
 APART = {
@@ -522,7 +541,7 @@ def test_an_unknown_tool_may_be_asked_about(answer: str) -> None:
 @pytest.mark.parametrize("policy", ["proceed", "ask", "deny"])
 def test_a_known_tool_is_none_of_the_policys_business(policy: Any) -> None:
     decision = decide(Hooks(unknown_tool=policy), "Bash", {"command": "ls"})
-    assert (decision.control, decision.warnings, decision.opinions) == ("proceed", (), ())
+    assert (decision.control, decision.warnings, decision.verdicts) == ("proceed", (), ())
 
 
 def test_a_tool_that_the_user_classified_is_known() -> None:
@@ -567,6 +586,13 @@ def test_a_hosts_explicit_safety_is_kept_when_arguments_change() -> None:
     hooks = Hooks()
     hooks.add(lambda step: change(args={"command": "pwd"}), on="before_tool", name="h")
     assert decide(hooks, "Bash", {"command": "ls"}, safety="destructive").step.safety == "destructive"
+
+
+def test_a_hosts_explicit_target_is_kept_when_only_the_result_changes() -> None:
+    hooks = Hooks()
+    hooks.add(lambda step: change(result="x"), on="before_tool", name="h")
+    step = decide(hooks, "Bash", {}, target=Target(command="ls")).step
+    assert (step.target, step.result) == (Target(command="ls"), "x")
 
 
 def test_a_hosts_explicit_target_is_kept() -> None:
@@ -882,6 +908,13 @@ def test_the_newest_entry_that_matches_wins() -> None:
     hooks = own("acme_*", "read")
     hooks.tools.add("acme_drop", "write")
     assert [decide(hooks, tool).step.kind for tool in ("acme_drop", "acme_get")] == ["write", "read"]
+
+
+def test_an_own_table_leaves_steps_without_a_tool_alone() -> None:
+    hooks = Hooks()
+    hooks.tools.add("mine", "shell")
+    hooks.add(lambda step: deny("no"), on="before_input", name="h")
+    assert hooks.dispatch_sync(BeforeInput(input="x")).control == "deny"
 
 
 def test_a_users_entry_wins_over_the_default() -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairlead import (
@@ -215,6 +216,14 @@ def test_null_is_absent(key: str) -> None:
     assert read({key: None}) == read({})
 
 
+def test_the_event_may_be_given_by_its_name() -> None:
+    assert read_verdict({"control": "deny"}, "before_tool") == deny()
+
+
+def test_a_stop_that_is_read_is_the_stop_that_is_made() -> None:
+    assert read({"control": "stop"}) == stop()
+
+
 def test_null_by_itself_is_no_opinion() -> None:
     assert read("null") == Verdict()
 
@@ -248,6 +257,10 @@ def test_an_unknown_control_is_malformed(word: str) -> None:
 def test_an_unknown_control_suggests_the_nearest() -> None:
     with pytest.raises(MalformedVerdict, match=r"'dney'.*did you mean 'deny'"):
         read({"control": "dney"})
+
+
+def test_an_unknown_control_of_a_verdict_suggests_the_nearest() -> None:
+    assert "'dney'; did you mean 'deny'" in malformed(Verdict(control="dney"))  # type: ignore[arg-type]
 
 
 NOT_TEXT = [5, 0, True, False, 1.5, [], ["deny"], {}, {"a": 1}]
@@ -353,6 +366,15 @@ def test_a_return_value_that_is_no_verdict_is_malformed(said: Any) -> None:
     assert "verdict" in malformed(said)
 
 
+def test_a_return_value_that_is_no_verdict_is_named_with_its_type() -> None:
+    assert malformed(5).endswith("a hook returns a verdict or None, not int 5")
+
+
+@pytest.mark.parametrize(("size", "shown"), [(58, "x" * 58), (59, "x" * 56 + "...")])
+def test_a_return_value_is_quoted_up_to_60_characters(size: int, shown: str) -> None:
+    assert malformed("x" * size).partition("not str '")[2].rstrip("'") == shown
+
+
 class Unspeakable:
     """Not even its repr works."""
 
@@ -384,6 +406,7 @@ GARBAGE = {
     "a dict as a verdict's stop reason": Verdict(control="stop", stop_reason={}),  # type: ignore[arg-type]
     "a number as a verdict's context": Verdict(context=5),  # type: ignore[arg-type]
     "a text as a verdict's context": Verdict(context="text"),  # type: ignore[arg-type]
+    "a text as a verdict's warnings": Verdict(warnings="text"),  # type: ignore[arg-type]
     "a list as a verdict's changes": Verdict(changes=["args"]),  # type: ignore[arg-type]
     "a key that is no text": Verdict(changes={5: 1}),  # type: ignore[dict-item]
     "args whose keys are no texts": change(args={5: 1}),
@@ -453,6 +476,10 @@ def test_longer_text_is_cut_to_4_kib(shown: Any, char: str, more: int) -> None:
 
 def test_cut_text_keeps_its_beginning() -> None:
     assert context("begin " + "x" * 5000).startswith("begin xxx")
+
+
+def test_cut_text_loses_its_last_word_which_may_be_half_a_secret() -> None:
+    assert context("x" * 4000 + " " + "y" * 200) == "x" * 4000 + " [cut]"
 
 
 CONTROL = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"]
@@ -550,11 +577,43 @@ def test_the_values_of_a_verdict_stay_editable_for_the_hook_that_made_it() -> No
     assert decision.step.args == {"command": "pwd", "list": [1]}
 
 
+def test_the_metadata_of_a_verdict_stays_editable_for_the_hook_that_made_it() -> None:
+    metadata = {"tries": [1]}
+    decision = decide(inject("note", metadata=metadata))
+    metadata["tries"].append(2)
+    assert decision.verdicts[0].verdict.metadata == {"tries": [1]}
+
+
+def test_a_verdict_without_changes_leaves_the_step_itself() -> None:
+    assert decide(deny("no")).step is BASH
+
+
 def test_a_mapping_that_was_returned_is_never_changed() -> None:
     said = {"control": "deny", "args": {"command": "pwd"}, "additional_context": ["c"], "name": None}
     pristine = copy.deepcopy(said)
     decide(said)
     assert said == pristine
+
+
+# --- what cannot be changed ---------------------------------------------------------------------
+
+
+def test_a_field_that_cannot_be_changed_names_those_that_can() -> None:
+    error = malformed(change(system_prompt="x"))
+    assert error.endswith("cannot be changed at before_tool; a hook may change args, result, is_error there")
+
+
+def test_a_field_where_nothing_can_be_changed_says_so() -> None:
+    assert malformed(change(args={}), SessionStart()).endswith("at session_start; nothing may be changed there")
+
+
+def test_an_answer_where_there_is_none_names_the_events_that_take_one() -> None:
+    error = malformed(answer("x"), SessionStart())
+    assert error.endswith("answer: session_start cannot be answered; before_model and before_tool can")
+
+
+def test_an_answer_is_given_once() -> None:
+    assert malformed(answer("x", result="y")).endswith("answer: given twice, as answer(...) and as result=")
 
 
 # --- whole or not at all ----------------------------------------------------------------------
@@ -588,7 +647,7 @@ def test_a_verdict_that_is_wrong_in_part_changes_nothing(said: Any, step: Step) 
 @pytest.mark.parametrize(("said", "step"), HALF_WRONG.values(), ids=HALF_WRONG)
 def test_a_verdict_that_is_wrong_in_part_adds_nothing(said: Any, step: Step) -> None:
     decision = decide(said, step, on_failure="open")
-    assert (decision.context, decision.metadata, decision.opinions) == ((), {}, ())
+    assert (decision.context, decision.metadata, decision.verdicts) == ((), {}, ())
 
 
 def test_a_verdict_that_is_wrong_in_part_denies_when_failures_are_closed() -> None:
@@ -605,3 +664,7 @@ def test_a_verdict_that_is_right_in_all_parts_is_applied_whole() -> None:
 def test_args_replace_and_never_merge() -> None:
     step = BeforeTool(tool="Bash", args={"command": "ls", "timeout": 5})
     assert decide(change(args={"command": "pwd"}), step).step.args == {"command": "pwd"}
+
+
+def test_what_a_verdict_does_not_say_is_not_encoded() -> None:
+    assert msgspec.json.encode(deny("no")) == b'{"control":"deny","reason":"no"}'

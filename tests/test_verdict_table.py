@@ -133,7 +133,7 @@ def test_a_control_the_event_takes_decides(event: str, control: str, form: str) 
 @pytest.mark.parametrize(("event", "control"), pairs(True))
 def test_a_control_the_event_takes_is_kept_among_the_opinions(event: str, control: str, form: str) -> None:
     decision = decide(event, AS[form](control))
-    assert [(opinion.verdict.control, opinion.verdict.reason) for opinion in decision.opinions] == [(control, "why")]
+    assert [(opinion.verdict.control, opinion.verdict.reason) for opinion in decision.verdicts] == [(control, "why")]
 
 
 @forms
@@ -150,7 +150,7 @@ def test_a_control_the_event_does_not_take_is_malformed(event: str, control: str
 @pytest.mark.parametrize(("event", "control"), pairs(False))
 def test_a_malformed_control_is_no_opinion_when_failures_are_open(event: str, control: str, form: str) -> None:
     decision = decide(event, AS[form](control), on_failure="open")
-    assert (decision.control, decision.opinions, decision.cause) == ("proceed", (), None)
+    assert (decision.control, decision.verdicts, decision.cause) == ("proceed", (), None)
 
 
 @forms
@@ -415,7 +415,7 @@ def test_an_empty_object_is_no_objection_anywhere(event: str) -> None:
 @pytest.mark.parametrize("event", ROWS)
 def test_none_is_no_opinion_anywhere(event: str) -> None:
     decision = decide(event, None)
-    assert (decision.control, decision.opinions, decision.failures) == ("proceed", (), ())
+    assert (decision.control, decision.verdicts, decision.failures) == ("proceed", (), ())
 
 
 TARGETS = {"command": "pwd", "paths": ["a"], "url": "https://a.example/"}

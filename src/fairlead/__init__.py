@@ -5,6 +5,8 @@ One typed lifecycle, hooks in any form, carried out the way you chose, and proof
 
 from typing import TYPE_CHECKING, Any
 
+from . import moved
+
 if TYPE_CHECKING:
     from .approvals import Approval, ApprovalRequest, Approver, TerminalApprover
     from .decision import Context, Decision, Failure, HookApproval, HookRun, Monitored
@@ -95,6 +97,8 @@ __all__ = [
     "thaw",
     "warn",
 ]
+
+moved.install()
 
 # Each name is imported when it is first asked for: a command line that starts quickly needs few of them.
 _HOMES = {

@@ -22,7 +22,7 @@ def seconds(text: str | float) -> float:
     whole = "".join(number + unit for number, unit in parts)
     sound = all(unit.lower() in _SECONDS or (not unit and len(parts) == 1) for _, unit in parts)
     if not parts or not sound or whole != re.sub(r"\s+", "", str(text)):
-        raise ValueError(f"{text!r} is no duration; write one like 90s, 10m, 2h or 30d")
+        raise ValueError(f"{text!r} is not a duration; write one like 90s, 10m, 2h or 30d")
     return sum(float(number) * _SECONDS[unit.lower() or "s"] for number, unit in parts)
 
 
@@ -32,7 +32,7 @@ def size(text: str | int) -> int:
         return text
     found = _AMOUNT.fullmatch(str(text).strip())
     if found is None or (found[2] or "b").lower() not in _BYTES:
-        raise ValueError(f"{text!r} is no size; write one like 500 MB or 1 GiB")
+        raise ValueError(f"{text!r} is not a size; write one like 500 MB or 1 GiB")
     return int(float(found[1]) * _BYTES[(found[2] or "b").lower()])
 
 
@@ -54,5 +54,5 @@ def moment(text: str, now: float | None = None) -> float:
         return current - seconds(text)
     except ValueError:
         raise ValueError(
-            f"{text!r} is no moment; write one like 2h, 30d, today, 2026-05-01 or 2026-05-01T14:00"
+            f"{text!r} is not a time; write one like 2h, 30d, today, 2026-05-01 or 2026-05-01T14:00"
         ) from None

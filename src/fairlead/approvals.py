@@ -2,7 +2,7 @@
 
 An approver is an object with `async def approve(request)`, or such a function by itself. It answers
 with `Approval("allow", who, why)`, a plain tuple of the same, or `allow()` / `deny()`. Anything else,
-an error, silence past the time-out and nobody being there at all are a deny.
+an error, a time-out and a missing approver are a deny.
 
 Every question of a step is put. `approve` gets them one after another, until one is refused. An approver
 that also has `async def approve_all(requests)` gets them all at once, and gives a list of answers.
@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TextIO
 
 import msgspec
 
-from .deadlines import TooLateError, in_time
+from .engine.deadlines import TooLateError, wait_at_most
 from .errors import describe
 from .lifecycle import Step, ToolStep
 from .verdict import Verdict, clean
@@ -45,7 +45,7 @@ class Approval(NamedTuple):
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True):
-    """What the human is asked: the final step, the hook that asks, and its question."""
+    """A question for a human: the final step, the hook that asks, and its question."""
 
     step: Step
     hook: str
@@ -53,7 +53,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """The question and all of the call. Secrets are hidden inside words, and where that would hide more, shown."""
-        from .showing import lay_out, mask_step, mask_text, rows_of  # only who asks a human pays for it
+        from .redaction.masking import lay_out, mask_step, mask_text, rows_of  # slow to import, and few steps need it
 
         question, _ = mask_text(self.question or f"{self.hook} wants a human to decide", self.step)
         step, _ = mask_step(self.step)
@@ -65,7 +65,7 @@ Answer = Approval | Verdict | tuple[Any, ...]
 
 
 class Approver(Protocol):
-    """Whoever can answer an `ask`."""
+    """Answers an `ask`, as a human or for one."""
 
     async def approve(self, request: ApprovalRequest) -> Answer: ...
 
@@ -76,7 +76,7 @@ ApproveFn = Callable[[ApprovalRequest], Awaitable[Answer]]
 async def seek_approval(
     approver: Approver | ApproveFn | None, request: ApprovalRequest, timeout: float | None
 ) -> Approval:
-    """Ask once. Whatever is not a clear allow is a deny."""
+    """Put one question. Anything but a clear allow is a deny."""
     return (await seek_approvals(approver, [request], timeout))[0]
 
 
@@ -85,7 +85,7 @@ async def seek_approvals(
 ) -> list[Approval]:
     """Put all questions of a step. The answers are in their order, and end early only with a deny."""
     if approver is None:
-        return [Approval("deny", None, "nobody is there to approve; pass approver= to Hooks")]
+        return [Approval("deny", None, "no approver is set; pass approver= to Hooks")]
     approve_all: Any = getattr(approver, "approve_all", None)
     if approve_all is not None:
         return await _seek(lambda: approve_all(requests), len(requests), timeout)
@@ -94,7 +94,7 @@ async def seek_approvals(
     for request in requests:
         answers += await _seek(partial(_approve_one, approve, request), 1, timeout)
         if answers[-1].answer == "deny":
-            break  # a human need not read on
+            break  # one deny decides
     return answers
 
 
@@ -103,13 +103,13 @@ async def _approve_one(approve: Any, request: ApprovalRequest) -> list[Any]:
 
 
 async def _seek(put: Callable[[], Awaitable[Any]], count: int, timeout: float | None) -> list[Approval]:
-    """The answers to so many questions. If anything goes wrong on the way, there is one, and it is a deny."""
+    """The answers to `count` questions. Any failure is a single deny."""
     caller = asyncio.current_task()
     before = 0 if caller is None else caller.cancelling()
 
     try:
-        # One that will not be cancelled is left behind, and cannot hold up the agent.
-        return _read_all(await in_time(put(), timeout), count)
+        # An approver that swallows its cancellation is abandoned, and cannot hold up the agent.
+        return _read_all(await wait_at_most(put(), timeout), count)
     except TooLateError:
         return [Approval("deny", None, f"no answer within {timeout:g} s")]
     except asyncio.CancelledError:
@@ -118,7 +118,7 @@ async def _seek(put: Callable[[], Awaitable[Any]], count: int, timeout: float | 
             raise
         return [Approval("deny", None, "the approver was cancelled")]
     except Exception as error:
-        from .redaction import redact_text  # an error may show anything
+        from .redaction.redactor import redact_text  # an error may show anything
 
         return [Approval("deny", None, clean(redact_text(f"the approver failed: {describe(error)}")))]
 
@@ -133,7 +133,7 @@ def _read(answer: Any) -> Approval:
     if isinstance(answer, Verdict):
         answer = (answer.control, None, answer.reason)
     if isinstance(answer, Approval) and answer.answer == "ask":
-        return answer  # whoever says so on purpose
+        return answer  # only an `Approval` can leave the question to the host
     clear = isinstance(answer, tuple) and 1 <= len(answer) <= 3 and answer[0] in ("allow", "deny")
     if clear and all(text is None or isinstance(text, str) for text in answer[1:]):
         return Approval(*answer)
@@ -150,7 +150,7 @@ class TerminalApprover:
         self._turn = threading.Lock()
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        # A thread of its own, and a daemon: a question nobody answers must not hold the process.
+        # A daemon thread of its own: an unanswered question must not keep the process alive.
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[str] = loop.create_future()
 
@@ -158,7 +158,7 @@ class TerminalApprover:
             if not answered.done():
                 answered.set_result(line)
 
-        question = str(request)  # here, where it is known what is secret in this request
+        question = str(request)  # in this task, which knows the secrets of the request
 
         def put() -> None:
             line = self._question(question)

@@ -1,4 +1,4 @@
-"""Which fairlead this is, beyond its version: a digest of its own source files.
+"""The build of fairlead, beyond its version: a digest of its own source files.
 
 Two checkouts of one version differ, and a daemon goes on with the files that it was started with.
 """
@@ -14,7 +14,7 @@ def source_digest() -> str:
     """A digest of the source files that are installed now."""
     root, found = Path(__file__).parent, sha256()
     for file in sorted(root.rglob("*.py")):
-        with suppress(OSError):  # a link to nowhere, as editors leave them, or a file that is just being replaced
+        with suppress(OSError):  # a broken link of an editor, or a file that is being replaced
             content = file.read_bytes()
             found.update(f"{file.relative_to(root).as_posix()}\0".encode() + sha256(content).digest())
     return found.hexdigest()[:16]

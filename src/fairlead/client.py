@@ -1,10 +1,10 @@
-"""Asking the daemon: `Client` for programs without a loop, `AsyncClient` for those with one.
+"""Clients of the daemon: `Client` for sync programs, `AsyncClient` for programs with an event loop.
 
     with Client() as client:
         decision = client.dispatch(BeforeTool(tool="bash", args={"command": "ls"}), root="/my/project")
 
-The daemon is started if there is none. If it cannot be asked, the decision follows from `on_failure`, as it would for
-a hook that broke: nothing is allowed by accident.
+The client starts the daemon if there is none. If the daemon does not answer, the decision follows from `on_failure`, as
+for a hook that failed: nothing is allowed by accident.
 """
 
 from __future__ import annotations
@@ -12,34 +12,33 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, urlencode
 
 import httpcore
 import msgspec
 
 from .decision import Decision, Failure
+from .engine.threads import threads
 from .errors import FairleadError
 from .folders import installed_folders
 from .hook import Hook
-from .lifecycle import Control, Step, event_named
+from .lifecycle import FailurePolicy, Step, event_named
+from .paths import BadPath, check_private, managed_folder, runtime_folder
 from .peers import peer_of
-from .places import BadPlace, check_private, managed_folder, runtime_folder
-from .record import hear
-from .runners.surroundings import PASSED
-from .threads import threads
-from .verdict import Opinion, Verdict
-from .wire import envelope
+from .runners.environment import PASSED
+from .verdict import HookVerdict, Verdict
+from .wire.decisions import decode_decision
+from .wire.steps import envelope
 
 S = TypeVar("S", bound=Step)
 T = TypeVar("T")
-OnFailure = Literal["closed", "open", "abort"]
 
 PROTOCOL = 1
 TIMEOUT = 30.0
-"""Seconds that hooks have, if the caller does not say."""
+"""Seconds to wait for an answer, unless the caller sets another time."""
 MARGIN = 5.0
-"""Seconds by which an answer may come later than a human's."""
+"""Seconds that the client waits beyond the deadline for a human's answer."""
 CONNECT = 5.0
 
 
@@ -49,8 +48,8 @@ _BROKEN = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolEr
 START = object()
 
 
-class Asked(TypedDict, total=False):
-    """What a dispatch also takes."""
+class DispatchOptions(TypedDict, total=False):
+    """The optional arguments of `dispatch`, which go to the daemon."""
 
     root: str | None
     deadline: float | None
@@ -58,22 +57,22 @@ class Asked(TypedDict, total=False):
 
 
 class DaemonError(FairleadError):
-    """The daemon could not be asked, or refused. `status` is its answer's, if there was one."""
+    """The daemon did not answer, or refused. `status` and `body` are those of its answer, if there was one."""
 
-    def __init__(self, message: str, status: int | None = None, told: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, message: str, status: int | None = None, body: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.status = status
-        self.told = told or {}
+        self.body = body or {}
 
 
 def default_socket() -> Path:
-    """Where the daemon is asked: at the machine's, if there is one that is not ours; otherwise at the user's."""
+    """The socket of the machine's daemon if an administrator set one up; otherwise the user's."""
     folders = installed_folders()
     return (managed_folder() or (runtime_folder() if folders is None else Path(folders.run))) / f"v{PROTOCOL}.sock"
 
 
 class _Common:
-    """What both clients do alike: everything but waiting."""
+    """What both clients share: everything but waiting."""
 
     def __init__(
         self,
@@ -89,31 +88,31 @@ class _Common:
         self._token = token if token is not None else os.environ.get("FAIRLEAD_TOKEN")
         self._start = start and socket is None and url is None and self.socket != _managed_socket()
         self._timeout = timeout
-        self._named: dict[str | None, list[str]] = {}
+        self._variables: dict[str | None, list[str]] = {}
 
     def _check_place(self) -> None:
-        """The socket's folder must be ours, or that of somebody who administers this machine."""
+        """Raise unless the socket's folder belongs to this user or to an administrator of the machine."""
         if self.socket is None or self.socket == _managed_socket():
             return
         if not os.path.lexists(self.socket.parent):
             raise DaemonError(f"there is no daemon at {self.socket}; start one with `fairlead serve`")
         try:
             check_private(self.socket.parent)
-        except BadPlace as error:
+        except BadPath as error:
             raise DaemonError(f"the daemon's socket cannot be trusted: {error}") from None
 
     def _check_peer(self, stream: Any) -> None:
-        """Nothing is said before it is known who listens."""
+        """Raise unless the owner of the socket's folder listens on it. Nothing is sent before that."""
         assert self.socket is not None  # noqa: S101 (a unix socket has a path)
         owner = self.socket.parent.stat().st_uid
         peer = peer_of(stream.get_extra_info("socket"))
         if peer.uid != owner:
             raise DaemonError(f"{self.socket} is listened on by user {peer.uid}, and not by {owner}")
 
-    def _asked(self, step: Step, root: str | None, also: Mapping[str, Any]) -> dict[str, Any]:
-        names = (*PASSED, *self._named.get(root, ()), *(name for name in os.environ if name.startswith("LC_")))
-        asked: dict[str, Any] = {"step": envelope(step), "env": {name: os.environ.get(name) for name in names}}
-        return asked | {name: value for name, value in also.items() if value is not None}
+    def _dispatch_body(self, step: Step, root: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        names = (*PASSED, *self._variables.get(root, ()), *(name for name in os.environ if name.startswith("LC_")))
+        body: dict[str, Any] = {"step": envelope(step), "env": {name: os.environ.get(name) for name in names}}
+        return body | {name: value for name, value in options.items() if value is not None}
 
     def _request(self, method: str, path: str, body: Any, timeout: float | None) -> dict[str, Any]:
         headers = {"content-type": "application/json", "fairlead-acknowledges": "1"}
@@ -124,7 +123,7 @@ class _Common:
         try:
             content = None if body is None else msgspec.json.encode(body, enc_hook=str)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise DaemonError(f"this cannot be said in JSON: {error}") from None
+            raise DaemonError(f"this cannot be encoded as JSON: {error}") from None
         return {
             "method": method,
             "url": self._origin + path,
@@ -133,47 +132,51 @@ class _Common:
             "extensions": {"timeout": limits},
         }
 
-    def _learn(self, root: str | None, error: DaemonError) -> bool:
-        """Whether the daemon has said which variables it needs, so that asking again will do."""
-        names = error.told.get("variables")
+    def _learn_variables(self, root: str | None, error: DaemonError) -> bool:
+        """Keep the variables that the daemon says it needs. True if the request can be sent again with them."""
+        names = error.body.get("variables")
         if error.status != 428 or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             return False
-        self._named[root] = names
+        self._variables[root] = names
         return True
 
     def _may_start(self, error: DaemonError, attempt: int) -> bool:
-        """A daemon that is about to end, or was never there, is replaced; nothing else is tried again."""
+        """Whether to start a daemon and try again: there is none, or it is about to end."""
         missing = self.socket is not None and not self.socket.parent.exists()
-        return self._start and not attempt and (missing or error.told.get("error") == "draining")
+        return self._start and not attempt and (missing or error.body.get("error") == "draining")
 
     def _read(self, status: int, content: bytes) -> dict[str, Any]:
         try:
-            told = msgspec.json.decode(content, type=dict[str, Any])
+            body = msgspec.json.decode(content, type=dict[str, Any])
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             raise DaemonError(f"the daemon's answer (status {status}) is no JSON", status) from None
         if status != 200:
-            raise DaemonError(str(told.get("message") or told.get("error")), status, told)
-        return told
+            raise DaemonError(str(body.get("message") or body.get("error")), status, body)
+        return body
 
-    # --- what is asked, step by step ----------------------------------------------------------
+    # --- requests, as generators that yield what to send --------------------------------------
 
-    def _dispatching(self, step: S, on_failure: OnFailure, asked: dict[str, Any]) -> Generator[Any, Any, Decision[S]]:
-        """A dispatch: ask, and ask again with the variables that are needed. Whatever goes wrong is a failure."""
-        root, deadline = asked.get("root"), asked.get("deadline")
+    def _dispatching(
+        self, step: S, on_failure: FailurePolicy, options: dict[str, Any]
+    ) -> Generator[Any, Any, Decision[S]]:
+        """Dispatch a step, again with the variables that the daemon asks for. Any error is a failure decision."""
+        root, deadline = options.get("root"), options.get("deadline")
         wait = None if deadline is None else self._timeout + deadline + MARGIN
         try:
             for _ in range(3):
                 try:
-                    told = yield from self._requesting("POST", "/v1/dispatch", self._asked(step, root, asked), wait)
+                    answer = yield from self._requesting(
+                        "POST", "/v1/dispatch", self._dispatch_body(step, root, options), wait
+                    )
                     break
                 except DaemonError as error:
-                    if not self._learn(root, error):
+                    if not self._learn_variables(root, error):
                         raise
             else:
                 raise DaemonError("the daemon keeps asking for other variables")
-            decision = hear(told)
-            if "acknowledge" in told:  # or another call has the approval by now
-                yield from self._requesting("POST", "/v1/acknowledge", {"id": told["acknowledge"]}, CONNECT)
+            decision = decode_decision(answer)
+            if "acknowledge" in answer:  # otherwise another call may use the approval
+                yield from self._requesting("POST", "/v1/acknowledge", {"id": answer["acknowledge"]}, CONNECT)
             return decision
         except FairleadError as error:
             return failed(step, error, on_failure)
@@ -181,22 +184,22 @@ class _Common:
     def _requesting(
         self, method: str, path: str, body: Any = None, timeout: float | None = None
     ) -> Generator[Any, Any, dict[str, Any]]:
-        """A request: yields what is to be sent, or `START` where a daemon must be started first."""
+        """Make one request: yields what to send, or `START` where a daemon must be started first."""
         for attempt in range(2):
             try:
                 self._check_place()
                 response = yield self._request(method, path, body, timeout)
                 return self._read(response.status, response.content)
-            except (BadPlace, DaemonError) as error:
+            except (BadPath, DaemonError) as error:
                 if not (isinstance(error, DaemonError) and self._may_start(error, attempt)):
                     raise
-            except (httpcore.ConnectError, OSError) as error:  # nothing was said yet, so it can be said again
+            except (httpcore.ConnectError, OSError) as error:  # nothing was sent yet, so it can be sent again
                 if attempt or not self._start:
                     raise _unreachable(self.socket or self._origin, error) from None
             except _BROKEN as error:
                 raise _unreachable(self.socket or self._origin, error) from None
             yield START
-        raise DaemonError("the daemon could not be asked")
+        raise DaemonError("the daemon did not answer")
 
 
 def _managed_socket() -> Path | None:
@@ -233,22 +236,24 @@ class _AsyncBackend(httpcore.AnyIOBackend):
 
 
 class Client(_Common):
-    """Asks the daemon, and waits for the answer. Threads may share one."""
+    """A client that blocks until the daemon answers. Threads may share one."""
 
     def __init__(self, socket: str | Path | None = None, **options: Any) -> None:
         super().__init__(socket, **options)
         uds = None if self.socket is None else str(self.socket)
         self._pool = httpcore.ConnectionPool(uds=uds, network_backend=_Backend(self), max_connections=100)
 
-    def dispatch(self, step: S, *, on_failure: OnFailure = "closed", **asked: Unpack[Asked]) -> Decision[S]:
-        """The decision on a step, from the configuration of `root`: the step's cwd, if it is not given."""
-        return self._drive(self._dispatching(step, on_failure, dict(asked)))
+    def dispatch(
+        self, step: S, *, on_failure: FailurePolicy = "closed", **options: Unpack[DispatchOptions]
+    ) -> Decision[S]:
+        """The decision on a step, from the configuration of `root`: the step's cwd, if you leave it out."""
+        return self._run(self._dispatching(step, on_failure, dict(options)))
 
     def request(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> dict[str, Any]:
         """One request. Raises `DaemonError` unless it was answered as it should be."""
-        return self._drive(self._requesting(method, path, body, timeout))
+        return self._run(self._requesting(method, path, body, timeout))
 
-    def _drive(self, flow: Generator[Any, Any, T]) -> T:
+    def _run(self, flow: Generator[Any, Any, T]) -> T:
         try:
             wanted = next(flow)
             while True:
@@ -299,22 +304,24 @@ class Client(_Common):
 
 
 class AsyncClient(_Common):
-    """`Client`, for programs with a loop."""
+    """`Client` for programs with an event loop."""
 
     def __init__(self, socket: str | Path | None = None, **options: Any) -> None:
         super().__init__(socket, **options)
         uds = None if self.socket is None else str(self.socket)
         self._pool = httpcore.AsyncConnectionPool(uds=uds, network_backend=_AsyncBackend(self), max_connections=100)
 
-    async def dispatch(self, step: S, *, on_failure: OnFailure = "closed", **asked: Unpack[Asked]) -> Decision[S]:
-        """The decision on a step, from the configuration of `root`: the step's cwd, if it is not given."""
-        return await self._drive(self._dispatching(step, on_failure, dict(asked)))
+    async def dispatch(
+        self, step: S, *, on_failure: FailurePolicy = "closed", **options: Unpack[DispatchOptions]
+    ) -> Decision[S]:
+        """The decision on a step, from the configuration of `root`: the step's cwd, if you leave it out."""
+        return await self._run(self._dispatching(step, on_failure, dict(options)))
 
     async def request(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> dict[str, Any]:
         """One request. Raises `DaemonError` unless it was answered as it should be."""
-        return await self._drive(self._requesting(method, path, body, timeout))
+        return await self._run(self._requesting(method, path, body, timeout))
 
-    async def _drive(self, flow: Generator[Any, Any, T]) -> T:
+    async def _run(self, flow: Generator[Any, Any, T]) -> T:
         try:
             wanted = next(flow)
             while True:
@@ -355,24 +362,21 @@ def start_daemon() -> None:
 
 
 def _unreachable(where: Any, error: Exception) -> DaemonError:
-    said = str(error) or type(error).__name__
-    return DaemonError(f"the daemon at {where} cannot be asked ({said}); start one with `fairlead serve`")
+    problem = str(error) or type(error).__name__
+    return DaemonError(f"the daemon at {where} cannot be asked ({problem}); start one with `fairlead serve`")
 
 
-def failed(step: S, error: Exception, policy: OnFailure) -> Decision[S]:
-    """The decision where none was made: what a hook's failure would come to."""
-    event = event_named(step.event)
-    control: Control | None = "abort" if policy == "abort" else None
-    if policy == "closed" and event.veto in ("abort", "deny", "stop"):
-        control = event.veto
-    from .redaction import redact_text  # only a failure should pay for it
+def failed(step: S, error: Exception, policy: FailurePolicy) -> Decision[S]:
+    """The decision without an answer of the daemon: that of a hook that failed."""
+    control = event_named(step.event).control_on_failure(policy)
+    from .redaction.redactor import redact_text  # only a failure should pay for it
 
     failure = Failure("fairlead.daemon", step.event, "error", redact_text(str(error)), policy, control)
     if control is None:
         return Decision(step, step, "proceed", (failure,))
-    asked = Hook(_ask_the_daemon, step.event, name="fairlead.daemon")
-    return Decision(step, step, control, (failure, Opinion(asked, Verdict(control, str(failure)), "failure")))
+    hook = Hook(_stand_in, step.event, name="fairlead.daemon")
+    return Decision(step, step, control, (failure, HookVerdict(hook, Verdict(control, str(failure)), "failure")))
 
 
-def _ask_the_daemon(_: Any) -> None:
-    """Stands for the daemon where it could not be asked."""
+def _stand_in(_: Any) -> None:
+    """Stand for the daemon in a decision that it did not make."""

@@ -1,4 +1,4 @@
-"""The errors fairlead raises, and the suggestion each of them ends with."""
+"""The errors that fairlead raises, and the suggestions they end with."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 _LONGEST_NAME = 200
-"""Characters of a name that an error shows. What is longer is like no other name."""
+"""Characters of a name that an error shows. A longer name is not compared with others."""
 
 
 class FairleadError(Exception):
-    """Everything fairlead raises on purpose."""
+    """The base class of every error that fairlead raises on purpose."""
 
 
 class UnknownName(FairleadError, ValueError, TypeError):
-    """A name (of an event, a field, a control, an option) that nothing goes by."""
+    """An unknown name of an event, a field, a control or an option."""
 
     def __init__(self, what: str, name: object, valid: Iterable[str], where: str = "") -> None:
         shown = name if not isinstance(name, str) or len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
@@ -26,7 +26,7 @@ class RegistrationError(FairleadError, ValueError):
 
 
 class RunnerFailed(FairleadError):
-    """Whoever was to judge a step could not be asked, or its answer means nothing. `details` are for the record."""
+    """A program, service or model did not judge a step, or its answer is unusable. `details` are for the record."""
 
     def __init__(self, problem: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(problem)
@@ -59,7 +59,7 @@ class MalformedVerdict(FairleadError, ValueError):
 
 
 class ReadOnlyError(FairleadError, TypeError, AttributeError):
-    """Somebody tried to edit a step in place."""
+    """A hook tried to edit a step in place."""
 
 
 class HookTimeout(FairleadError, TimeoutError):
@@ -71,7 +71,7 @@ class Quarantined(FairleadError):
 
 
 class Unenforceable(FairleadError):
-    """The decision denies, and the host has said that it cannot deny here."""
+    """The decision denies at an event at which the host cannot deny."""
 
 
 class HookAborted(FairleadError):
@@ -84,7 +84,7 @@ class HookAborted(FairleadError):
 
 
 def nearest(name: object, valid: Iterable[str]) -> str:
-    """What to say after "unknown ...": the closest valid name, or all of them if they are few."""
+    """The end of an error about an unknown name: the closest valid name, or all of them."""
     names = sorted(set(valid))
     if meant := closest(str(name)[:_LONGEST_NAME], names):
         return f"; did you mean {meant!r}?"
@@ -93,7 +93,7 @@ def nearest(name: object, valid: Iterable[str]) -> str:
 
 def closest(name: str, valid: Iterable[str], cutoff: float = 0.5) -> str | None:
     """The valid name that is most like this one, if any is at all."""
-    from difflib import get_close_matches  # only a mistake should pay for it
+    from difflib import get_close_matches  # slow to import, and needed only for an error
 
     return next(iter(get_close_matches(name, list(valid), n=1, cutoff=cutoff)), None)
 
@@ -105,5 +105,5 @@ def describe(error: BaseException) -> str:
     except Exception:
         text = "(an error that cannot be shown)"
     if isinstance(error, FairleadError):
-        return text  # which says it all
+        return text  # its text needs no class name
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,10 +1,10 @@
-"""Text from elsewhere, made safe to print: nothing in it can take a terminal over, and nothing is left out."""
+"""Makes text from outside safe to print on a terminal, without leaving anything out."""
 
 from __future__ import annotations
 
 
 def escape(text: str, *, keep_lines: bool = False) -> str:
-    """Text from elsewhere, every unprintable character made visible."""
+    """Make every unprintable character of a text visible."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or (keep_lines and c == "\n") else _visible(c) for c in text)

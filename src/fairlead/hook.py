@@ -1,7 +1,7 @@
-"""What a hook is: a callable, the events and steps it applies to, and how it is run.
+"""A hook: a callable, the events and steps it applies to, and how it runs.
 
-Options are read and checked once, here. What the engine needs in its loop (`call`, `is_async`,
-`limit`) is worked out at the same time, so that the loop only loops.
+Options are checked once, when the hook is made. What the engine's loop needs (`call`, `is_async`, `limit`) is computed
+then, too, so that the loop only loops.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ import msgspec
 
 from .errors import Quarantined, RegistrationError, UnknownName
 from .glob import compile_glob, is_exact
-from .lifecycle import EVENTS, OUTCOMES, Step, iter_events
+from .lifecycle import EVENTS, FAILURE_POLICIES, OUTCOMES, FailurePolicy, Step, iter_events
 from .tools import KINDS, SAFETIES, Kind, Safety, View
 
 Phase = Literal["transform", "gate", "observe"]
-FailurePolicy = Literal["closed", "open", "abort"]
 Layer = Literal["builtin", "system", "user", "project"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
-POLICIES: tuple[FailurePolicy, ...] = get_args(FailurePolicy)
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 
 DEFAULT_TIMEOUT = 5.0
@@ -32,7 +30,7 @@ DEFAULT_PRIORITY = 50
 
 
 class Default:
-    """The type of "not given", where None means something."""
+    """The type of `DEFAULT`, which marks an option that is not set where None has a meaning."""
 
     def __repr__(self) -> str:
         return "DEFAULT"
@@ -44,7 +42,7 @@ OneOrMore = str | Collection[str]
 
 
 class OptionsButKind(TypedDict, total=False):
-    """The keyword options of `hooks.on.<event>(...)`, but for `kind`, which can narrow the type of the step."""
+    """The keyword options of `hooks.on.<event>(...)` without `kind`, which can narrow the type of the step."""
 
     name: str
     tool: OneOrMore
@@ -68,22 +66,23 @@ class Options(OptionsButKind, total=False):
     kind: Kind | Collection[Kind]
 
 
-class Ran(msgspec.Struct, frozen=True):
-    """What a runner returns: the verdict, and what it saw on the way, for the record."""
+class RunnerResult(msgspec.Struct, frozen=True):
+    """The result of a runner: a verdict, as a hook returns it, and details for the record."""
 
-    said: Any
+    verdict: Any
     details: dict[str, Any]
 
 
 class PhaseAware:
-    """A runner that serves observers otherwise than judges: a hook in phase observe calls `watch` in its place."""
+    """A runner that does something else for observers: a hook in phase observe calls `watch` instead."""
 
     async def watch(self, step: Step) -> Any:
+        """Handle a step for an observer."""
         raise NotImplementedError
 
 
 class Quarantine:
-    """After `limit` failures in a row a hook is not started for `period` seconds, then tried once."""
+    """Stops a hook from starting for `period` seconds after `limit` failures in a row, then tries it once."""
 
     __slots__ = ("_streak", "_trial", "_until", "limit", "period")
 
@@ -93,12 +92,13 @@ class Quarantine:
         self.reset()
 
     def reset(self) -> None:
+        """End the quarantine and forget all failures."""
         self._streak = 0
         self._until = 0.0
         self._trial = False
 
     def admit(self, name: str) -> None:
-        """Raise `Quarantined`, or let this start through."""
+        """Let the hook start, or raise `Quarantined`."""
         if self._until:
             left = self._until - monotonic()
             if left > 0 or self._trial:
@@ -109,13 +109,14 @@ class Quarantine:
             self._trial = True
 
     def failed(self) -> None:
+        """Count a failure, and start the quarantine if it was one too many."""
         self._streak += 1
         if self._trial or self._streak >= self.limit:
             self._until = monotonic() + self.period
             self._trial = False
 
     def cancelled(self) -> None:
-        """A cancelled start says nothing about the hook."""
+        """Do not count a cancelled start: it says nothing about the hook."""
         self._trial = False
 
 
@@ -170,14 +171,14 @@ class Hook:
         self.blocking = blocking
         self.detached = detached
         self.enforce = enforce
-        self.quarantine = None if quarantine is None else _quarantine(quarantine, self._refuse)
+        self.quarantine = None if quarantine is None else _parse_quarantine(quarantine, self._error)
         self.layer: Layer = layer
         self.source = source
-        self.locked = locked  # no pause and no monitor mode of the table lifts it
-        self.version = version  # of what it does, where the loader knows better than the function
+        self.locked = locked  # neither a pause nor the monitor mode of the table switches it off
+        self.version = version  # of its code, where the loader knows it
         self.owner: str | None = None  # the object whose method this is
-        self.note: str | None = None  # what every denial of it says, too
-        self.view: View | None = None  # how its file describes tools, where other files do, too
+        self.note: str | None = None  # a text that is added to every denial of this hook
+        self.view: View | None = None  # how its configuration file describes tools
         self.order: tuple[int, int, int, int] = (0, 0, 0, 0)
         self._check(on_failure)
         self._prepare(timeout)
@@ -187,15 +188,16 @@ class Hook:
 
     @property
     def described_events(self) -> str:
+        """The names of its events, for a message."""
         return "*" if self.everywhere else ", ".join(name for name in EVENTS if name in self.events)
 
-    def place(self, sequence: int) -> None:
-        """Give the hook its place in every chain: by phase, priority, layer, registration."""
+    def set_order(self, sequence: int) -> None:
+        """Set the hook's position in every chain: by phase, priority, layer, registration."""
         self.order = (PHASES.index(self.phase), self.priority, LAYERS.index(self.layer), sequence)
 
     # --- checking ---------------------------------------------------------------------------
 
-    def _refuse(self, problem: str) -> RegistrationError:
+    def _error(self, problem: str) -> RegistrationError:
         return RegistrationError(f"hook {self.name!r}: {problem}")
 
     def _names(self, option: str, value: OneOrMore | None) -> tuple[str, ...] | None:
@@ -204,46 +206,46 @@ class Hook:
         names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Collection) else ()
         if not names or not all(isinstance(name, str) for name in names):
             what = "a glob" if option == "tool" else "a name"
-            raise self._refuse(f"{option}= is {what} or a list of them, not {value!r}")
+            raise self._error(f"{option}= is {what} or a list of them, not {value!r}")
         return names
 
     def _check(self, on_failure: str | None) -> None:
         choices: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
             ("phase", (self.phase,), PHASES),
-            ("on_failure", (self.on_failure,), POLICIES),
+            ("on_failure", (self.on_failure,), FAILURE_POLICIES),
             ("layer", (self.layer,), LAYERS),
             ("kind", self.kind or (), KINDS),
             ("safety", self.safety or (), SAFETIES),
             ("outcome", self.outcome or (), OUTCOMES),
         ]
-        for option, given, valid in choices:
-            for value in given:
+        for option, values, valid in choices:
+            for value in values:
                 if value not in valid:
                     raise UnknownName(option, value, valid, f" for hook {self.name!r}")
         self.patterns = tuple(compile_glob(pattern) for pattern in self.tool or ())
         if not isinstance(self.name, str) or not self.name:
             raise RegistrationError(f"a hook's name must be a non-empty string, not {self.name!r}")
         if not self.events:
-            raise self._refuse("on= names no event")
+            raise self._error("on= names no event")
         if not callable(self.fn):
-            raise self._refuse(f"{self.fn!r} cannot be called")
+            raise self._error(f"{self.fn!r} cannot be called")
         if isinstance(self.priority, bool) or not isinstance(self.priority, int):
-            raise self._refuse(f"priority must be a whole number, not {self.priority!r}")
+            raise self._error(f"priority must be a whole number, not {self.priority!r}")
         for option in ("blocking", "detached", "enforce"):
             if not isinstance(getattr(self, option), bool):
-                raise self._refuse(f"{option} must be True or False, not {getattr(self, option)!r}")
+                raise self._error(f"{option} must be True or False, not {getattr(self, option)!r}")
         self._check_timing()
         self._check_filters()
         if self.phase == "observe":
             if on_failure not in (None, "open"):
-                raise self._refuse("an observer's failures go nowhere, so it takes no on_failure; use phase='gate'")
+                raise self._error("an observer's failures go nowhere, so it takes no on_failure; use phase='gate'")
         elif self.detached:
-            raise self._refuse("only observers can be detached; add phase='observe'")
+            raise self._error("only observers can be detached; add phase='observe'")
 
     def _check_timing(self) -> None:
         limit = self.timeout
         if limit is not None and not (_is_number(limit) and 0 < limit < 1e9):
-            raise self._refuse(f"timeout must be a number of seconds above 0, or None, not {limit!r}")
+            raise self._error(f"timeout must be a number of seconds above 0, or None, not {limit!r}")
 
     def _check_filters(self) -> None:
         if self.everywhere:
@@ -252,28 +254,28 @@ class Hook:
             if getattr(self, option) is not None:
                 for event in sorted(self.events):
                     if not EVENTS[event].about_tool:
-                        raise self._refuse(f"{option}= needs an event about a tool, and {event} is not")
+                        raise self._error(f"{option}= needs an event about a tool, and {event} is not")
         if self.outcome is not None and self.events != {"after_tool"}:
-            raise self._refuse("outcome= goes with after_tool only")
+            raise self._error("outcome= goes with after_tool only")
 
     # --- preparing --------------------------------------------------------------------------
 
     def _prepare(self, timeout: float | Default | None) -> None:
-        """Sync and async are told apart here, once."""
+        """Compute what the loop needs: what to call, whether to await it, and for how long."""
         fn = self.fn.watch if self.phase == "observe" and isinstance(self.fn, PhaseAware) else self.fn
         if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
-            raise self._refuse("a hook returns its verdict; it cannot yield")
+            raise self._error("a hook returns its verdict; it cannot yield")
         self.is_async = inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__)
         self.wants_decision = self._takes_decision()
         self.call = fn
         if self.blocking and self.is_async:
-            raise self._refuse("blocking=True is for sync functions; this one is async")
+            raise self._error("blocking=True is for sync functions; this one is async")
         limited = timeout is not None and not isinstance(timeout, Default)
         if not self.is_async and (self.blocking or limited):
             self.is_async = True
             self.call = _on_thread(fn)
         if self.quarantine is not None:
-            self.call = _guarded(self.call, self.quarantine, self.name)
+            self.call = _with_quarantine(self.call, self.quarantine, self.name)
         self.limit = math.inf if self.timeout is None or not self.is_async else float(self.timeout)
 
     def _takes_decision(self) -> bool:
@@ -288,23 +290,23 @@ class Hook:
         unmet = any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in parameters)
         if len(required) > limit or not takes_any or unmet:
             shape = "(step) or (step, decision)" if limit == 2 else "(step)"
-            raise self._refuse(f"a hook in phase {self.phase!r} is called with {shape}")
+            raise self._error(f"a hook in phase {self.phase!r} is called with {shape}")
         named = limit == 2 and len(positional) == 2 and positional[1].name == "decision"
         return len(required) == 2 or named
 
     # --- matching ---------------------------------------------------------------------------
 
     def applies(self, step: Step) -> bool:
-        """Whether this hook applies to the step, as it is or as the hook's own file describes the tool."""
+        """Whether this hook applies to the step, as it is or as the hook's own file describes its tool."""
         return self.matches(step) or (self.view is not None and any(map(self.matches, self.view.readings(step))))
 
-    def seen(self, step: Any) -> Any:
-        """The step as this hook judges it: the first reading of it that the hook is for."""
+    def view_of(self, step: Any) -> Any:
+        """The step as this hook sees it: the first reading of its tool that the hook's filters match."""
         readings = [step] if self.view is None else self.view.readings(step)
         return next(filter(self.matches, readings), readings[0])
 
     def matches(self, step: Step) -> bool:
-        """Whether this hook applies to the step, its event aside."""
+        """Whether the filters of this hook match the step. The event is not compared."""
         if self.tool is not None or self.kind is not None or self.safety is not None:
             tool = getattr(step, "tool", None)
             if tool is None or not self._matches_tool(tool):
@@ -324,16 +326,16 @@ class Hook:
 
     @property
     def exact_tools(self) -> tuple[str, ...] | None:
-        """The tools this hook is for, if it names them all; None if it must be matched."""
+        """The tools of this hook if it names them all; None if it has to be matched by pattern."""
         return self.tool if self.tool is not None and all(map(is_exact, self.tool)) else None
 
 
 def form_of(hook: Hook) -> str:
-    """What kind of hook it is: a Python function, or what its runner runs (a command, worker, url, rule or prompt)."""
+    """How a hook runs: "python", or what its runner runs ("command", "worker", "url", "rule", "prompt")."""
     fn: Any = hook.fn
     while isinstance(fn, partial):
         fn = fn.func
-    return str(getattr(type(fn), "form", "python"))
+    return str(fn.form) if hasattr(type(fn), "form") else "python"
 
 
 def _is_number(value: object) -> bool:
@@ -347,19 +349,19 @@ def _name_of(fn: Any) -> str:
     return name
 
 
-def _quarantine(value: Any, refuse: Callable[[str], RegistrationError]) -> Quarantine:
+def _parse_quarantine(value: Any, error: Callable[[str], RegistrationError]) -> Quarantine:
     try:
         limit, period = value
     except (TypeError, ValueError):
         limit = period = 0
     whole = isinstance(limit, int) and not isinstance(limit, bool)
     if not whole or limit < 1 or not _is_number(period) or not 0 < period < math.inf:
-        raise refuse(f"quarantine must be (failures, seconds), such as (5, 30), not {value!r}")
+        raise error(f"quarantine must be (failures, seconds), such as (5, 30), not {value!r}")
     return Quarantine(limit, period)
 
 
 def _on_thread(fn: Callable[..., Any]) -> Callable[..., Any]:
-    from .threads import threads  # few hooks block, and what they need is slow to import
+    from .engine.threads import threads  # slow to import, and few hooks block
 
     async def call(*args: Any) -> Any:
         result = await threads.run(fn, *args)
@@ -368,9 +370,9 @@ def _on_thread(fn: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _guarded(call: Callable[..., Any], quarantine: Quarantine, name: str) -> Callable[..., Any]:
-    def admitted(*args: Any) -> Any:
+def _with_quarantine(call: Callable[..., Any], quarantine: Quarantine, name: str) -> Callable[..., Any]:
+    def start(*args: Any) -> Any:
         quarantine.admit(name)
         return call(*args)
 
-    return admitted
+    return start

@@ -45,11 +45,13 @@ STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
 Outcome = Literal["ok", "error", "denied", "aborted", "answered"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 Veto = Literal["abort", "deny", "stop", "skip", "extend"]
+FailurePolicy = Literal["closed", "open", "abort"]
+FAILURE_POLICIES: tuple[FailurePolicy, ...] = get_args(FailurePolicy)
 
 Content = Union[str, dict[str, Any], list[dict[str, Any]]]
-"""What a tool or a model gives: text, an object, or a list of content blocks."""
+"""The output of a tool or a model: text, an object, or a list of content blocks."""
 Input = Union[str, list[Union[str, dict[str, Any]]]]
-"""What a user gives: text, or a list of texts and content blocks."""
+"""The input of a user: text, or a list of texts and content blocks."""
 
 
 class Agent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -62,7 +64,7 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class _StepType(msgspec.StructMeta):
-    """Building a step with a misspelt field or value says which one was meant."""
+    """The metaclass of steps: a misspelt field or value is an error that suggests the right one."""
 
     _choices: tuple[tuple[str, tuple[Any, ...]], ...]
 
@@ -73,7 +75,7 @@ class _StepType(msgspec.StructMeta):
 
 
 def build(kind: Any, fields: dict[str, Any]) -> Any:
-    """A step of these fields: what `kind(**fields)` does, without copying them once more."""
+    """Build a step: `kind(**fields)` without another copy of the fields."""
     for name, valid in kind._choices:
         if name in fields and fields[name] not in valid:
             raise UnknownName(name, fields[name], valid[:-1], f" of {kind.__name__}")
@@ -97,7 +99,7 @@ def _event_name(class_name: str) -> str:
 class Step(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_event_name, metaclass=_StepType
 ):  # fmt: skip
-    """One moment of an agent's life. Read-only; the header is filled by whoever builds it."""
+    """One moment of an agent's life. It is read-only. `session.step(...)` fills the header."""
 
     event: ClassVar[str]
     _containers: ClassVar[tuple[str, ...]]
@@ -127,7 +129,7 @@ HEADER: tuple[str, ...] = Step.__struct_fields__
 
 
 class ToolStep(Step):
-    """A step about one tool call. Kind, target and safety are worked out where they are not given."""
+    """A step about one tool call. Kind, target and safety follow from tool and args unless you set them."""
 
     tool: str
     args: dict[str, Any] = msgspec.field(default_factory=FrozenDict)
@@ -260,12 +262,12 @@ if TYPE_CHECKING:
         command: str = ""
 
     class ShellCall(BeforeTool):
-        """What a hook for `before_tool(kind="shell")` is given, to a type checker: `target.command` is a `str`."""
+        """The step of a `before_tool(kind="shell")` hook, for type checkers: `target.command` is a `str`."""
 
         target: ShellTarget = ShellTarget()
 
 else:
-    ShellCall = BeforeTool  # which it is
+    ShellCall = BeforeTool  # at run time they are the same
 
 
 class BeforePermission(ToolStep):
@@ -395,6 +397,15 @@ class Event(Generic[S]):
         step._choices = tuple((name, (*valid, None)) for name in self.fields if (valid := _choices(self.types[name])))
         step.__setattr__ = step.__delattr__ = _read_only  # type: ignore[method-assign,assignment]
 
+    def control_on_failure(self, policy: FailurePolicy) -> Control | None:
+        """The control that a hook's failure leads to at this event; None where the agent goes on.
+
+        "closed" applies the event's veto where that refuses something, and "abort" fails the request.
+        """
+        if policy == "abort":
+            return "abort"
+        return self.veto if policy == "closed" and self.veto in ("abort", "deny", "stop") else None
+
     def __repr__(self) -> str:
         return f"<event {self.name}>"
 
@@ -412,7 +423,7 @@ class Row(Event[S]):
 
 @cache  # most fields are a text or nothing
 def _choices(hint: Any) -> tuple[Any, ...]:
-    """The values that a field may have, where they can be told."""
+    """The values that a field may have, where its type is a `Literal`."""
     if getattr(hint, "__origin__", None) is Literal:
         return get_args(hint)
     return next((found for option in get_args(hint) if (found := _choices(option))), ())
@@ -464,12 +475,12 @@ class Lifecycle:
 
 EVENTS: dict[str, Event[Any]] = {name: event for name, event in vars(Lifecycle).items() if isinstance(event, Row)}
 GUARDING = ("before_tool", "before_input", "before_permission")
-"""Events at which a step that gets no answer is refused. At others, nothing could be, or nothing has happened."""
+"""Events at which a step without an answer is refused. At the others there is nothing to refuse."""
 CHANGEABLE: frozenset[str] = frozenset(field for event in EVENTS.values() for field in event.changes)
 
 
 def event_named(name: object) -> Event[Any]:
-    """The event that goes by this name, or an error that suggests one."""
+    """The event with this name. Raises `UnknownName`, with a suggestion, if there is none."""
     try:
         return EVENTS[name]  # type: ignore[index]
     except (KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Who is at the other end of a unix socket, as the kernel tells it."""
+"""The process at the other end of a unix socket, as the kernel reports it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 
 class Peer(NamedTuple):
-    """A process at the other end: its user, and its number where the system tells it."""
+    """The process at the other end of a socket: its user id and its process id."""
 
     uid: int
     pid: int
 
 
 def peer_of(connection: socket.socket) -> Peer:
-    """The process that connected, or that listens. Raises `OSError` where that cannot be told."""
+    """The process that connected, or that listens. Raises `OSError` where the kernel does not say."""
     if sys.platform == "darwin":
         # struct xucred: version, uid, number of groups, groups
         credentials = connection.getsockopt(0, 0x001, 76)

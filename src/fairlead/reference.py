@@ -15,7 +15,7 @@ from .lifecycle import CONTROLS, EVENTS, HEADER, Event
 from .wire import schemas
 
 if TYPE_CHECKING:
-    from .hosts.host import Host
+    from .hosts.clis.mapping import Host
 
 
 def events_page() -> str:
@@ -69,15 +69,15 @@ def run_diagram() -> str:
             depth -= 1
         else:
             event = EVENTS[word]
-            told = [control for control in _controls(event) if control not in ("abort", "skip_rest")]
-            told += [f"change {field}" for field in event.changes]
-            lines.append(f"{'|  ' * depth}{word}".ljust(30) + ", ".join(told)[:88])
+            actions = [control for control in _controls(event) if control not in ("abort", "skip_rest")]
+            actions += [f"change {field}" for field in event.changes]
+            lines.append(f"{'|  ' * depth}{word}".ljust(30) + ", ".join(actions)[:88])
     return "\n".join(line.rstrip() for line in lines)
 
 
 def hosts_matrix() -> str:
     """What each agent CLI can carry out, per event: the events are rows, the CLIs columns."""
-    from .hosts.host import hosts
+    from .hosts.clis.mapping import hosts
 
     clis = hosts(experimental=False)
     lines = ["| event | " + " | ".join(host.title for host in clis) + " |", "|---|" + "---|" * len(clis)]
@@ -89,8 +89,8 @@ def hosts_matrix() -> str:
 
 
 def _carried_out(host: Host, event: str) -> str:
-    """What a CLI can do at an event; "seen" where it only tells of it."""
-    if not any(moment.event == event and moment.installed for moment in host.moments.values()):
+    """What a CLI can do at an event; "seen" where it only reports it."""
+    if not any(moment.event == event and moment.installed for moment in host.events.values()):
         return ""
     wanted = [*(name for name in CONTROLS if name not in ("proceed", "abort")), *EVENTS[event].changes, "context"]
     can = host.can(event)
@@ -100,7 +100,7 @@ def _carried_out(host: Host, event: str) -> str:
 
 def rules_table() -> str:
     """What is done instead of what a host cannot carry out."""
-    from .hosts.effect import RULES
+    from .hosts.clis.effect import RULES
 
     return "\n".join(["| what | where the host cannot |", "|---|---|", *(f"| `{k}` | {v} |" for k, v in RULES.items())])
 

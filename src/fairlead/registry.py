@@ -1,38 +1,37 @@
-"""Hooks: registering, swapping tables, dispatching.
+"""`Hooks`: registers hooks and dispatches steps to them.
 
-A table is never changed. Registering builds the next one and swaps it in with one assignment, so a
-dispatch in flight, in whatever thread, finishes with the table it started with.
+A table of hooks never changes. Registering a hook builds a new table and swaps it in with one assignment, so a dispatch
+that is under way in any thread ends with the table it started with.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from asyncio import CancelledError, wrap_future
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import count
-from time import monotonic
 from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
 from msgspec.structs import replace as replace_fields
 
 from .approvals import ApproveFn, Approver
-from .backlog import Backlog
-from .decision import Call, Decision, Mark, RunOutcome, Stretch, unknown_kind
-from .engine import CALM, NOT_OURS, alone, drive, each, parked, phases, rest
+from .decision import Decision, RunOutcome, unknown_kind
+from .engine.chain import DecisionSink, Table
+from .engine.detached import DetachedQueue
+from .engine.dispatch import dispatch, dispatch_sync
+from .engine.loop import detached_run
+from .engine.run import Run
+from .engine.threads import threads
 from .errors import RegistrationError, UnknownName, closest
 from .hook import Hook, OneOrMore, Options, OptionsButKind
 from .lifecycle import EVENTS, BeforeTool, Event, Lifecycle, ShellCall, Step, event_named, iter_events
-from .run import Chain, Keep, Run, begin
-from .session import About, Session
-from .table import Table
-from .threads import portal, threads
+from .session import HostSessionOptions, Session
 from .tools import DEFAULT_TOOLS, UNKNOWN_TOOL, Tools, UnknownTool
 from .verdict import Verdict, ask, deny
 
 S = TypeVar("S", bound=Step)
-Says = Verdict | Mapping[str, Any] | None
-R = TypeVar("R", bound=Says | Awaitable[Says])
+HookReturn = Verdict | Mapping[str, Any] | None
+R = TypeVar("R", bound=HookReturn | Awaitable[HookReturn])
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -50,9 +49,9 @@ class Decorate(Generic[S]):
     @overload
     def __call__(
         self: Decorate[BeforeTool], /, *, kind: Literal["shell"], replace: bool = ..., **options: Unpack[OptionsButKind]
-    ) -> _Registers[ShellCall]: ...
+    ) -> _Register[ShellCall]: ...
     @overload
-    def __call__(self, /, *, replace: bool = ..., **options: Unpack[Options]) -> _Registers[S]: ...
+    def __call__(self, /, *, replace: bool = ..., **options: Unpack[Options]) -> _Register[S]: ...
     def __call__(self, fn: Any = None, /, *, replace: bool = False, **options: Any) -> Any:
         def register(fn: Any) -> Any:
             self._hooks.add(fn, on=self._event.name, replace=replace, **options)
@@ -63,8 +62,8 @@ class Decorate(Generic[S]):
         return register if fn is None else register(fn)
 
 
-class _Registers(Generic[S]):
-    """The type of `hooks.on.<event>(...)`: takes the function and gives it back."""
+class _Register(Generic[S]):
+    """The type of `hooks.on.<event>(...)`: takes a function, registers it and returns it."""
 
     @overload
     def __call__(self, fn: Callable[[S], R], /) -> Callable[[S], R]: ...
@@ -87,7 +86,7 @@ class On(Lifecycle):
             raise RegistrationError(
                 "which event? Write @hooks.on.before_tool, or @hooks.on('before_tool', 'after_tool')"
             )
-        list(iter_events("*" if events == ("*",) else events))  # a misspelt one is found here and now
+        list(iter_events("*" if events == ("*",) else events))  # finds a misspelt event here, not at the first use
 
         def register(fn: F) -> F:
             self._hooks.add(fn, on="*" if events == ("*",) else events, replace=replace, **options)
@@ -100,15 +99,17 @@ class On(Lifecycle):
 
 
 class UnknownAttribute(UnknownName, AttributeError):
-    """`hooks.on.befor_tool`."""
+    """An event that does not exist: `hooks.on.befor_tool`."""
 
 
 class Hooks:
-    """A table of hooks and the engine that runs it.
+    """A set of registered hooks, and the engine that runs them.
 
-    `record=True` keeps one run per started hook in each decision. `enforce=False` puts every hook in
-    monitor mode. `approver` answers `ask`. `journal` is called with every finished decision.
-    `unknown_tool` says what becomes of a call to a tool that no table knows.
+    - `approver` answers `ask`, within `approval_timeout` seconds.
+    - `record=True` keeps one run per started hook in each decision.
+    - `enforce=False` puts every hook in monitor mode.
+    - `journal` is called with every finished decision.
+    - `unknown_tool` says whether a call to a tool that no table knows proceeds, asks or is denied.
     """
 
     def __init__(
@@ -130,17 +131,17 @@ class Hooks:
         self.enforce = enforce
         self.switch: Callable[[], bool] | None = None  # see `fairlead pause`
         self.root: str | None = None  # the project's folder, where hooks come from its configuration
-        self.variables: Mapping[str, str] | None = None  # those of the caller, which its hooks were given
+        self.variables: Mapping[str, str] | None = None  # the caller's environment variables, which its hooks get
         self._record = record or journal is not None
         self._journal = journal
         self.tools = _OwnTools(self)
         self.on = On(self)
         self._lock = threading.RLock()
         self._by_name: dict[str, Hook] = {}
-        self._gone: list[Hook] = []  # whose processes and connections are still to be closed
+        self._removed: list[Hook] = []  # their processes and connections are still to be closed
         self._sequence = count()
-        self._backlog = Backlog()
-        self._table = Table(self, ())
+        self._detached = DetachedQueue()
+        self.table = Table(self, ())  # the hooks in force
         if unknown_tool is not None:
             self._register(tuple(unknown_tool_hooks(unknown_tool, self.tools)), replace=False)
 
@@ -168,16 +169,16 @@ class Hooks:
         return hook
 
     def unregister(self, name: str) -> None:
-        """Remove a hook by its name, or an object's hooks by the object's."""
+        """Remove a hook by its name, or all hooks of an object by the object's name."""
         with self._lock:
-            gone = {name} & self._by_name.keys() or {n for n, hook in self._by_name.items() if hook.owner == name}
-            if not gone:
+            names = {name} & self._by_name.keys() or {n for n, hook in self._by_name.items() if hook.owner == name}
+            if not names:
                 raise UnknownName("hook", name, self._by_name)
-            self._leave(self._by_name[n] for n in gone)
-            self._swap({n: hook for n, hook in self._by_name.items() if n not in gone})
+            self._close_later(self._by_name[n] for n in names)
+            self._swap_table({n: hook for n, hook in self._by_name.items() if n not in names})
 
     def replace_all(self, hooks: Iterable[Hook], *, source: str) -> None:
-        """Swap all hooks of one source for these, at once and only if all of them are sound."""
+        """Replace all hooks of one source, in one step and only if all new ones are valid."""
         new = tuple(hooks)
         with self._lock:
             by_name = {n: hook for n, hook in self._by_name.items() if hook.source != source}
@@ -188,11 +189,11 @@ class Hooks:
                     raise RegistrationError(_duplicate(by_name[hook.name]))
                 by_name[hook.name] = hook
             kept = {id(hook) for hook in new}
-            self._leave(h for h in self._by_name.values() if h.source == source and id(h) not in kept)
+            self._close_later(h for h in self._by_name.values() if h.source == source and id(h) not in kept)
             for hook in new:
                 hook.source = source
-                hook.place(next(self._sequence))
-            self._swap(by_name)
+                hook.set_order(next(self._sequence))
+            self._swap_table(by_name)
 
     def reset(self, name: str) -> None:
         """Lift a hook's quarantine."""
@@ -205,14 +206,14 @@ class Hooks:
     def has_hooks(self, event: str) -> bool:
         """Whether any hook is registered for this event."""
         event_named(event)
-        return any(event in hook.events for hook in self._table.registered)
+        return any(event in hook.events for hook in self.table.registered)
 
     def __iter__(self) -> Iterator[Hook]:
         """The registered hooks, in registration order."""
-        return iter(self._table.registered)
+        return iter(self.table.registered)
 
     def __len__(self) -> int:
-        return len(self._table.registered)
+        return len(self.table.registered)
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
@@ -227,133 +228,33 @@ class Hooks:
                 if hook.name in by_name and not replace:
                     raise RegistrationError(_duplicate(by_name[hook.name]))
                 if (replaced := by_name.pop(hook.name, None)) is not None:
-                    self._leave([replaced])
+                    self._close_later([replaced])
                 by_name[hook.name] = hook
-                hook.place(next(self._sequence))
-            self._swap(by_name)
+                hook.set_order(next(self._sequence))
+            self._swap_table(by_name)
 
-    def _leave(self, hooks: Iterable[Hook]) -> None:
-        self._gone += [hook for hook in hooks if hasattr(hook.fn, "aclose")]
+    def _close_later(self, hooks: Iterable[Hook]) -> None:
+        self._removed += [hook for hook in hooks if hasattr(hook.fn, "aclose")]
 
-    def _swap(self, by_name: dict[str, Hook]) -> None:
+    def _swap_table(self, by_name: dict[str, Hook]) -> None:
         self._by_name = by_name
-        self._table = Table(self, tuple(by_name.values()))
+        self.table = Table(self, tuple(by_name.values()))
 
     # --- dispatching ------------------------------------------------------------------------
 
     @property
-    def heard(self) -> frozenset[type[Step]]:
-        """The classes of steps of which somebody may have something to say. A host need not build one for nobody."""
-        return self._table.heard
+    def subscribed_steps(self) -> frozenset[type[Step]]:
+        """The classes of steps that some hook, the journal or a tracer wants. A host need not build any other step."""
+        return self.table.subscribed_steps
 
-    async def dispatch(self, step: S) -> Decision[S]:
-        """Run the hooks that apply to a step and fold what they say into one decision."""
-        try:
-            find, chain = self._table.plans[type(step)]
-        except KeyError:
-            find, chain = self._table.plan(type(step))
-        if find is not None:
-            step, chain = find(step)
-        if chain is None:
-            return Decision(step, step)
-        todo = iter(chain.stretch.calls)
-        began, work = None, rest
-        if not chain.timed:
-            cell: list[Run] = []
-            if chain.lone:
-                began = monotonic()
-            going = each(chain, step, todo, cell, began)
-        else:
-            # `begin`, written out: a call more would show in every dispatch that is timed.
-            marks: list[Mark] | None = [chain.stretch] if chain.record else None
-            now = monotonic()
-            cell = [Run(chain, step, step, chain.stretch, todo, [now, now], marks)]
-            if chain.plain:
-                going = each(chain, step, todo, cell, None)
-            else:
-                work, going = phases, phases(cell[0])
-        for waiting in going:
-            run = cell[0] if cell else begin(chain, step, todo, cell, began)
-            if chain.calm:
-                chain.timed, chain.calm = True, 0
-            try:
-                await parked(run, work, going, waiting)
-            except CancelledError:
-                run.give_up()
-                raise
-            break
-        else:
-            if not cell:
-                return Decision(step, step)  # nobody had an opinion
-            run = cell[0]
-            if not chain.always_timed:
-                chain.calm += 1
-                chain.timed = chain.calm < CALM
-        if run.said and run.unfinished:
-            try:
-                await drive(run, phases)
-            except CancelledError:
-                run.give_up()
-                raise
-        decision = run.conclude()
-        if run.kept is not None:
-            await wrap_future(run.kept)
-        return decision
+    dispatch = dispatch
+    dispatch_sync = dispatch_sync
 
-    def dispatch_sync(self, step: S) -> Decision[S]:
-        """`dispatch` for callers without a loop, or in the thread of one.
+    def reclassify(self, step: S) -> S:
+        """Give the step the kind, target and safety that the user's own table says its tool has.
 
-        Hooks that are not async run right here; otherwise everything runs on a private loop's
-        thread while the caller waits.
-        """
-        try:
-            find, chain = self._table.plans[type(step)]
-        except KeyError:
-            find, chain = self._table.plan(type(step))
-        if find is not None:
-            step, chain = find(step)
-        if chain is None:
-            return Decision(step, step)
-        stretch = chain.stretch
-        if chain.inline:
-            todo = iter(stretch.calls)
-            for call, _ in todo:
-                try:
-                    said = call(step)
-                except BaseException as error:
-                    if isinstance(error, NOT_OURS):
-                        raise
-                    stretch = _again(stretch, todo, error=error)
-                    break
-                if said is not None:
-                    stretch = _again(stretch, todo, said=said)
-                    break
-            else:
-                return Decision(step, step)  # nobody had an opinion
-        elif chain.has_async:
-            return self._dispatch_elsewhere(step)
-        return self._finish_sync(chain, step, stretch)
-
-    def _dispatch_elsewhere(self, step: S) -> Decision[S]:
-        return portal.run(lambda: self.dispatch(step))
-
-    def _finish_sync(self, chain: Chain, step: Step, stretch: Stretch) -> Decision[Any]:
-        run = begin(chain, step, iter(stretch.calls), [], None)
-        run.stretch, run.sync = stretch, True
-        for _ in (rest if run.chain.plain else phases)(run):
-            raise AssertionError("a sync dispatch suspended")
-        if run.unfinished:
-            for _ in phases(run):
-                raise AssertionError("a sync dispatch suspended")
-        decision = run.conclude()
-        if run.kept is not None:
-            run.kept.result()
-        return decision
-
-    def classified(self, step: S) -> S:
-        """The step with what the user's own table says about its tool.
-
-        Where the host is sure of the kind, only an entry in code says otherwise: a file's holds for its own hooks.
+        Where the host has set another kind than the default table, only an entry added in code changes it: an entry
+        of a file holds for the hooks of that file.
         """
         tool, args, host = step.tool, step.args, step.host  # type: ignore[attr-defined]
         if not self.tools.knows(tool, host):
@@ -366,55 +267,51 @@ class Hooks:
     # --- around a dispatch ------------------------------------------------------------------
 
     @property
-    def table(self) -> Table:
-        """What is in force right now."""
-        return self._table
-
-    @property
     def record(self) -> bool:
-        """Whether each decision keeps one run per started hook. Fixed when the table is made."""
+        """Whether each decision keeps one run per started hook. It cannot be changed later."""
         return self._record
 
     @property
     def journal(self) -> Callable[[Decision[Any]], None] | None:
-        """What is called with every finished decision. Fixed when the table is made."""
+        """What is called with every finished decision. It cannot be changed later."""
         return self._journal
 
     @property
     def enforcing(self) -> bool:
-        """Whether verdicts take effect: not in monitor mode, and not while somebody has switched them off."""
+        """Whether verdicts take effect: not in monitor mode, and not while `fairlead pause` holds."""
         return self.enforce and (self.switch is None or self.switch())
 
-    def keep_for(self, table: Table) -> Keep | None:
-        """Who takes in the finished decisions of a table: the journal, and whoever traces the program."""
+    def sink_for(self, table: Table) -> DecisionSink | None:
+        """What takes the finished decisions of a table: the journal and OpenTelemetry, as far as they are set up."""
         journal = self._journal
-        keep: Keep | None = None
+        sink: DecisionSink | None = None
         if journal is not None:
-            make = getattr(journal, "keep_for", None)
-            keep = _plainly(journal) if make is None else make(table)
-        if "opentelemetry.trace" not in sys.modules:  # nobody can have set up traces
-            return keep
+            make = getattr(journal, "sink_for", None)
+            sink = _sink_of(journal) if make is None else make(table)
+        if "opentelemetry.trace" not in sys.modules:  # the program has not set up traces
+            return sink
         from .telemetry import traced
 
-        return traced(keep)
+        return traced(sink)
 
-    def session(self, session_id: str | None = None, **about: Unpack[About]) -> Session:
-        """A session: ids, shared state, a store, background tasks."""
-        for unknown in about.keys() - About.__annotations__.keys():
-            raise UnknownName("keyword", unknown, About.__annotations__, " of a session")
-        return Session(self, session_id, **about)
+    def session(self, session_id: str | None = None, **options: Unpack[HostSessionOptions]) -> Session:
+        """Start a session: ids, shared state, a store, background tasks."""
+        for unknown in options.keys() - HostSessionOptions.__annotations__.keys():
+            raise UnknownName("keyword", unknown, HostSessionOptions.__annotations__, " of a session")
+        return Session(self, session_id, **options)
 
     def detach(self, run: Run, hook: Hook, decision: Decision[Any]) -> RunOutcome:
-        return self._backlog.put(alone(run, hook, decision))
+        """Queue a detached observer. Returns "detached", or "dropped" where the queue is full."""
+        return self._detached.put(detached_run(run, hook, decision))
 
     @property
     def dropped(self) -> int:
         """How many detached runs were dropped because the queue was full."""
-        return self._backlog.dropped
+        return self._detached.dropped
 
     async def aclose(self, timeout: float = 5.0) -> None:
-        """Wait until the detached observers are done, `timeout` seconds at most, and stop the workers."""
-        await self._backlog.drain(timeout)
+        """Wait at most `timeout` seconds for the detached observers, then flush the journal and stop the workers."""
+        await self._detached.drain(timeout)
         flush = getattr(self._journal, "flush", None)
         try:
             if flush is not None:
@@ -427,9 +324,9 @@ class Hooks:
                     await close()
 
     async def close_removed(self) -> None:
-        """Stop the workers, and close the connections, of hooks that are no longer registered."""
-        gone, self._gone = self._gone, []
-        for hook in gone:
+        """Stop the workers and close the connections of hooks that are no longer registered."""
+        removed, self._removed = self._removed, []
+        for hook in removed:
             await hook.fn.aclose()  # type: ignore[attr-defined]
 
     async def __aenter__(self) -> Self:
@@ -442,13 +339,13 @@ class Hooks:
 _OPTIONS = frozenset(Options.__annotations__) | {"layer", "locked", "source"}
 
 
-def _plainly(journal: Callable[[Decision[Any]], None]) -> Keep:
+def _sink_of(journal: Callable[[Decision[Any]], None]) -> DecisionSink:
     """A function as a journal. If it raises, there is no record, and so there is no decision."""
     return lambda decision, _: journal(decision)
 
 
 class _OwnTools(Tools):
-    """The tools table of one `Hooks`: adding to it takes effect with the next dispatch."""
+    """The tools table of one `Hooks`: a new entry takes effect with the next dispatch."""
 
     def __init__(self, hooks: Hooks) -> None:
         super().__init__()
@@ -456,31 +353,19 @@ class _OwnTools(Tools):
 
     def add(self, *args: Any, **options: Any) -> None:
         super().add(*args, **options)
-        self._in_effect()
+        self._rebuild_table()
 
     def configure(self, configured: Tools, unknown: Tools) -> None:
         super().configure(configured, unknown)
-        self._in_effect()
+        self._rebuild_table()
 
-    def _in_effect(self) -> None:
+    def _rebuild_table(self) -> None:
         with self._hooks._lock:
-            self._hooks._swap(self._hooks._by_name)
-
-
-def _again(stretch: Stretch, todo: Iterator[Call], *, said: Any = None, error: BaseException | None = None) -> Stretch:
-    """What is left of a stretch, from a hook that ended this way: one loop deals with all endings."""
-
-    def call(_: Step) -> Any:
-        if error is not None:
-            raise error
-        return said
-
-    left = tuple(todo)
-    return Stretch(((call, False), *left), stretch.hooks[len(stretch.hooks) - len(left) - 1 :])
+            self._hooks._swap_table(self._hooks._by_name)
 
 
 def unknown_tool_hooks(policy: UnknownTool, tools: Tools, name: str = "fairlead.unknown_tool") -> Iterator[Hook]:
-    """The gate that carries out what becomes of a call to a tool that no table knows, whatever its arguments say."""
+    """The gate that asks about, or denies, calls to tools that no table knows, whatever their arguments say."""
     if policy not in UNKNOWN_TOOL:
         raise UnknownName("unknown_tool", policy, UNKNOWN_TOOL)
 
@@ -489,7 +374,7 @@ def unknown_tool_hooks(policy: UnknownTool, tools: Tools, name: str = "fairlead.
             return None
         return {"ask": ask, "deny": deny}[policy](unknown_kind(step.tool))
 
-    if policy != "proceed":  # where every decision on such a tool carries a warning as it is
+    if policy != "proceed":  # then the decision only carries a warning
         kinds = ("unknown", "shell", "fetch")
         yield Hook(unknown_tool, "before_tool", kind=kinds, phase="gate", name=name, layer="builtin")
 
@@ -500,7 +385,7 @@ def _duplicate(hook: Hook) -> str:
 
 
 def _hooks_of(thing: Any, options: dict[str, Any]) -> Iterator[Hook]:
-    """An object's methods, each for the event it is named after."""
+    """Hooks for the methods of an object, each for the event it is named after."""
     if isinstance(thing, type):
         raise RegistrationError(f"{thing.__name__} is a class; register an object of it: hooks.add({thing.__name__}())")
     prefix = options.pop("name", None) or type(thing).__name__

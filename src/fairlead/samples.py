@@ -34,7 +34,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 def step(event: str, /, **fields: Any) -> Any:
-    """A step of an event, with sensible defaults for whatever is not given."""
+    """A step of an event, with sensible defaults for the fields that you leave out."""
     row = event_named(event)
     defaults = {"session_id": "session-1", **(_TOOL if row.about_tool else {}), **deepcopy(_DEFAULTS.get(event, {}))}
     if row.about_tool and "tool" in fields and "args" not in fields:

@@ -1,4 +1,4 @@
-"""Sessions: the ids, the state and the background work that belong to one agent at work."""
+"""Sessions: the ids, the shared state, the store and the background tasks of one agent."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, overload
 from msgspec.structs import replace
 
 from .decision import Decision, Unsupported, unknown_kind
+from .engine.run import EffectFn, active_effect, active_session
+from .engine.threads import portal
 from .errors import FairleadError, Unenforceable
 from .lifecycle import Agent, BeforeTool, Control, Step, build, event_named
-from .logs import logger
-from .run import Carry, carrying, working
-from .threads import portal
+from .redaction.logs import logger
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -35,12 +35,12 @@ _numbers = count(1)
 _process = os.urandom(6).hex()  # so that ids are unique, though they come from a counter
 _seen_tools: set[str] = set()
 _TOOLS_SEEN = 1024
-"""Names of tools that are remembered, so that each unknown one is logged once."""
+"""How many names of tools are remembered, so that each unknown tool is logged once."""
 _LONGEST_TOOL = 200
 
 
 def new_id(prefix: str) -> str:
-    """An id that no other process uses."""
+    """Make an id that no other process makes."""
     return f"{prefix}-{_process}-{next(_numbers)}"
 
 
@@ -52,8 +52,8 @@ def current_session() -> Session: ...
 @overload
 def current_session(default: D, /) -> Session | D: ...
 def current_session(default: Any = _RAISE, /) -> Any:
-    """In a hook: the session whose step is being dispatched. Where there is none, the default, or an error."""
-    session = working.get()
+    """In a hook, the session whose step is being dispatched. Without one: the default, or an error."""
+    session = active_session.get()
     if session is None and default is _RAISE:
         problem = "there is no session here: dispatch the step with session.dispatch(...), or give a default"
         raise FairleadError(f"{problem}, current_session(None)")
@@ -61,7 +61,7 @@ def current_session(default: Any = _RAISE, /) -> Any:
 
 
 class StoreDump(TypedDict):
-    """A store as it is written down. Hits are given by how long ago they were."""
+    """The content of a store. Each hit is its age in seconds."""
 
     values: dict[str, Any]
     hits: dict[str, list[float]]
@@ -81,42 +81,44 @@ class Store:
         self._longest: dict[str, float] = {}
 
     def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key."""
         return self._values.get(key, default)
 
     def set(self, key: str, value: Any) -> None:
+        """Set the value of a key."""
         with self._lock:
-            self._room(self._values, key)
+            self._check_room(self._values, key)
             self._values[key] = value
 
     def increment(self, key: str, by: int = 1) -> int:
-        """Add to a counter and give its new value."""
+        """Add to a counter. Returns its new value."""
         with self._lock:
-            self._room(self._values, key)
+            self._check_room(self._values, key)
             value: int = self._values.get(key, 0) + by
             self._values[key] = value
         return value
 
     def hit(self, key: str, within: float) -> int:
-        """Count one hit and give how many there were in the last `within` seconds, this one included."""
+        """Count one hit. Returns the number of hits in the last `within` seconds, this one included."""
         now = monotonic()
         with self._lock:
-            self._room(self._hits, key)
+            self._check_room(self._hits, key)
             hits = self._hits.setdefault(key, deque(maxlen=self.HITS))
             hits.append(now)
             self._longest[key] = longest = max(within, self._longest.get(key, 0.0))
-            while hits[0] <= now - longest:  # another window over the same hits may be longer than this one
+            while hits[0] <= now - longest:  # another caller may use a longer window over the same hits
                 hits.popleft()
             return len(hits) if within == longest else sum(hit > now - within for hit in hits)
 
     def dump(self) -> StoreDump:
-        """All that it holds, for another process to load."""
+        """The content of the store, for another process to load."""
         now = monotonic()
         with self._lock:
             hits = {key: [now - hit for hit in kept] for key, kept in self._hits.items()}
             return StoreDump(values=dict(self._values), hits=hits, longest=dict(self._longest))
 
     def load(self, dump: StoreDump) -> None:
-        """Take over what another process held."""
+        """Add the content of another process's store."""
         now = monotonic()
         with self._lock:
             self._values |= dump["values"]
@@ -124,13 +126,13 @@ class Store:
             for key, ages in dump["hits"].items():
                 self._hits[key] = deque((now - age for age in ages), maxlen=self.HITS)
 
-    def _room(self, kept: dict[str, Any], key: str) -> None:
+    def _check_room(self, kept: dict[str, Any], key: str) -> None:
         if key not in kept and len(kept) >= self.KEYS:
-            # Forgetting a key would quietly lift somebody's limit.
+            # Dropping a key would silently lift the limit that some hook keeps under it.
             raise FairleadError(f"the session's store holds {self.KEYS} keys already; use fewer, or longer-lived ones")
 
 
-class About(TypedDict, total=False):
+class SessionOptions(TypedDict, total=False):
     """The keyword arguments of `hooks.session(...)`."""
 
     state: Any
@@ -147,8 +149,20 @@ class About(TypedDict, total=False):
     capabilities: Capabilities | None
 
 
+class HostSessionOptions(SessionOptions, total=False):
+    """What a host may pass to `hooks.session(...)` beyond that."""
+
+    lenient: bool
+    approver: Approver | ApproveFn | None
+
+
 class Session:
-    """One agent at work. `state` is shared by its hooks, which may edit it; `store` counts."""
+    """One agent at work: the ids of its steps, a `state` that its hooks share and may edit, and a `store`.
+
+    `capabilities` are the controls and fields that the host can carry out, by event. A deny that it cannot carry out
+    is an error; with `lenient=True` it is only listed as unsupported. `approver` answers `ask` instead of the approver
+    of the hooks.
+    """
 
     def __init__(
         self,
@@ -167,6 +181,8 @@ class Session:
         turn_id: str | None = None,
         checkpoint_id: str | None = None,
         capabilities: Capabilities | None = None,
+        lenient: bool = False,
+        approver: Approver | ApproveFn | None = None,
     ) -> None:
         self.hooks = hooks
         self.session_id = session_id or new_id("session")
@@ -184,10 +200,10 @@ class Session:
         for event in capabilities or ():
             event_named(event)
         self.capabilities = capabilities
-        self.lenient = False  # a deny that the host cannot carry out is listed, and not an error
-        self.limits: Mapping[str, int] = {}  # how often in a row the host carries out "extend" and "retry"
-        self.caller: str | None = None  # the user for whom it works, where that is not the process's own
-        self.approver: Approver | ApproveFn | None = None  # in place of the hooks', where the host asks by itself
+        self.lenient = lenient
+        self.approver = approver
+        self.limits: Mapping[str, int] = {}  # how often in a row the host carries out `extend` and `retry`
+        self.caller: str | None = None  # the user whose agent it is, where that is not the user of this process
         self.store: Store = Store() if parent is None else parent.store
         self.errors: list[BaseException] = []
         self._sequence = count(1)
@@ -210,35 +226,35 @@ class Session:
     async def dispatch(self, step: S) -> Decision[S]:
         """`hooks.dispatch` with this session as `current_session()`."""
         if isinstance(step, BeforeTool) and step.tool not in _seen_tools:
-            self._see_tool(step)
-        token = working.set(self)
+            self._log_unknown_tool(step)
+        token = active_session.set(self)
         try:
             return await self.hooks.dispatch(step)
         finally:
-            working.reset(token)
+            active_session.reset(token)
 
-    async def dispatch_carried(self, step: S, carry: Carry) -> Decision[S]:
-        """`dispatch` for a host that says by itself what it carries out of the decision, before it is journaled."""
-        token = carrying.set(carry)
+    async def dispatch_with_effect(self, step: S, set_effect: EffectFn) -> Decision[S]:
+        """`dispatch` for a host that sets the effect of the decision itself, before it is journaled."""
+        token = active_effect.set(set_effect)
         try:
             return await self.dispatch(step)
         finally:
-            carrying.reset(token)
+            active_effect.reset(token)
 
     def dispatch_sync(self, step: S) -> Decision[S]:
         """`hooks.dispatch_sync` with this session as `current_session()`."""
         if isinstance(step, BeforeTool) and step.tool not in _seen_tools:
-            self._see_tool(step)
-        token = working.set(self)
+            self._log_unknown_tool(step)
+        token = active_session.set(self)
         try:
             return self.hooks.dispatch_sync(step)
         finally:
-            working.reset(token)
+            active_session.reset(token)
 
-    def _see_tool(self, step: BeforeTool) -> None:
-        """Log, once for each tool, that no table knows it. Hooks for a kind of tool may not see its calls."""
+    def _log_unknown_tool(self, step: BeforeTool) -> None:
+        """Log, once per tool, that no table knows it: hooks for a kind of tool may not see its calls."""
         if len(step.tool) > _LONGEST_TOOL:
-            return  # it is no tool, and would be remembered at length
+            return  # no tool has such a name, and it would fill the memory
         if len(_seen_tools) >= _TOOLS_SEEN:
             _seen_tools.clear()
         _seen_tools.add(step.tool)
@@ -248,15 +264,15 @@ class Session:
         elif spec.kind == step.kind == "unknown":
             logger.warning("%s", unknown_kind(step.tool))
 
-    def last_word(self, decision: Decision[S]) -> Decision[S]:
-        """What its host says to a decision, before it is journaled."""
+    def apply_capabilities(self, decision: Decision[S]) -> Decision[S]:
+        """Set the effect of a decision to what the host can carry out, before it is journaled."""
         can = self.capabilities
         if can is not None:
-            decision = carried_out(decision, can, lenient=self.lenient)
+            decision = mark_unsupported(decision, can, lenient=self.lenient)
         return replace(decision, effect="proceed") if self.limits and self._exhausted(decision) else decision
 
     def _exhausted(self, decision: Decision[S]) -> bool:
-        """Whether the host has done what is decided so often that it does not do it again."""
+        """Whether the host has carried out this control as often as its limit allows."""
         control, step = decision.control, decision.step
         limit = self.limits.get(control)
         if limit is None:
@@ -264,35 +280,35 @@ class Session:
         so_far = getattr(step, "attempt", 1) - 1 if control == "retry" else getattr(step, "continues_so_far", 0)
         return so_far >= limit
 
-    def subagent(self, name: str, **about: Any) -> Session:
-        """A session for a subagent: it knows its parent and shares its store."""
+    def subagent(self, name: str, **options: Any) -> Session:
+        """Start the session of a subagent: this one is its parent, and they share the store."""
         agent = Agent(new_id("agent"), name, self.agent.id if self.agent else None)
         inherited = {key: getattr(self, key) for key in ("host", "cwd", "user_id", "channel", "thread_id")}
-        child = Session(self.hooks, agent=agent, parent=self, **(inherited | about))
+        child = Session(self.hooks, agent=agent, parent=self, **(inherited | options))
         child.limits, child.caller = self.limits, self.caller
         return child
 
-    def twin(self) -> Session:
-        """Another one that shares everything: its hooks, say, can be others."""
-        twin = Session.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
+    def clone(self) -> Session:
+        """A shallow copy: it shares state, store and tasks, and may get other hooks or ids."""
+        clone = Session.__new__(type(self))
+        clone.__dict__.update(self.__dict__)
+        return clone
 
     def fork(self) -> Session:
         """A copy with the same ids and a copy of the state, but none of the background tasks."""
         from copy import deepcopy  # few sessions are forked
 
-        twin = self.twin()
-        twin.state = deepcopy(self.state)
-        twin.errors = []
-        twin._tasks = set()
-        twin._sequence = count(next(self._sequence))
-        return twin
+        fork = self.clone()
+        fork.state = deepcopy(self.state)
+        fork.errors = []
+        fork._tasks = set()
+        fork._sequence = count(next(self._sequence))
+        return fork
 
     # --- background tasks -------------------------------------------------------------------
 
     def spawn(self, work: Coroutine[Any, Any, Any], *, name: str | None = None) -> None:
-        """Run something in the background. `close` waits for it; its errors are reported."""
+        """Run a coroutine in the background. `close` waits for it and returns its errors."""
         label = name or str(getattr(work, "__qualname__", "task"))
         future: Any
         try:
@@ -300,19 +316,19 @@ class Session:
         except RuntimeError:
             future = asyncio.run_coroutine_threadsafe(work, portal.loop)
         self._tasks.add(future)
-        future.add_done_callback(lambda done: self._done(done, label))
+        future.add_done_callback(lambda done: self._on_task_end(done, label))
 
-    def _done(self, future: Any, label: str) -> None:
+    def _on_task_end(self, future: Any, label: str) -> None:
         self._tasks.discard(future)
         if not future.cancelled() and (error := future.exception()) is not None:
             self.errors.append(error)
             logger.error("background task %r of session %s failed: %r", label, self.session_id, error)
 
     async def close(self, timeout: float = 5.0) -> list[BaseException]:
-        """Wait for background tasks, cancel what is left after `timeout`, and report all errors."""
+        """Wait for background tasks and cancel those left after `timeout` seconds. Returns all errors."""
         until = monotonic() + timeout
         while self._tasks and monotonic() < until:  # tasks may spawn further ones
-            await asyncio.wait([_here(task) for task in list(self._tasks)], timeout=until - monotonic())
+            await asyncio.wait([_as_future(task) for task in list(self._tasks)], timeout=until - monotonic())
             await asyncio.sleep(0)
         late = list(self._tasks)
         for task in late:
@@ -321,7 +337,7 @@ class Session:
             self.errors.append(TimeoutError(message))
             logger.error("%s (session %s)", message, self.session_id)
         if late:
-            await asyncio.wait([_here(task) for task in late], timeout=1.0)
+            await asyncio.wait([_as_future(task) for task in late], timeout=1.0)
         return self.errors
 
     async def __aenter__(self) -> Self:
@@ -331,11 +347,11 @@ class Session:
         await self.close()
 
 
-def _here(task: Any) -> asyncio.Future[Any]:
-    """A background task, wherever it runs, as something this loop can wait for."""
+def _as_future(task: Any) -> asyncio.Future[Any]:
+    """A background task of any event loop, as a future that this loop can wait for."""
     if not isinstance(task, asyncio.Task):
         waiting = asyncio.wrap_future(task)
-        waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # reported by `_done`
+        waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # reported by `_on_task_end`
         return waiting
     if task.get_loop() is asyncio.get_running_loop():
         return task
@@ -353,18 +369,17 @@ def _cancel(task: Any) -> None:
         task.cancel()
 
 
-def carried_out(decision: Decision[S], capabilities: Capabilities, *, lenient: bool = False) -> Decision[S]:
-    """The decision, with what its host cannot carry out listed as unsupported.
+def mark_unsupported(decision: Decision[S], capabilities: Capabilities, *, lenient: bool = False) -> Decision[S]:
+    """List the parts of a decision that its host cannot carry out as unsupported.
 
-    A host declares per event the controls, the fields and "context" that it can carry out. A deny
-    that would be lost is an error; after the fact, stopping the turn keeps what was denied from the model just as well.
+    A host declares per event the controls, the fields and "context" that it can carry out. A deny that would be lost
+    is an error. At an `after_` event, stopping the turn does instead: the model does not see what was denied.
     """
-    if not decision.said:
-        return decision
     can = capabilities.get(decision.event, ())
     wanted: list[str] = [decision.control] if decision.control != "proceed" else []
     wanted += [field for field in decision.changed if field not in ("kind", "target", "safety")]
-    wanted += ["context"] if decision.context and decision.control != "extend" else []  # which it is said with
+    if decision.context and decision.control != "extend":  # which is carried out as context
+        wanted.append("context")
     missing = tuple(part for part in wanted if part not in can)
     stops = "stop" in can and decision.event.startswith("after_")
     if decision.denied and "deny" not in can and not stops and not lenient:
@@ -375,13 +390,13 @@ def carried_out(decision: Decision[S], capabilities: Capabilities, *, lenient: b
     if not missing:
         return decision
     effect = _effect(decision, can, stops=stops)
-    return replace(decision, said=(*decision.said, *map(Unsupported, missing)), effect=effect)
+    return replace(decision, contributions=(*decision.contributions, *map(Unsupported, missing)), effect=effect)
 
 
 def _effect(decision: Decision[Any], can: Collection[str], *, stops: bool) -> Control | None:
-    """What is carried out in place of a control that the host does not know. None: it knows it."""
+    """The control that the host carries out instead; None where it can carry out the decided one."""
     if decision.control in ("proceed", *can):
         return None
     if decision.denied and "deny" in can:
-        return None if decision.control == "deny" else "deny"
+        return "deny"
     return "stop" if decision.denied and stops else "proceed"

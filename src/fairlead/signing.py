@@ -29,7 +29,7 @@ _TIME, _NONCE = re.compile(r"[0-9]{1,19}"), re.compile(r"[0-9A-Za-z_-]{16,128}")
 
 
 class BadSignature(FairleadError):
-    """A message that does not come from who it should, or not now."""
+    """A message whose signature is missing, wrong, too old or used before."""
 
 
 class Nonces:

@@ -56,13 +56,13 @@ class Recorder:
         return [decision for step, decision in self.seen if step.event == event]
 
 
-Given = Decision[Any] | Step
+Subject = Decision[Any] | Step
 """Assertions take a decision, or a step to dispatch through `hooks`, or through a session of theirs, first."""
 
 
-def decide(hooks: Hooks | Session, given: Given) -> Decision[Any]:
-    """The decision on a step; a decision is given back as it is."""
-    return given if isinstance(given, Decision) else hooks.dispatch_sync(given)
+def decide(hooks: Hooks | Session, subject: Subject) -> Decision[Any]:
+    """The decision on a step. A decision is returned as it is."""
+    return subject if isinstance(subject, Decision) else hooks.dispatch_sync(subject)
 
 
 def _expect(met: bool, wanted: str, decision: Decision[Any]) -> None:
@@ -70,31 +70,36 @@ def _expect(met: bool, wanted: str, decision: Decision[Any]) -> None:
         raise AssertionError(f"{wanted}, but:\n{decision}")
 
 
-def assert_proceeds(hooks: Hooks | Session, given: Given) -> Decision[Any]:
-    """Nothing stands in the way."""
-    decision = decide(hooks, given)
+def assert_proceeds(hooks: Hooks | Session, subject: Subject) -> Decision[Any]:
+    """The step proceeds."""
+    decision = decide(hooks, subject)
     _expect(decision.proceeds, "expected to proceed", decision)
     return decision
 
 
 def assert_denied(
-    hooks: Hooks | Session, given: Given, *, reason: str | None = None, hook: str | None = None, cause: str = "policy"
+    hooks: Hooks | Session,
+    subject: Subject,
+    *,
+    reason: str | None = None,
+    hook: str | None = None,
+    cause: str = "policy",
 ) -> Decision[Any]:
-    """Denied, by policy unless `cause` says otherwise. `reason` need only be part of it."""
-    return assert_control(hooks, given, "deny", reason=reason, hook=hook, cause=cause)
+    """The step is denied, by policy unless `cause` says otherwise. `reason` need only be part of it."""
+    return assert_control(hooks, subject, "deny", reason=reason, hook=hook, cause=cause)
 
 
 def assert_control(
     hooks: Hooks | Session,
-    given: Given,
+    subject: Subject,
     control: str,
     *,
     reason: str | None = None,
     hook: str | None = None,
     cause: str | None = None,
 ) -> Decision[Any]:
-    """Decided this way. What is not given is not checked."""
-    decision = decide(hooks, given)
+    """The decision has this control. Arguments that you leave out are not checked."""
+    decision = decide(hooks, subject)
     _expect(decision.control == control, f"expected {control}", decision)
     _expect(hook is None or decision.hook == hook, f"expected hook {hook!r} to decide", decision)
     _expect(cause is None or decision.cause == cause, f"expected cause {cause}", decision)
@@ -102,32 +107,32 @@ def assert_control(
     return decision
 
 
-def assert_changed(hooks: Hooks | Session, given: Given, **fields: Any) -> Decision[Any]:
+def assert_changed(hooks: Hooks | Session, subject: Subject, **fields: Any) -> Decision[Any]:
     """These fields were changed to these values."""
-    decision = decide(hooks, given)
+    decision = decide(hooks, subject)
     for name, value in fields.items():
         got = getattr(decision.step, name)
         _expect(name in decision.changed and got == value, f"expected {name} to become {value!r}", decision)
     return decision
 
 
-def assert_unchanged(hooks: Hooks | Session, given: Given) -> Decision[Any]:
+def assert_unchanged(hooks: Hooks | Session, subject: Subject) -> Decision[Any]:
     """No hook changed the step."""
-    decision = decide(hooks, given)
+    decision = decide(hooks, subject)
     _expect(not decision.changed, "expected no change", decision)
     return decision
 
 
-def assert_injected(hooks: Hooks | Session, given: Given, text: str) -> Decision[Any]:
+def assert_injected(hooks: Hooks | Session, subject: Subject, text: str) -> Decision[Any]:
     """Some hook added context that contains this text."""
-    decision = decide(hooks, given)
+    decision = decide(hooks, subject)
     _expect(any(text in added for added in decision.context), f"expected context with {text!r}", decision)
     return decision
 
 
-def assert_failed(hooks: Hooks | Session, given: Given, hook: str, *, kind: str | None = None) -> Decision[Any]:
-    """This hook broke, in this way: error, timeout, malformed or quarantined."""
-    decision = decide(hooks, given)
+def assert_failed(hooks: Hooks | Session, subject: Subject, hook: str, *, kind: str | None = None) -> Decision[Any]:
+    """This hook failed, in this way: error, timeout, malformed or quarantined."""
+    decision = decide(hooks, subject)
     kinds: Mapping[str, str] = {failure.hook: failure.kind for failure in decision.failures}
     _expect(hook in kinds, f"expected hook {hook!r} to fail", decision)
     _expect(kind is None or kinds[hook] == kind, f"expected {hook!r} to fail by {kind}", decision)
@@ -135,6 +140,6 @@ def assert_failed(hooks: Hooks | Session, given: Given, hook: str, *, kind: str 
 
 
 __all__ = [
-    "Given", "Recorder", "assert_changed", "assert_control", "assert_denied", "assert_failed", "assert_injected",
+    "Recorder", "Subject", "assert_changed", "assert_control", "assert_denied", "assert_failed", "assert_injected",
     "assert_proceeds", "assert_unchanged", "decide", "every_step", "step",
 ]  # fmt: skip

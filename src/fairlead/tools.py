@@ -1,6 +1,6 @@
-"""What a tool call does, whatever the agent calls its tools.
+"""Tools: what a tool call does, whatever the agent calls its tools.
 
-Every agent has a shell, and no two name it alike. A `Tools` table turns a host's own
+Every agent has a shell, and each names it differently. A `Tools` table turns a host's own
 (tool, args) into a kind, a target and a safety class, and back: `change(command=...)`
 becomes the argument that this host's tool takes. The default table knows the names of
 the common agents and frameworks; users add their own with `hooks.tools.add(...)`.
@@ -11,12 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
-from typing import Any, Literal, NamedTuple, get_args
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
 from .errors import UnknownName
 from .glob import compile_glob
+
+if TYPE_CHECKING:
+    from .shell import Command
 
 Kind = Literal["shell", "read", "write", "search", "fetch", "mcp", "agent", "unknown"]
 Safety = Literal["read_only", "mutating", "destructive", "network"]
@@ -27,7 +31,7 @@ _SAFETY_OF_KIND: dict[Kind, Safety] = {"read": "read_only", "search": "read_only
 
 
 UnknownTool = Literal["proceed", "ask", "deny"]
-"""What becomes of a call to a tool that no table knows. The later is the stricter."""
+"""What happens to a call to a tool that no table knows, in order of strictness."""
 UNKNOWN_TOOL: tuple[UnknownTool, ...] = get_args(UnknownTool)
 
 
@@ -38,6 +42,20 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     paths: tuple[str, ...] = ()
     url: str | None = None
     server: str | None = None
+
+    @property
+    def commands(self) -> list[Command]:
+        """The commands of a shell's line, those inside others included. Read when first asked for; see `shell`."""
+        from .shell import commands_of  # only who asks for it pays for it
+
+        return commands_of(self.command) if self.command else []
+
+    def runs(self, words: str, *options: str) -> bool:
+        """Does a command of the line run this, with any of these options if there are some?
+
+        `target.runs("git push", "--force")` is true of `cd x && sudo git push origin -f`.
+        """
+        return any(one.runs(words) and (not options or one.has(*options)) for one in self.commands)
 
 
 TARGET_FIELDS: tuple[str, ...] = Target.__struct_fields__
@@ -56,10 +74,10 @@ _PATH_ARGS = (
 _PATCH_ARGS = ("input", "patch", "patchtext", "diff", "command")
 _URL_ARGS = ("url", "urls", "uri")
 _SERVER_ARGS = ("server", "servername", "mcpserver")
-_TELLING = frozenset((*_COMMAND_ARGS[:2], *_PATH_ARGS, *_URL_ARGS, "prompt", *_SERVER_ARGS))
-"""Arguments that give away what a tool of unknown kind is aimed at."""
-_GUESSING = frozenset((*_COMMAND_ARGS[:2], *_URL_ARGS))
-"""Arguments that give away its kind, too. A path does not: it may be read or written."""
+_TARGET_ARGS = frozenset((*_COMMAND_ARGS[:2], *_PATH_ARGS, *_URL_ARGS, "prompt", *_SERVER_ARGS))
+"""Arguments that hold the target of a tool of unknown kind."""
+_KIND_ARGS = frozenset((*_COMMAND_ARGS[:2], *_URL_ARGS))
+"""Arguments that also say its kind. A path does not: it may be read or written."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
@@ -73,10 +91,12 @@ class ToolSpec(msgspec.Struct, frozen=True):
     server: str | None = None
     patch: bool = False
     guessed: bool = False
-    """No table knows the tool: its arguments gave the kind away."""
+    """No table knows the tool: the kind follows from its arguments."""
 
 
 class Classified(NamedTuple):
+    """What a tool call does: its kind, target and safety."""
+
     kind: Kind
     target: Target
     safety: Safety
@@ -136,8 +156,8 @@ _SPEC_OF_KIND: dict[Kind, ToolSpec] = {kind: _spec(kind) for kind in get_args(Ki
 # An editor whose `command` argument says what it does: view reads, everything else writes.
 _EDITOR_VIEW, _EDITOR_EDIT = _spec("read"), _spec("write")
 _DEFAULTS |= {_normal(name): _EDITOR_EDIT for name in _EDITORS}
-# A tool that no table knows runs the command, or goes to the URL, that its arguments name. What else it does with
-# them nobody knows, so it is mutating, and all of its arguments are its target.
+# A tool that no table knows is taken to run the command, or to fetch the URL, in its arguments. It may do more with
+# them, so it is mutating, and all of its arguments are its target.
 _GUESSED_SHELL, _GUESSED_FETCH = _spec("shell", guessed=True), _spec("fetch", "mutating", guessed=True)
 
 
@@ -159,21 +179,30 @@ def is_named(tool: str) -> bool:
 
 def guess(args: Mapping[str, Any]) -> ToolSpec:
     """How to read a call to a tool that no table knows: a gate on shells must see each command that is run."""
-    if _GUESSING.isdisjoint(map(_normal_key, args)):
+    if _KIND_ARGS.isdisjoint(map(_normal_key, args)):
         return _SPEC_OF_KIND["unknown"]
     if _command_text(args, _COMMAND_ARGS[:2]):
         return _GUESSED_SHELL
     return _GUESSED_FETCH if any(_texts(args, _URL_ARGS)) else _SPEC_OF_KIND["unknown"]
 
 
-_Entry = tuple[re.Pattern[str], str | None, ToolSpec]
+_Entry = tuple[re.Pattern[str], str | None, ToolSpec, str]
+"""A compiled glob, the only host it applies to, how to read its tools, and the glob itself."""
 
 
 def _entry_for(tool: str, host: str | None, entries: tuple[_Entry, ...]) -> ToolSpec | None:
-    for pattern, only_host, spec in entries:
+    for pattern, only_host, spec, _ in entries:
         if (only_host is None or only_host == host) and pattern.fullmatch(tool):
             return spec
     return None
+
+
+def _entry_to_builtins(entry: _Entry) -> dict[str, Any]:
+    _, host, spec, glob = entry
+    plain, usual = msgspec.to_builtins(spec), msgspec.to_builtins(ToolSpec(spec.kind, spec.safety))
+    where = {name: value for name, value in plain.items() if value != usual[name]}
+    only = {} if host is None else {"host": host}
+    return {"tool": glob, **only, "kind": spec.kind, "safety": spec.safety, **where}
 
 
 class Tools:
@@ -218,14 +247,22 @@ class Tools:
         if safety is not None and safety not in SAFETIES:
             raise UnknownName("safety", safety, SAFETIES, f" for tool {pattern!r}")
         where: dict[str, Any] = {"server": server}
-        for field, given in (("command", command), ("paths", paths), ("url", url)):
-            if given is not None:
-                where[field] = tuple(map(_normal, (given,) if isinstance(given, str) else given))
-        self._own = ((compile_glob(pattern), host, _spec(kind, safety, **where)), *self._own)
+        for field, names in (("command", command), ("paths", paths), ("url", url)):
+            if names is not None:
+                where[field] = tuple(map(_normal, (names,) if isinstance(names, str) else names))
+        self._own = ((compile_glob(pattern), host, _spec(kind, safety, **where), pattern), *self._own)
 
     def describes(self, tool: str, host: str | None = None) -> bool:
         """True when an entry that was added here, and not one that was taken over, describes this tool."""
         return _entry_for(tool, host, self._own) is not None
+
+    def to_builtins(self) -> dict[str, list[dict[str, Any]]]:
+        """The entries beyond the defaults as plain data, those that win first.
+
+        `tools` win over the defaults; `unknown_tools` describe only tools that nothing else does.
+        """
+        groups = {"tools": (*self._own, *self._configured), "unknown_tools": self._unknown}
+        return {name: list(map(_entry_to_builtins, entries)) for name, entries in groups.items() if entries}
 
     @classmethod
     def joined(cls, tables: Iterable[Tools]) -> Tools:
@@ -340,8 +377,8 @@ def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
     if kind == "agent":
         return _NOWHERE
     plain = spec.paths is _PATH_ARGS and spec.url is _URL_ARGS
-    if plain and spec.server is None and _TELLING.isdisjoint(map(_normal_key, args)):
-        return _NOWHERE  # most tools of somebody's own
+    if plain and spec.server is None and _TARGET_ARGS.isdisjoint(map(_normal_key, args)):
+        return _NOWHERE  # most custom tools
     return Target(  # an MCP tool, or one that no table knows: whatever its arguments give away
         command=_command_text(args, spec.command if spec is _GUESSED_SHELL else _COMMAND_ARGS[:2]) or None,
         paths=tuple(_texts(args, spec.paths)),
@@ -402,7 +439,7 @@ def _command_text(args: Mapping[str, Any], names: tuple[str, ...]) -> str:
 
 
 def _odd_command(args: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    """The command of a shell that is given it by a name no table knows: all that it is given."""
+    """The command of a shell tool whose argument names are unknown: all of its arguments."""
     rest_keys = _rest_keys(args, names)
     words = list(_words_in({key: value for key, value in args.items() if key not in rest_keys}))
     if not rest_keys:
@@ -449,13 +486,13 @@ def _rest(args: Mapping[str, Any], keys: Sequence[str], command: Any) -> list[st
 
 
 def _names_its_program(key: str, part: Any, command: Any) -> bool:
-    """exec(command=git, argv=[git, push]): as a process is given its words, the first of them is its own name."""
-    program = command if isinstance(command, str) else next(_words_in(command), None)
-    return _normal_key(key) == "argv" and isinstance(part, (list, tuple)) and [*part[:1]] == [program]
+    """exec(command=git, argv=[git, push]): the first word of an argv is the program, if that is all of the command."""
+    words = [command] if isinstance(command, str) else list(islice(_words_in(command), 2))
+    return _normal_key(key) == "argv" and isinstance(part, (list, tuple)) and [*part[:1]] == words
 
 
 def _with_rest(command: list[str] | str, rest: list[str] | str) -> str:
-    """A command line of a command and what is given apart from it."""
+    """A command line made of a command and its separate arguments."""
     if isinstance(command, str) and not rest:
         return command
     if isinstance(rest, list) or not rest:
@@ -515,7 +552,7 @@ def _rewritable(spec: ToolSpec, field: str, args: Mapping[str, Any]) -> str | No
     if not applies and spec.kind != "mcp":
         return None
     if field == "command" and not present and _odd_command(args, keys):
-        rest_keys = _rest_keys(args, keys)  # anything else that it is given would be run all the same
+        rest_keys = _rest_keys(args, keys)  # any other argument would be run unchanged
         return rest_keys[0] if len(rest_keys) == len(args) else None
     return next(iter(present), keys[0] if keys and applies else None)
 
@@ -542,13 +579,16 @@ def _emptied(value: Any) -> Any:
     return "" if isinstance(value, str) else {} if isinstance(value, dict) else []
 
 
+_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
+_OPERATOR = re.compile(r"[();<>|&]+")
+
+
 def _words(command: str) -> list[str]:
     """A command line as words, for a tool that has no shell to understand anything else."""
     import shlex
 
-    tokens = shlex.shlex(command, posix=True, punctuation_chars=True)
-    if operators := [token for token in tokens if token and set(token) <= set("();<>|&")]:
-        raise ValueError(f"this tool takes a list of words, and no shell would see {operators[0]!r}; use args=")
+    if operator := _OPERATOR.search(_QUOTED.sub("", command)):
+        raise ValueError(f"this tool takes a list of words, and no shell would see {operator[0]!r}; use args=")
     return shlex.split(command)
 
 

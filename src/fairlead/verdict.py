@@ -1,6 +1,6 @@
-"""Verdicts: making them, reading them from JSON, checking them against an event, applying, folding.
+"""Verdicts: make them, read them from JSON, check them against an event, apply and fold them.
 
-A verdict is a value. Checking and applying never change it; they give a new verdict or a new step.
+A verdict is a value. Checking and applying never change it: they return a new verdict or a new step.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ Cause = Literal["policy", "failure", "approval"]
 TEXT_LIMIT = 4096
 """Bytes of one text from a hook to a model or a user."""
 
-_SEED_WORDS: dict[str, Control] = {"break": "stop", "continue": "extend"}
+CONTROL_ALIASES: dict[str, Control] = {"break": "stop", "continue": "extend"}
+"""Other words for controls that a verdict in JSON may use."""
 _TARGETS = frozenset(TARGET_FIELDS) - {"server"}
 _FIELDS = CHANGEABLE | _TARGETS
 _OPTIONS = frozenset({"reason", "context", "warnings", "metadata", "name", "stop_reason"})
@@ -45,7 +46,7 @@ _WIRE_KEYS = ("control", "reason", "name", "stop_reason", "additional_context", 
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one hook says about one step. Make one with `deny(...)`, `change(...)` and so on."""
+    """The result of one hook for one step. Make one with `deny(...)`, `change(...)` and so on."""
 
     control: Control = "proceed"
     reason: str | None = None
@@ -81,9 +82,9 @@ def _verdict(
         raise UnknownName("field", min(unknown), _FIELDS | _OPTIONS, " in a verdict")
     if stop_reason is not None and stop_reason not in STOP_REASONS:
         raise UnknownName("stop_reason", stop_reason, STOP_REASONS)
-    given = {field: value for field, value in changes.items() if value is not None}
+    changes = {field: value for field, value in changes.items() if value is not None}
     reason = text if text is not None else reason
-    return Verdict(control, reason, name, stop_reason, _texts(context), _texts(warnings), metadata, given)
+    return Verdict(control, reason, name, stop_reason, _texts(context), _texts(warnings), metadata, changes)
 
 
 def deny(reason: str | None = None, /, **also: Any) -> Verdict:
@@ -97,7 +98,7 @@ def ask(question: str | None = None, /, **also: Any) -> Verdict:
 
 
 def allow(reason: str | None = None, /, **also: Any) -> Verdict:
-    """Grant a permission, so that the host's own policy is not asked."""
+    """Grant a permission, so that the host does not apply its own policy."""
     return _verdict("allow", reason, **also)
 
 
@@ -171,10 +172,10 @@ def _read(data: Any, event: Event[Any]) -> Verdict:
             return Verdict()
     if not isinstance(data, Mapping):
         raise MalformedVerdict("verdict", f"must be an object, not {_kind(data)}")
-    given = {key: value for key, value in data.items() if value is not None}
-    control = _read_control(given.pop("control", "proceed"), event)
-    parts = {key: given.pop(key) for key in _WIRE_KEYS if key in given}
-    for key in given:
+    fields = {key: value for key, value in data.items() if value is not None}
+    control = _read_control(fields.pop("control", "proceed"), event)
+    parts = {key: fields.pop(key) for key in _WIRE_KEYS if key in fields}
+    for key in fields:
         if key not in event.changes and not (key in _TARGETS and "args" in event.changes):
             valid = (*_WIRE_KEYS, *event.changes)
             raise MalformedVerdict(str(key), f"{event.name} takes no such key{nearest(key, valid)}")
@@ -182,7 +183,7 @@ def _read(data: Any, event: Event[Any]) -> Verdict:
     warnings = _read_texts(parts.pop("warnings", ()), "warnings")
     if control == "stop":
         parts.setdefault("stop_reason", "end_turn")
-    return Verdict(control=control, context=context, warnings=warnings, changes=given, **parts)
+    return Verdict(control=control, context=context, warnings=warnings, changes=fields, **parts)
 
 
 def _read_control(word: Any, event: Event[Any]) -> Control:
@@ -190,9 +191,9 @@ def _read_control(word: Any, event: Event[Any]) -> Control:
         if event.veto is None:
             raise MalformedVerdict("control", f"{event.name} has nothing to veto")
         return event.veto
-    if not isinstance(word, str) or (word not in CONTROLS and word not in _SEED_WORDS):
+    if not isinstance(word, str) or (word not in CONTROLS and word not in CONTROL_ALIASES):
         raise MalformedVerdict("control", f"unknown control {word!r}{nearest(word, (*CONTROLS, 'veto'))}")
-    return _SEED_WORDS.get(word, word)  # type: ignore[arg-type]
+    return CONTROL_ALIASES.get(word, word)  # type: ignore[arg-type]
 
 
 def _read_texts(value: Any, field: str) -> tuple[str, ...]:
@@ -202,7 +203,7 @@ def _read_texts(value: Any, field: str) -> tuple[str, ...]:
 
 
 def _kind(value: object) -> str:
-    from .redaction import redact_text  # before it is cut: what is left of a secret cannot be known any more
+    from .redaction.redactor import redact_text  # redact before cutting: half a secret is not recognised
 
     text = redact_text(repr(value))
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
@@ -214,15 +215,15 @@ LOOSENING = frozenset({"allow", "skip_rest"})
 
 
 def check(
-    said: Any, step: Step | None, event: Event[Any], *, may_change: bool = True, may_loosen: bool = True
+    result: Any, step: Step | None, event: Event[Any], *, may_change: bool = True, may_loosen: bool = True
 ) -> Verdict:
-    """What a hook returned, as a verdict that this event takes, in full. Raises `MalformedVerdict`."""
-    if isinstance(said, Verdict):
-        verdict = said
-    elif isinstance(said, Mapping):
-        verdict = _read(said, event)
+    """Turn what a hook returned into a verdict that this event takes. Raises `MalformedVerdict`."""
+    if isinstance(result, Verdict):
+        verdict = result
+    elif isinstance(result, Mapping):
+        verdict = _read(result, event)
     else:
-        raise MalformedVerdict("verdict", f"a hook returns a verdict or None, not {_kind(said)}")
+        raise MalformedVerdict("verdict", f"a hook returns a verdict or None, not {_kind(result)}")
     _check_parts(verdict)
     control, changes = verdict.control, verdict.changes
     if control not in event.controls:
@@ -244,9 +245,9 @@ def check(
             name: _check_change(name, value, event)
             for name, value in ((_resolve(field, event), value) for field, value in changes.items())
         }
-        control = _settle_resolved(control, changes)
+        control = _control_of_resolved(control, changes)
         verdict = replace(verdict, control=control, changes=changes)
-    if verdict.metadata:  # the hook may go on using it
+    if verdict.metadata:  # the hook may change its own copy later
         verdict = replace(verdict, metadata=freeze(verdict.metadata))
     if control in LOOSENING and not may_loosen:
         raise MalformedVerdict("control", f"{control}: a project's hook may not loosen what others hold")
@@ -293,29 +294,29 @@ def _check_change(field: str, value: Any, event: Event[Any]) -> Any:
         raise MalformedVerdict(field, str(error)) from None
 
 
-def _settle_resolved(control: Control, changes: dict[str, Any]) -> Control:
+def _control_of_resolved(control: Control, changes: dict[str, Any]) -> Control:
     """`resolved` true or false reads as allow or deny."""
     if "resolved" not in changes:
         return control
-    said: Control = "allow" if changes["resolved"] else "deny"
-    if control not in ("proceed", said):
-        raise MalformedVerdict("resolved", f"says {said}, while the control says {control}")
-    return said
+    resolved: Control = "allow" if changes["resolved"] else "deny"
+    if control not in ("proceed", resolved):
+        raise MalformedVerdict("resolved", f"says {resolved}, while the control says {control}")
+    return resolved
 
 
 POWERS = (*(control for control in CONTROLS if control != "proceed"), "change", "answer", "inject", "warn")
-"""All that a verdict can do. `may` names some of them, for a hook that is not trusted with more."""
+"""Everything that a verdict can do. The option `may` limits a hook to some of it."""
 
 
-def keep_within(said: Any, event: Event[Any], may: Collection[str], never: Collection[str] = ()) -> None:
-    """Raise `MalformedVerdict` if a verdict does more than it may. `never` is what `may` cannot be made to say."""
-    if said is None:
+def keep_within(result: Any, event: Event[Any], may: Collection[str], never: Collection[str] = ()) -> None:
+    """Raise `MalformedVerdict` if a verdict does more than `may` allows. `never` cannot be added to `may`."""
+    if result is None:
         return
-    verdict = check(said, None, event)
+    verdict = check(result, None, event)
     answers = (event.answer, "is_error")
-    fields = verdict.changes.keys() - {"resolved"}  # which is a control by another name
+    fields = verdict.changes.keys() - {"resolved"}  # it is another way to write a control
     used = {"answer" if field in answers else "change" for field in fields}
-    used |= {word for word, given in (("inject", verdict.context), ("warn", verdict.warnings)) if given}
+    used |= {word for word, texts in (("inject", verdict.context), ("warn", verdict.warnings)) if texts}
     if verdict.control != "proceed":
         used.add(verdict.control)
     for word in sorted(used - set(may)):
@@ -352,7 +353,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _aimed(step: ToolStep, args: Any, aim: dict[str, Any], tools: Tools) -> dict[str, Any]:
-    # A host that was sure of the kind stays right about it; only what the table said is said anew.
+    # A kind that the host has set itself stays. A kind from the table is looked up again.
     before = tools.classify(step.tool, step.args, step.host)
     sure = None if step.kind == before.kind else step.kind
     if aim:
@@ -375,8 +376,8 @@ ENDING = frozenset({"abort", "stop", "deny", "skip", "extend", "retry"})
 """Controls that end the transform phase."""
 
 
-class Opinion(msgspec.Struct, frozen=True):
-    """A checked verdict, and whose it is. `error` is what the hook raised, where that aborts a request."""
+class HookVerdict(msgspec.Struct, frozen=True):
+    """A checked verdict and its hook. `error` is what the hook raised, if that aborts the request."""
 
     hook: Hook
     verdict: Verdict
@@ -384,16 +385,16 @@ class Opinion(msgspec.Struct, frozen=True):
     error: BaseException | None = None
 
 
-def fold(opinions: Sequence[Opinion]) -> Opinion | None:
-    """The opinion that decides: the most severe, and among equals the first in order."""
-    if not opinions:
+def fold(verdicts: Sequence[HookVerdict]) -> HookVerdict | None:
+    """The verdict that decides: the most severe one, and among equals the first in order."""
+    if not verdicts:
         return None
-    winner = max(opinions, key=_severity)
+    winner = max(verdicts, key=_severity)
     return winner if _severity(winner) else None
 
 
-def _severity(opinion: Opinion) -> int:
-    return SEVERITY[opinion.verdict.control]
+def _severity(hook_verdict: HookVerdict) -> int:
+    return SEVERITY[hook_verdict.verdict.control]
 
 
 _UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -406,7 +407,7 @@ def clean(text: str) -> str:
     """A hook's text, safe to show: no control or bidi characters, at most 4 KiB."""
     if not text.isprintable():
         text = re.sub(_UNSAFE, "", text)
-    if len(text) <= TEXT_LIMIT // 4:  # however many bytes each of its characters takes
+    if len(text) <= TEXT_LIMIT // 4:  # a character has at most four bytes
         return text
     data = text.encode()
     if len(data) <= TEXT_LIMIT:
@@ -415,12 +416,12 @@ def clean(text: str) -> str:
 
 
 def _whole_words(text: str) -> str:
-    """A text that was cut, without what is left of its last word: half a secret would not be known as one."""
+    """A cut text without its last, incomplete word: half a secret would not be recognised."""
     word = _LAST_WORD.search(text[-_LONGEST_WORD - 1 :])
     return text if word is None else text[: -len(word[0])].rstrip()
 
 
 __all__ = [
-    "Opinion", "Verdict", "abort", "allow", "answer", "ask", "change", "check", "deny", "extend", "fold", "inject",
+    "HookVerdict", "Verdict", "abort", "allow", "answer", "ask", "change", "check", "deny", "extend", "fold", "inject",
     "read_verdict", "retry", "skip", "skip_rest", "stop", "warn",
 ]  # fmt: skip

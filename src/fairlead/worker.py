@@ -1,4 +1,4 @@
-"""Write a worker in Python, with the same decorators as anywhere.
+"""A worker in Python: hooks in a process of their own, with the same decorators as elsewhere.
 
     from fairlead import deny
     from fairlead.worker import Worker
@@ -13,7 +13,7 @@
     worker.run()
 
 It reads steps from stdin and writes verdicts to stdout, one JSON line each, many at a time.
-`python -m fairlead.worker module:function` makes a worker of a function, or of a file's.
+`python -m fairlead.worker module:function` runs one function of a module or a file as a worker.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .decision import Decision
 from .errors import FairleadError
 from .registry import Hooks
 from .verdict import clean, fold
-from .wire import decode_step
+from .wire.steps import decode_step
 
 _CHUNK = 1 << 16
-MOMENT = 200e-6
-"""Seconds that the next step is looked for before we sleep."""
+SPIN_TIME = 200e-6
+"""Seconds to poll for the next step before the worker sleeps."""
 
 
 class _Question(msgspec.Struct):
@@ -47,8 +47,8 @@ class _Question(msgspec.Struct):
 _read_question = msgspec.json.Decoder(_Question).decode
 
 
-async def _whoever_asked(request: ApprovalRequest) -> Approval:
-    """Nobody is asked here: `verdict_of` passes the question on."""
+async def _pass_on(request: ApprovalRequest) -> Approval:
+    """Approve, because no human is asked here: `verdict_of` passes the question on to the engine."""
     return Approval("allow")
 
 
@@ -56,7 +56,7 @@ class Worker:
     """Hooks that live in a process of their own."""
 
     def __init__(self) -> None:
-        self.hooks = Hooks(approver=_whoever_asked)
+        self.hooks = Hooks(approver=_pass_on)
         self.on = self.hooks.on
         self.add = self.hooks.add
 
@@ -69,7 +69,7 @@ class Worker:
             self._serve_in_turn(0, out)
 
     def _serve_in_turn(self, source: int, out: int) -> None:
-        """Without async hooks there is nothing to wait for, so that a loop would only cost time."""
+        """Answer step after step. Without async hooks, an event loop would only cost time."""
         pending = b""
         while data := _read(source):
             *lines, pending = (pending + data).split(b"\n")
@@ -79,7 +79,7 @@ class Worker:
                     try:
                         answer = _answer(question.id, self.hooks.dispatch_sync(decode_step(bytes(question.step))))
                     except Exception as error:
-                        answer = _sorry(question.id, error)
+                        answer = _error_line(question.id, error)
                     _write(out, answer)
         asyncio.run(self.hooks.aclose())
 
@@ -113,13 +113,13 @@ class Worker:
         try:
             answer = _answer(question.id, await self.hooks.dispatch(decode_step(bytes(question.step))))
         except Exception as error:
-            answer = _sorry(question.id, error)
+            answer = _error_line(question.id, error)
         _write(out, answer)
 
 
 def _read(source: int) -> bytes:
     """What comes next. It is looked for a moment before we go to sleep: to be woken takes longer than most steps."""
-    until = perf_counter() + MOMENT
+    until = perf_counter() + SPIN_TIME
     os.set_blocking(source, False)
     while perf_counter() < until:
         with suppress(BlockingIOError):
@@ -146,42 +146,46 @@ def _question(line: bytes) -> _Question | None:
     try:
         return _read_question(line) if line.strip() else None
     except (msgspec.DecodeError, UnicodeError) as error:
-        print(f"this worker was sent something that is no step: {error}", file=sys.stderr)
+        print(f"this worker was sent something that is not a step: {error}", file=sys.stderr)
         return None
 
 
 def _answer(number: int, decision: Decision[Any]) -> bytes:
     """The line that answers a question."""
-    if not decision.said:
+    if not decision.contributions:
         return b'{"id":%d,"verdict":null}\n' % number
     failed = next((failure for failure in decision.failures if failure.policy in ("closed", "abort")), None)
-    said = {"verdict": verdict_of(decision)} if failed is None else {"error": str(failed)}
-    return msgspec.json.encode({"id": number, **said}) + b"\n"
+    answer: dict[str, Any] = (
+        {"verdict": verdict_of(decision)} if failed is None else {"error": f"hook {failed.hook!r}: {failed.error}"}
+    )
+    if failed is not None and failed.traceback is not None:
+        answer["traceback"] = failed.traceback
+    return msgspec.json.encode({"id": number, **answer}) + b"\n"
 
 
-def _sorry(number: int, error: Exception) -> bytes:
-    """The line that says there is no answer. Whoever asked is waiting, and decides what that means."""
+def _error_line(number: int, error: Exception) -> bytes:
+    """The line that reports an error. The engine applies the failure policy of the hook."""
     return msgspec.json.encode({"id": number, "error": f"{type(error).__name__}: {error}"}) + b"\n"
 
 
 def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:
-    """A decision as one verdict, for whoever folds it with others. None is no opinion."""
+    """A decision as one verdict, which the engine folds with others. None is no verdict."""
     verdict: dict[str, Any] = {}
-    winner = fold(decision.opinions)
+    winner = fold(decision.verdicts)
     if winner is not None:
-        said = winner.verdict
-        reason = _questions(decision) if said.control == "ask" else said.reason
-        verdict = {"control": said.control, "reason": reason} | ({"name": said.name} if said.name else {})
-    elif any(opinion.verdict.control == "skip_rest" for opinion in decision.opinions):
+        won = winner.verdict
+        reason = _questions(decision) if won.control == "ask" else won.reason
+        verdict = {"control": won.control, "reason": reason} | ({"name": won.name} if won.name else {})
+    elif any(one.verdict.control == "skip_rest" for one in decision.verdicts):
         verdict["control"] = "skip_rest"
     if decision.stop_reason is not None:
         verdict["stop_reason"] = decision.stop_reason
     context = [str(text) for text in decision.context if decision.control != "extend" or text != decision.reason]
     if context:
         verdict["additional_context"] = context
-    given = [text for opinion in decision.opinions for text in opinion.verdict.warnings]
-    if given:
-        verdict["warnings"] = given
+    warnings = [text for one in decision.verdicts for text in one.verdict.warnings]
+    if warnings:
+        verdict["warnings"] = warnings
     if decision.metadata:
         verdict["metadata"] = decision.metadata
     derived = ("kind", "target", "safety")
@@ -190,7 +194,7 @@ def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:
 
 
 def _questions(decision: Decision[Any]) -> str | None:
-    """All questions as one: for the engine, a worker is one hook."""
+    """All questions as one text: to the engine, a worker is one hook."""
     if len(decision.approvals) == 1:
         return decision.approvals[0].question
     text = "\n".join(one.signed for one in decision.approvals)
@@ -200,14 +204,14 @@ def _questions(decision: Decision[Any]) -> str | None:
 
 
 def _write(out: int, data: bytes) -> None:
-    """All of it at once: answers of steps in flight must not mix."""
+    """Write all of it at once, so that the answers to concurrent steps do not mix."""
     view = memoryview(data)
     while view:
         view = view[os.write(out, view) :]
 
 
 def load(target: str, folder: str | None = None) -> Worker:
-    """The worker for `module:function` or `file.py:function`, the module being in `folder` if it is given."""
+    """The worker for `module:function` or `file.py:function`, where `folder` may hold the module."""
     import importlib
     from importlib.util import module_from_spec, spec_from_file_location
 

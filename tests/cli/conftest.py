@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from fairlead import agent_process
 from fairlead.cli import main
 from fairlead.config import layers
-from fairlead.config import trust as trust_module
 
 COMMAND = [sys.executable, "-m", "fairlead.cli"]
 # Makes its stdin the controlling terminal, so that Ctrl-C means something, and becomes the command.
@@ -32,7 +32,7 @@ UNSET = (
 )  # fmt: skip
 DEADLINE = 20
 
-_real_ancestors = trust_module._ancestors
+_real_ancestors = agent_process._ancestors
 
 
 class Ended(NamedTuple):
@@ -102,7 +102,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     for name in UNSET:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(layers, "SYSTEM_FILE", made.system_file)
-    monkeypatch.setattr(trust_module, "_ancestors", lambda pid: iter(()))
+    monkeypatch.setattr(agent_process, "_ancestors", lambda pid: iter(()))
     monkeypatch.chdir(made.project)
     return made
 
@@ -141,7 +141,7 @@ def unwatched() -> None:
     """Skips where an agent runs these tests, and so everything that they start."""
     for words in _real_ancestors(os.getppid()):
         names = {os.path.basename(word).removesuffix(".js") for word in words[:2]}
-        if names & trust_module.AGENTS:
+        if names & agent_process.AGENTS:
             pytest.skip("an agent runs these tests, and it cannot trust hooks")
 
 

@@ -235,7 +235,7 @@ def test_what_is_older_than_the_journal_came_before_it(reasons, claude):
 
 
 def test_what_is_older_than_a_pruned_journal_was_perhaps_decided(reasons, claude, machine, monkeypatch):
-    monkeypatch.setattr(journal_writer, "TIDY", 0.0)
+    monkeypatch.setattr(journal_writer, "PRUNE_INTERVAL", 0.0)
     claude.ran("toolu_1", at=time.time() - 100)
     journal = Journal(max_size=1)
     hooks = Hooks(journal=journal)
@@ -420,7 +420,7 @@ def test_only_the_newest_gaps_are_shown_unless_all_are_asked_for(run, claude):
     ("words", "problem"),
     [
         (("--cli", "gemni"), "did you mean 'gemini'?"),
-        (("--since", "last week"), "is no moment"),
+        (("--since", "last week"), "is not a time"),
         (("--path", "/nowhere"), "there is nothing at /nowhere"),
         (("--journal", "/nowhere/journal.db"), "there is no journal at /nowhere/journal.db"),
     ],
@@ -435,7 +435,7 @@ def test_what_cannot_be_told_ends_with_2(run, assert_safe, words, problem):
 def test_a_transcript_must_be_said_to_be_somebodys(run, claude):
     claude.ran("toolu_1")
     ended = run("coverage", "--path", str(claude.path))
-    assert (ended.code, "Say so with --cli" in ended.err) == (2, True)
+    assert (ended.code, "name its CLI with --cli" in ended.err) == (2, True)
 
 
 def test_a_transcript_that_cannot_be_read_is_an_error_and_the_others_are_looked_at(run, machine, claude):
@@ -482,7 +482,7 @@ def test_garbage_is_counted(run, claude):
 def test_without_transcripts_there_is_nothing_to_tell(run):
     ended = run("coverage")
     assert (ended.code, ended.out) == (0, "")
-    assert ended.err == "No tool calls are told of in 0 transcripts.\n"
+    assert ended.err == "There are no tool calls in 0 transcripts.\n"
 
 
 def test_what_a_transcript_says_is_safe_to_show(run, claude, assert_safe):

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from fairlead import Hooks
+from fairlead.hosts.clis.transcripts import importer
 from fairlead.journal import Journal
 from fairlead.journal.reading import Filter, Reader, Record
 from fairlead.lifecycle import BeforeTool
-from fairlead.transcripts import recording
 
 SECRET = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 CLAUDE = r"""
@@ -75,7 +75,7 @@ def test_it_says_that_nothing_was_decided_and_when_and_where_it_was_told(run, ma
     run("import", "claude", str(transcript))
     for record in records(machine):
         decision = record.decision
-        assert (decision.control, decision.said, decision.hook) == ("proceed", (), None)
+        assert (decision.control, decision.contributions, decision.hook) == ("proceed", (), None)
         metadata = decision.step.metadata
         assert (metadata["imported"], metadata["source"]) == (True, str(transcript))
         assert metadata["at"].startswith("2026-11-16T05:04:")
@@ -219,7 +219,7 @@ def test_a_dry_run_knows_what_is_there(run, transcript):
 def test_garbage_is_counted_and_the_rest_is_taken(run, machine, transcript):
     transcript.write_text('{"half\n' + CLAUDE + "[]\n")
     ended = run("import", "claude", str(transcript))
-    assert "2 of 6 lines are garbage, and left out." in ended.out
+    assert "2 of 6 lines could not be read, and were skipped." in ended.out
     assert len(records(machine)) == 5
 
 
@@ -233,7 +233,7 @@ def test_what_waits_is_written_before_more_is_read(run, machine, transcript, mon
     """However long a transcript is, only so much of it is held."""
     flushed: list[int] = []
     flush = Journal.flush
-    monkeypatch.setattr(recording, "WAITING", 100)
+    monkeypatch.setattr(importer, "WAITING", 100)
     monkeypatch.setattr(Journal, "flush", lambda self, *args: (flushed.append(len(self._queue)), flush(self, *args)))
     run("import", "claude", str(transcript))
     assert len(flushed) >= 4

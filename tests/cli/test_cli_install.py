@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from fairlead import places
-from fairlead.hosts import installing
-from fairlead.hosts.settings import SETTINGS
-from fairlead.switches import read_setting
+from fairlead import paths as places
+from fairlead.enforcement import read_setting
+from fairlead.hosts.clis.install import plan
+from fairlead.hosts.clis.install.settings import settings_of
+from fairlead.hosts.clis.mapping import hosts
 
 BY_HAND = """\
 {
@@ -28,9 +29,9 @@ BY_HAND = """\
 @pytest.fixture(autouse=True)
 def at_home(monkeypatch):
     """Nothing that is moved, and no program on PATH."""
-    for about in SETTINGS.values():
-        if about.moved is not None and about.moved[0] != "XDG_CONFIG_HOME":
-            monkeypatch.delenv(about.moved[0], raising=False)
+    for about in map(settings_of, hosts()):
+        if about.moved_by is not None and about.moved_by[0] != "XDG_CONFIG_HOME":
+            monkeypatch.delenv(about.moved_by[0], raising=False)
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_there_is_a_line_for_each_file_and_what_to_do_next(machine, run):
     assert gone.out.splitlines() == [
         f"removed   {files[0]}",
         f"removed   {files[1]}",
-        "A session that is open keeps its hooks until it ends: start it anew.",
+        "Open sessions keep their hooks: restart them.",
     ]
 
 
@@ -100,7 +101,7 @@ def test_where_nothing_is_installed_nothing_is_removed(machine, run, claude):
 
 def test_the_experimental_ones_say_so(run):
     ended = run("install", "cursor", "claude")
-    assert "Cursor is experimental: this is from its documents.\n" in ended.out
+    assert "Cursor is experimental: its hooks were written from its documentation, and not tested.\n" in ended.out
     assert "Claude Code is experimental" not in ended.out
 
 
@@ -209,16 +210,16 @@ def test_a_project(machine, run):
 
 
 def test_a_machine_needs_root(machine, run, monkeypatch):
-    monkeypatch.setattr(installing, "is_root", lambda: False)
-    monkeypatch.setattr("fairlead.hosts.settings.ROOT", machine.home)
+    monkeypatch.setattr(plan, "is_root", lambda: False)
+    monkeypatch.setattr("fairlead.hosts.clis.install.settings.ROOT", machine.home)
     ended = run("install", "claude", "--scope", "managed")
     assert (ended.code, ended.out) == (1, "")
-    assert "/etc/claude-code/managed-settings.json holds for everybody on this machine: run this as root" in ended.err
+    assert "/etc/claude-code/managed-settings.json holds for all users of this machine: run this as root" in ended.err
 
 
 def test_for_a_machine_it_says_what_the_admin_console_must_say(machine, run, monkeypatch):
-    monkeypatch.setattr(installing, "is_root", lambda: True)
-    monkeypatch.setattr("fairlead.hosts.settings.ROOT", machine.home)
+    monkeypatch.setattr(plan, "is_root", lambda: True)
+    monkeypatch.setattr("fairlead.hosts.clis.install.settings.ROOT", machine.home)
     fragment = '{"managedSourcesBehavior": "merge"}'
     assert fragment in run("install", "claude", "--scope", "managed").out
     assert fragment not in run("install", "claude").out
@@ -241,7 +242,7 @@ def test_settings_that_cannot_be_parsed_are_left_alone(machine, spawn):
     before = everything(machine)
     ended = spawn("install", "claude", "gemini")
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == f"fairlead: {path}:3:3: a , or a }} is missing; it is left as it is: mend it, and try again\n"
+    assert ended.err == f"fairlead: {path}:3:3: a , or a }} is missing; it is unchanged: fix it, and try again\n"
     assert everything(machine) == before
 
 
@@ -293,7 +294,7 @@ def test_an_agent_may_install_but_neither_change_nor_remove(machine, run, monkey
         assert "an agent cannot" in ended.err
     monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(machine.home.parent / "another"))
     assert "fairlead was installed with" in run("install", "claude").err
-    assert "an agent cannot say whether there is a daemon" in run("install", "claude", "--no-daemon").err
+    assert "an agent cannot switch the daemon on or off" in run("install", "claude", "--no-daemon").err
     assert everything(machine) == before
     assert run("uninstall", "claude", "--dry-run").code == 0
 
@@ -320,14 +321,14 @@ def test_a_file_that_nix_has_made_is_left_and_its_text_printed(machine, run, mon
     store = tmp_path / "store"
     store.mkdir()
     (store / "settings.json").write_text('{"theme": "dark"}')
-    monkeypatch.setattr(installing, "NIX_STORE", store)
+    monkeypatch.setattr(plan, "NIX_STORE", store)
     linked = machine.home / ".claude/settings.json"
     linked.parent.mkdir()
     linked.symlink_to(store / "settings.json")
     ended = run("install", "claude", "gemini")
     assert ended.code == 3
     assert f"left      {linked}" in ended.out
-    assert f"{linked} cannot be written here. Have this in it, beside what is there:" in ended.out
+    assert f"{linked} cannot be written here. Add this to it:" in ended.out
     assert linked.read_text() == '{"theme": "dark"}'
     assert "fairlead-hook" in (machine.home / ".gemini/settings.json").read_text()
     snippet = run("install", "claude", "--json").json["files"][0]["snippet"]
@@ -356,7 +357,7 @@ def test_what_cannot_be_written_is_not_taken_out_either(run, claude):
     claude.chmod(0o444)
     ended = run("uninstall", "claude")
     assert ended.code == 1
-    assert f"{claude} cannot be written: it is read-only; take our hooks out where it is made" in ended.err
+    assert f"{claude} cannot be written: it is read-only; remove fairlead's hooks where it is made" in ended.err
 
 
 def test_where_no_program_can_be_run_nothing_is_written(machine, run, monkeypatch):

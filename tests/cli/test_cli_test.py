@@ -12,7 +12,7 @@ import pytest
 from fairlead.cli.test import SAMPLES
 from fairlead.lifecycle import EVENTS
 from fairlead.testing import step
-from fairlead.wire import encode_step
+from fairlead.wire.steps import encode_step
 
 NO_FORCE_PUSH = """
 [[hook]]
@@ -83,7 +83,7 @@ def test_a_hook_that_breaks_refuses_and_says_that_it_broke(machine, run):
 def test_a_hook_that_breaks_open_lets_the_step_pass(machine, run):
     machine.user('[[hook]]\nname = "judge"\non = "before_tool"\nshell = "exit 7"\non_failure = "open"\n')
     ended = run("test", "before_tool")
-    assert (ended.code, "warning: hook 'judge' failed" in ended.out) == (0, True)
+    assert (ended.code, "warning      hook 'judge' failed" in ended.out) == (0, True)
 
 
 def test_a_hook_that_is_only_monitored_stands_in_nobody_s_way(machine, run):
@@ -199,9 +199,12 @@ def test_it_shows_what_matched_and_what_each_said_and_how_long_it_took(machine, 
         '[[hook]]\nname = "elsewhere"\non = "before_tool"\nmatch = { tool = "other" }\nrule = "true"\ndeny = "x"\n',
     )
     out = run("test", "force-push").out
-    assert re.search(r"^  transform  warner  +\d+\.\d\d ms +warn: careful", out, re.MULTILINE)
-    assert re.search(r"^  transform  quiet  +\d+\.\d\d ms +no opinion", out, re.MULTILINE)
-    assert re.search(r"^  gate       no-force-push  +\d+\.\d\d ms +deny: Force-push is off here.", out, re.MULTILINE)
+    for ran in (
+        r"warner \(transform\) +in \d+\.\d\d\d ms: warn: careful",
+        r"quiet \(transform\) +in \d+\.\d\d\d ms: no opinion",
+        r"no-force-push \(gate\) +in \d+\.\d\d\d ms: deny: Force-push is off here.",
+    ):
+        assert re.search(rf"^  ran          {ran}", out, re.MULTILINE), out
     assert "elsewhere" not in out
     assert out.endswith("\ndeny by no-force-push: Force-push is off here.\n")
 
@@ -221,8 +224,8 @@ def test_it_shows_what_changed(machine, run):
 def test_it_shows_context_and_warnings(machine, run):
     machine.user(says({"additional_context": ["You are on main."], "warnings": ["careful"]}))
     out = run("test", "before_tool").out
-    assert "  context from judge: You are on main.\n" in out
-    assert "  warning: careful\n" in out
+    assert "  context      'You are on main.' (from judge)\n" in out
+    assert "  warning      careful\n" in out
 
 
 def test_json_tells_the_same_story(machine, run):
@@ -366,3 +369,32 @@ def test_what_a_human_would_be_asked_stays_a_question(machine, run):
     ended = run("test", "force-push")
     assert (ended.code, "ask by asks (approval): Really?" in ended.out) == (2, True), ended.out
     assert "approver=" not in ended.out
+
+
+# --- how a hook failed ----------------------------------------------------------------------------
+
+RAISES = """
+def judge(step):
+    raise RuntimeError("boom")
+"""
+
+
+@pytest.fixture
+def raising(machine, trust):
+    machine.file("check.py", RAISES)
+    machine.hooks('[[hook]]\nname = "mine"\non = "before_tool"\npython = "check.py:judge"\n')
+    trust("--unpinned")
+
+
+def test_it_shows_where_a_python_hook_raised(raising, run):
+    ended = run("test", "before_tool")
+    assert ended.code == 2
+    for part in ("traceback    of mine", ", in judge", 'raise RuntimeError("boom")', "    RuntimeError: boom"):
+        assert part in ended.out, ended.out
+
+
+def test_a_failure_is_said_once(raising, run):
+    *_, conclusion = run("test", "before_tool").out.splitlines()
+    assert conclusion.startswith("deny by mine (failure): hook 'mine' failed at before_tool (error): ")
+    assert conclusion.endswith(": RuntimeError: boom")
+    assert (conclusion.count("failed"), conclusion.count("boom")) == (1, 1)

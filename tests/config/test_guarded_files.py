@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from trusted import decide, make_project, program, trust
 
 from fairlead.config import load
-from fairlead.config.named_files import files_of
-from fairlead.guard import Guard
-from fairlead.guarded_files import matches
+from fairlead.config.hook_files import files_of
 from fairlead.lifecycle import BeforeTool
+from fairlead.packs.guard import Guard
+from fairlead.packs.guarded_files import matches
 
 
 async def judged(root: Path, **fields: Any) -> str | None:
@@ -492,7 +492,7 @@ def test_a_command_that_runs_or_reads_a_file_of_a_hook_passes(place: Place, comm
 
 SPELLINGS = [
     "judge.sh", "./judge.sh", "@hooks@/judge.sh", "~/hooks/judge.sh", "$HOME/hooks/judge.sh", '"$HOME"/hooks/judge.sh',
-    "'judge.sh'", 'judge".sh"', "jud*.sh", "judge.s?", "j[u]dge.sh", "{judge.sh,x}", "../hooks/judge.sh", "//@hooks@/judge.sh",
+    "'judge.sh'", 'judge".sh"', "jud*.sh", "judge.s?", "j[u]dge.sh", "{x,judge.sh}", "../hooks/judge.sh", "//@hooks@/judge.sh",
     "../ws/link", "../ws/folder/judge.sh", "$(echo judge.sh)", "${NONE:-judge.sh}",
 ]  # fmt: skip
 CHANGING = [
@@ -592,7 +592,7 @@ def test_no_command_takes_long(place: Place, unit: str):
 def test_a_program_of_the_system_is_guarded_if_this_user_can_write_it(
     machine: Any, monkeypatch: pytest.MonkeyPatch, can_write: bool
 ):
-    monkeypatch.setattr("fairlead.config.named_files.can_write", lambda path: can_write)
+    monkeypatch.setattr("fairlead.config.hook_files.can_write", lambda path: can_write)
     judge = machine.script("judge.sh", "#!/bin/sh\n")
     machine.write(user=f'[[hook]]\nname = "u"\non = "before_tool"\ncommand = ["{judge}"]\n')
     files = set(files_of(load(machine.workspace).hooks))

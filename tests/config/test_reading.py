@@ -14,7 +14,7 @@ import pytest
 
 from fairlead import Hooks, extras
 from fairlead.lifecycle import BeforeTool
-from fairlead.redaction import redact_text
+from fairlead.redaction.redactor import redact_text
 from fairlead.runners import expression
 from fairlead.testing import step
 
@@ -286,7 +286,7 @@ def test_a_file_that_anybody_may_write_is_a_mistake(machine):
     machine.write(user=RULE)
     machine.user.chmod(0o646)
     (mistake,) = machine.mistakes()
-    assert "anybody may write this file" in mistake.problem
+    assert "every user of this machine may write this file" in mistake.problem
 
 
 INJECTS = {

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from fairlead import Hooks
+from fairlead import Hooks, agent_process
+from fairlead.agent_process import agent_around
 from fairlead.config import layers, load
 from fairlead.config import survey as survey_module
-from fairlead.config import trust as trust_module
-from fairlead.config.budget import Untrustworthy
 from fairlead.config.document import ConfigError, Document
 from fairlead.config.layers import Config
 from fairlead.config.survey import Survey, survey
-from fairlead.config.trust import Trust, agent_around, state_folder
+from fairlead.config.survey_budget import Untrustworthy
+from fairlead.config.trust import Trust, state_folder
 from fairlead.decision import Decision
 from fairlead.errors import FairleadError
 from fairlead.testing import step
@@ -768,7 +768,7 @@ def test_a_pin_remembers_when_and_how(project: Project):
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if no agent had started these tests."""
-    monkeypatch.setattr(trust_module, "_ancestors", lambda pid: iter(()))
+    monkeypatch.setattr(agent_process, "_ancestors", lambda pid: iter(()))
 
 
 @pytest.mark.usefixtures("alone")
@@ -788,7 +788,7 @@ def test_a_person_is_no_agent():
     assert agent_around() is None
 
 
-ASKING = "from fairlead.config.trust import agent_around; print(agent_around({}))"
+ASKING = "from fairlead.agent_process import agent_around; print(agent_around({}))"
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode.js"])

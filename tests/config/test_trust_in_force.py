@@ -25,16 +25,16 @@ from trusted import GATE, HARMLESS, decide, git, make_project, program, trust
 from fairlead import Approval, Hooks
 from fairlead.config import ConfigError, load
 from fairlead.config import programs as programs_module
-from fairlead.config.budget import Untrustworthy, glob_files
 from fairlead.config.document import Document
+from fairlead.config.fallback_file import changing_folders, read_folders
 from fairlead.config.layers import _unusable_hooks
 from fairlead.config.project import projects_around
 from fairlead.config.reload import Reloader
 from fairlead.config.repository import Repository
 from fairlead.config.survey import path_spans, shebang_of, survey
+from fairlead.config.survey_budget import Untrustworthy, glob_files
 from fairlead.config.trust import Trust
 from fairlead.errors import FairleadError
-from fairlead.fallback_file import changing_folders, read_folders
 from fairlead.lifecycle import GUARDING
 from fairlead.testing import step
 
@@ -609,6 +609,71 @@ async def test_a_folder_that_only_claims_to_be_a_work_tree_is_none(project: Path
     (tmp_path / "claims").mkdir()
     shutil.copy(tmp_path / "feature/.git", tmp_path / "claims/.git")
     assert load(tmp_path / "claims").sources.projects == ()
+
+
+CLAIMS: dict[str, Callable[[Path, Path, Path], Any]] = {
+    "a work tree is moved by hand": lambda project, tree, folder: tree.rename(folder),
+    "a work tree is copied": lambda project, tree, folder: shutil.copytree(tree, folder),
+    "a file names the repository": lambda project, tree, folder: (
+        folder.mkdir(),
+        (folder / ".git").write_text(f"gitdir: {project}/.git\n"),
+    ),
+    "a link leads to the repository": lambda project, tree, folder: (
+        folder.mkdir(),
+        (folder / ".git").symlink_to(project / ".git"),
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+@pytest.mark.parametrize("is_running", [False, True])
+async def test_a_folder_in_which_git_uses_a_trusted_repository_that_does_not_name_it_is_closed(
+    project: Path, tmp_path: Path, claim: str, is_running: bool
+):
+    """Its policy is not known to be that of the folder, and nothing of the folder was trusted: so nothing opens."""
+    tree, folder = tmp_path / "tree", tmp_path / "folder"
+    git("worktree", "add", "-q", "--detach", str(tree), cwd=project)
+    (tree / "fairlead.toml").unlink()
+    CLAIMS[claim](project, tree, folder)
+    (folder / "inner").mkdir()
+    git("status", cwd=folder)  # it works there
+    for here in (folder, folder / "inner"):
+        async with Hooks(record=True) as hooks:
+            if is_running:
+                Reloader(hooks, here)
+            else:
+                load(here).apply(hooks)
+            decision = await hooks.dispatch(step("before_tool", cwd=str(here)))
+        assert (decision.control, decision.hook) == ("deny", "fairlead.toml.claimed")
+        assert all(text in decision.reason for text in (str(folder), str(project), "git worktree repair"))
+        assert load(here).untrusted
+    assert (await decide(project)).hook == "gate"
+
+
+async def test_a_work_tree_that_was_moved_by_hand_has_the_policy_once_it_is_repaired(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("fairlead.config.reload.RETRY", 0)
+    git("worktree", "add", "-q", "--detach", str(tmp_path / "tree"), cwd=project)
+    (tmp_path / "tree").rename(tmp_path / "moved")
+    async with Hooks(record=True) as hooks:
+        reloader = Reloader(hooks, tmp_path / "moved")
+        git("worktree", "repair", cwd=tmp_path / "moved")
+        await reloader.look()
+        assert (await hooks.dispatch(step("before_tool", cwd=str(tmp_path / "moved")))).hook == "gate"
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+async def test_a_folder_that_claims_a_repository_without_a_policy_is_not_closed(
+    machine: Any, tmp_path: Path, claim: str
+):
+    plain, tree, folder = tmp_path / "plain", tmp_path / "tree", tmp_path / "folder"
+    plain.mkdir()
+    git("init", "-q", cwd=plain)
+    git("commit", "-q", "--allow-empty", "-m", "x", cwd=plain)
+    git("worktree", "add", "-q", "--detach", str(tree), cwd=plain)
+    CLAIMS[claim](plain, tree, folder)
+    assert (await decide(folder)).proceeds
 
 
 def test_a_clone_is_not_trusted(project: Path, tmp_path: Path):

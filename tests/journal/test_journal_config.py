@@ -69,11 +69,11 @@ MISTAKES = [
     ("enabled = 'yes'", 11, "true or false"),
     ("path = 'here.db'", 8, "absolute path"),
     ("path = 5", 8, "absolute path"),
-    ("max_size = 'big'", 12, "is no size; write one like 500 MB"),
+    ("max_size = 'big'", 12, "is not a size; write one like 500 MB"),
     ("max_size = 0", 12, "above 0"),
     ("max_size = true", 12, "above 0"),
-    ("max_size = [1]", 12, "is no size"),
-    ("max_age = 'for ever'", 11, "is no duration; write one like"),
+    ("max_size = [1]", 12, "is not a size"),
+    ("max_age = 'for ever'", 11, "is not a duration; write one like"),
     ("max_age = -1", 11, "above 0"),
     ("max_age = nan", 11, "above 0"),
     ("anchor = 'x'", 10, 'it must be { file = "..." }'),
@@ -84,7 +84,7 @@ MISTAKES = [
     ("anchor = { file = 'here' }", 10, "absolute path"),
     ("anchor = { command = [] }", 10, "command"),
     ("anchor = { url = 'ftp://x' }", 10, "http"),
-    ("anchor = { file = '/x', every = 'often' }", 10, "is no duration"),
+    ("anchor = { file = '/x', every = 'often' }", 10, "is not a duration"),
     ("anchor = { file = '/x', every = -1 }", 10, "every"),
     ("anchor = { file = '/x', every = inf }", 10, "every"),
 ]
@@ -107,7 +107,7 @@ REDACT_MISTAKES = [
     ("names = 'x'", "list of texts"),
     ("names = [5]", "list of texts"),
     ("names = ['']", "list of texts"),
-    ("patterns = ['(']", "is no regular expression"),
+    ("patterns = ['(']", "is not a regular expression"),
     ("patterns = ['a++']", "possessive quantifier"),
     ("patterns = ['.*']", "matches everything"),
     ("values = ['secret']", 'must be a list of { env = "NAME" }'),
@@ -200,7 +200,7 @@ def test_a_duration_is_read(text: Any, value: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "h", "5x", "-5m", "5m!", "1 000", "5 5", "ten", "1e5", True, None])
 def test_what_is_no_duration_is_refused(text: Any) -> None:
-    with pytest.raises(ValueError, match="is no duration"):
+    with pytest.raises(ValueError, match="is not a duration"):
         seconds(text)
 
 
@@ -222,7 +222,7 @@ def test_a_size_is_read(text: Any, value: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "big", "-5 MB", "5 MBs", "5 parsecs", True, None, "1 2"])
 def test_what_is_no_size_is_refused(text: Any) -> None:
-    with pytest.raises(ValueError, match="is no size"):
+    with pytest.raises(ValueError, match="is not a size"):
         size(text)
 
 
@@ -232,5 +232,5 @@ def test_a_moment_is_a_date_or_how_long_ago() -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "2026-13-01", "0001-01-01", "25:00"])
 def test_what_is_no_moment_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no moment"):
+    with pytest.raises(ValueError, match="is not a time"):
         moment(text)

@@ -230,7 +230,7 @@ hooks = Hooks(journal=journal)
 if "first" in sys.argv:
     hooks.dispatch_sync(step(0))
     journal.flush()
-writer.GATHER = writer.LULL = 3600
+writer.MAX_DELAY = writer.QUIET_DELAY = 3600
 hooks.dispatch_sync(step(1))
 say("put")
 signal.pause()

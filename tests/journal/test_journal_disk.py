@@ -14,12 +14,12 @@ import pytest
 from fairlead import Hooks
 from fairlead.journal import JournalError, writer
 from fairlead.journal.verify import verify
-from fairlead.journal.writers import Mark
+from fairlead.journal.writers import WriterMark
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "RETRY", 0.05)
+    monkeypatch.setattr(writer, "RETRY_DELAY", 0.05)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_open_the_agent_goes_on_with_a_full_disk(
 def test_open_the_losses_are_counted_and_noted(
     small_disk: Path, open_journal: Any, keep: Any, step: Any, notes: Any, kept: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "QUEUE", 10)
+    monkeypatch.setattr(writer, "QUEUE_LIMIT", 10)
     journal = open_journal(small_disk / "journal.db")
     hooks = keep(journal, "first")
     ballast = fill(small_disk)
@@ -140,7 +140,7 @@ LIMITED = """
 import resource
 from fairlead.journal import JournalError
 import fairlead.journal.writer as writer
-writer.RETRY = 0.05
+writer.RETRY_DELAY = 0.05
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 journal = Journal(path, durability=sys.argv[2], on_failure=sys.argv[3])
 hooks = Hooks(journal=journal)
@@ -190,7 +190,7 @@ def test_closed_a_file_that_cannot_grow_stops_the_agent(run: Any) -> None:
 
 
 def test_open_a_durable_journal_that_fails_does_not_make_the_agent_wait(run: Any) -> None:
-    code = LIMITED.replace("writer.RETRY = 0.05", "writer.RETRY = 3600")
+    code = LIMITED.replace("writer.RETRY_DELAY = 0.05", "writer.RETRY_DELAY = 3600")
     code = code[: code.index("try:\n    journal.flush()")] + "say(went)\nos._exit(0)"
     assert run(code, "full", "open").out == "60\n"
 
@@ -351,6 +351,6 @@ def test_a_writer_that_could_not_be_marked_on_a_full_disk_is_marked_later(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
         with pytest.raises(OSError, match="No space left"):
-            Mark(tmp_path / "journal.db", "writer")
-    mark = Mark(tmp_path / "journal.db", "writer")
+            WriterMark(tmp_path / "journal.db", "writer")
+    mark = WriterMark(tmp_path / "journal.db", "writer")
     mark.close()

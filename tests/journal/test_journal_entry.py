@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.journal.entry import _fold, columns_of, make_entry, references, runs_of, unfold
-from fairlead.redaction import Redactor
+from fairlead.redaction.redactor import Redactor
 
 thorough = settings(deadline=None, max_examples=40, derandomize=True, database=None)
 keys = st.sampled_from(["$text", "$plain", "messages", "a", "b"]) | st.text(

@@ -16,7 +16,7 @@ import pytest
 
 from fairlead.journal import Journal
 from fairlead.journal.verify import verify
-from fairlead.redaction import Redactor
+from fairlead.redaction.redactor import Redactor
 
 Kept = Callable[..., list[str]]
 

@@ -18,16 +18,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Approval, Hooks, Verdict, ask, change, deny
+from fairlead.config.restricted import RestrictedHook
+from fairlead.enforcement import EnforcementSwitch, Setting, write_setting
 from fairlead.frozen import thaw
 from fairlead.hook import form_of
+from fairlead.hosts.clis.mapping import host_tools, hosts
 from fairlead.journal import Journal
 from fairlead.journal.exactness import inexact
-from fairlead.journal.policy import version_of
+from fairlead.journal.policy import policy_of, version_of
 from fairlead.journal.reading import Filter, Reader
 from fairlead.lifecycle import AfterTool, BeforeRequest, BeforeTool
-from fairlead.record import hear
 from fairlead.runners.rule import Rule
-from fairlead.switches import Setting, Switch, write_setting
+from fairlead.tools import Tools
+from fairlead.wire.decisions import decode_decision
 
 
 @pytest.fixture
@@ -91,7 +94,7 @@ def test_a_record_says_that_nothing_was_enforced(
 ) -> None:
     write_setting(Setting("monitor", until), tmp_path / "state")
     hooks = Hooks(journal=journal)
-    hooks.switch = Switch(tmp_path / "state")
+    hooks.switch = EnforcementSwitch(tmp_path / "state")
     hooks.dispatch_sync(step(1))
     journal.flush()
     assert last().body["enforcement"] == said
@@ -117,8 +120,7 @@ def test_a_subagent_s_record_names_its_parent_s_session(journal: Journal, last: 
 
 
 def test_a_record_says_what_the_host_could_do(journal: Journal, last: Any) -> None:
-    session = Hooks(journal=journal).session("s", capabilities={"before_tool": ("deny", "args")})
-    session.lenient = True
+    session = Hooks(journal=journal).session("s", capabilities={"before_tool": ("deny", "args")}, lenient=True)
     session.dispatch_sync(session.step(BeforeTool, tool="bash", args={}))
     journal.flush()
     assert (last().body["can"], last().body["lenient"]) == (["args", "deny"], True)
@@ -238,7 +240,7 @@ def test_what_is_not_read_back_as_it_was_is_named_and_nothing_else(tmp_path_fact
     with Reader(path) as reader:
         (record,) = reader.records()
     if "redacted" not in record.body and "unwritable" not in record.body:
-        same = kinds(thaw(hear(record.body).step.args)) == kinds(thaw(step.args))
+        same = kinds(thaw(decode_decision(record.body).step.args)) == kinds(thaw(step.args))
         assert same is not bool(record.body.get("lossy")), record.body
 
 
@@ -313,6 +315,34 @@ def test_the_policy_says_the_form_of_each_hook(journal: Journal, step: Any, last
     assert {hook["name"]: hook["form"] for hook in last().body["policy"]} == {"function": "python", "rule": "rule"}
 
 
+def test_the_policy_has_the_tools_that_were_described(journal: Journal, step: Any, last: Any) -> None:
+    hooks = Hooks(journal=journal)
+    hooks.add(lambda step: None, on="before_tool", name="function")
+    without = policy_of(hooks.table)[0]
+    hooks.tools.add("run_*", "shell", command="line", host="codex")
+    project = Tools()
+    project.add("deploy", "fetch")
+    hooks.tools.configure(Tools(), project)
+    hooks.dispatch_sync(step(1))
+    journal.flush()
+    policy = last().body["policy"]
+    assert policy["tools"] == [
+        {"tool": "run_*", "host": "codex", "kind": "shell", "safety": "mutating", "command": ["line"]}
+    ]
+    assert policy["unknown_tools"] == [{"tool": "deploy", "kind": "fetch", "safety": "network"}]
+    assert [hook["name"] for hook in last().policy_hooks] == ["function"]
+    assert last().policy not in (None, without.hex())
+
+
+def test_the_policy_has_the_tables_of_the_clis(journal: Journal, step: Any, last: Any) -> None:
+    hooks = Hooks(journal=journal)
+    hooks.tools.extend(host_tools())
+    hooks.dispatch_sync(step(1))
+    journal.flush()
+    known = {(tool["host"], tool["tool"]) for tool in last().body["policy"]["tools"]}
+    assert known == {(host.name, pattern) for host in hosts() for pattern, *_ in host.tools}
+
+
 def test_every_runner_has_a_form() -> None:
     from fairlead.runners.command import Command
     from fairlead.runners.http import Url
@@ -327,6 +357,12 @@ def test_every_runner_has_a_form() -> None:
         "rule",
     ]
     assert form_of(one_of(Command(["/bin/true"]))) == "command"
+
+
+def test_a_hook_that_may_not_do_everything_has_the_form_of_what_it_runs() -> None:
+    rule = Rule("tool == 'x'", on="before_tool", deny="no")
+    assert form_of(one_of(RestrictedHook(rule, ("deny",)))) == "rule"
+    assert form_of(one_of(RestrictedHook(lambda step: None, ("deny",)))) == "python"
 
 
 # --- on the command line ----------------------------------------------------------------------------------
@@ -358,9 +394,9 @@ def told(path: Path, open_journal: Any, step: Any) -> Path:
 
 def test_the_log_shows_reasons_rewrites_and_projects(told: Path, cli: Any) -> None:
     denied, rewritten, asked, watched = cli("log", "--journal", told).lines
-    assert "(judge: nothing is deleted here)" in denied
+    assert "(by judge: nothing is deleted here)" in denied
     assert "bash ls  -> ls -l" in rewritten
-    assert "(judge, approval: " in asked
+    assert "(by judge (approval): " in asked
     assert "(watched: watcher would deny)" in watched
     assert all("in shop" in line for line in (denied, rewritten, asked, watched))
 
@@ -399,8 +435,7 @@ def test_the_log_says_what_was_decided_where_something_else_was_carried_out(
     journal = open_journal()
     hooks = Hooks(journal=journal)
     hooks.add(lambda step: deny("too late"), on="before_tool", name="judge")
-    session = hooks.session("s", capabilities={"before_tool": ()})
-    session.lenient = True
+    session = hooks.session("s", capabilities={"before_tool": ()}, lenient=True)
     session.dispatch_sync(session.step(BeforeTool, tool="bash", args={}))
     journal.close()
     (line,) = cli("log", "--journal", path).lines

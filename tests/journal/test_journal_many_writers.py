@@ -66,7 +66,7 @@ Hooks(journal=journal).dispatch_sync(step(sys.argv[2]))
 def test_two_may_prune_at_once(start: Any, path: Path, kept: Any, sql: Any) -> None:
     code = """
 import fairlead.journal.writer as writer
-writer.TIDY = 0.0
+writer.PRUNE_INTERVAL = 0.0
 journal = Journal(path, durability="full", max_size=100_000)
 hooks = Hooks(journal=journal)
 for number in range(60):

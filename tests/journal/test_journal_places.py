@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fairlead import places
+from fairlead import paths as places
 from fairlead.journal import JournalError
-from fairlead.places import BadPlace, filesystem_of, refuse_remote
+from fairlead.paths import BadPath, filesystem_of, refuse_remote
 
 MOUNTS = [("/", "ext4"), ("/home", "nfs4"), ("/home/me/local", "xfs"), ("/mnt/a b", "cifs"), ("/srv", "fuse.sshfs")]
 
@@ -45,7 +45,7 @@ def test_of_two_mounts_at_one_place_the_last_one_counts(mounts: list[tuple[str, 
 
 @pytest.mark.parametrize("path", ["/home/me/journal.db", "/srv/journal.db", "/mnt/a b/journal.db"])
 def test_a_network_filesystem_is_refused(path: str, mounts: Any) -> None:
-    with pytest.raises(BadPlace, match=r"network filesystem.*FAIRLEAD_STATE_DIR"):
+    with pytest.raises(BadPath, match=r"network filesystem.*FAIRLEAD_STATE_DIR"):
         refuse_remote(Path(path))
 
 
@@ -55,7 +55,7 @@ def test_a_local_filesystem_is_not_refused(mounts: Any) -> None:
 
 def test_a_link_is_judged_by_where_it_leads(tmp_path: Path, mounts: Any) -> None:
     (tmp_path / "link").symlink_to("/home/me")
-    with pytest.raises(BadPlace):
+    with pytest.raises(BadPath):
         refuse_remote(tmp_path / "link/journal.db")
 
 
@@ -89,7 +89,7 @@ def test_without_anything_said_the_journal_is_in_the_state_folder(home: Path) ->
 
 def test_a_relative_state_folder_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_STATE_DIR", "here")
-    with pytest.raises(BadPlace, match="absolute"):
+    with pytest.raises(BadPath, match="absolute"):
         places.journal_file()
 
 

@@ -16,7 +16,7 @@ from fairlead.lifecycle import BeforeModel
 
 @pytest.fixture(autouse=True)
 def tidy_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "TIDY", 0.0)
+    monkeypatch.setattr(writer, "PRUNE_INTERVAL", 0.0)
 
 
 SHARED = {"role": "system", "content": "all of them share this " + "s" * 200}
@@ -143,8 +143,8 @@ def test_a_kill_between_the_note_and_the_pruning_is_no_damage(
 ) -> None:
     code = """
 import fairlead.journal.store as store, fairlead.journal.writer as writer
-writer.TIDY = 0.0
-store.Store.prune = lambda self, keep: os.kill(os.getpid(), signal.SIGKILL)
+writer.PRUNE_INTERVAL = 0.0
+store.JournalFile.prune = lambda self, keep: os.kill(os.getpid(), signal.SIGKILL)
 journal = Journal(path, max_size=1)
 hooks = Hooks(journal=journal)
 for number in range(10):

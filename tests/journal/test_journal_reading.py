@@ -16,7 +16,7 @@ import pytest
 from fairlead import Hooks, deny
 from fairlead.journal import Journal, JournalError
 from fairlead.journal.reading import Filter, Reader
-from fairlead.journal.store import Store
+from fairlead.journal.store import JournalFile
 from fairlead.lifecycle import Agent, BeforeTool, TurnStart
 
 COMMANDS = ("log", "stats", "export", "verify")
@@ -205,8 +205,8 @@ def test_log_takes_filters(words: list[str], expected: list[int], filled: Path, 
         (["--event", "before_tol"], "did you mean 'before_tool'?"),
         (["--decision", "dney"], "did you mean 'deny'?"),
         (["--tool", "{a"], "{a"),
-        (["--since", "yesterdayish"], "is no moment"),
-        (["--until", "5 parsecs"], "is no moment"),
+        (["--since", "yesterdayish"], "is not a time"),
+        (["--until", "5 parsecs"], "is not a time"),
         (["-n", "-5"], "-5"),
     ],
     ids=lambda one: one if isinstance(one, str) else " ".join(one),
@@ -219,7 +219,7 @@ def test_a_filter_that_means_nothing_is_said(words: list[str], says: str, filled
 
 def test_log_says_that_there_is_nothing(filled: Path, cli: Any) -> None:
     ended = cli("log", "--journal", filled, "--tool", "none")
-    assert (ended.code, ended.out, ended.err) == (0, "", "Nothing like that is in the journal.\n")
+    assert (ended.code, ended.out, ended.err) == (0, "", "The journal has no such records.\n")
 
 
 def test_log_of_nothing_is_still_json(filled: Path, cli: Any) -> None:
@@ -231,11 +231,12 @@ def test_a_journal_that_is_not_there_is_said(command: str, tmp_path: Path, cli: 
     ended = cli(command, "--journal", tmp_path / "none.db")
     assert ended.code == 1
     assert "there is no journal" in ended.err
+    assert "after `fairlead install`" in ended.err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_journal_in_which_nothing_is_yet_can_be_read(command: str, path: Path, cli: Any) -> None:
-    Store(path).close()
+    JournalFile(path).close()
     assert cli(command, "--journal", path).code == 0
 
 
@@ -268,7 +269,7 @@ def test_show_tells_where_a_hook_raised(rich: Path, cli: Any) -> None:
 
 def test_show_tells_what_changed_line_by_line(rich: Path, cli: Any) -> None:
     out = cli("show", "3", "--journal", rich).out
-    assert '+  "command": "ls -l"' in out
+    assert "  + args.command: ls -l" in out
 
 
 def test_show_tells_a_note(rich: Path, cli: Any) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from fairlead import Hooks, change, deny
 from fairlead.journal import Journal, JournalError, writer
 from fairlead.journal import store as store_module
+from fairlead.journal.digest_chain import genesis, old_link, seal
 from fairlead.journal.entry import OLD_COLUMNS, entry_of
 from fairlead.journal.erasing import erase
 from fairlead.journal.reading import Filter, Reader
@@ -27,10 +28,7 @@ from fairlead.journal.store import (
     SCHEMA,
     SCRIPTS,
     Head,
-    Store,
-    genesis,
-    old_link,
-    seal,
+    JournalFile,
     write_head,
 )
 from fairlead.journal.verify import verify
@@ -162,7 +160,7 @@ def test_what_an_old_journal_has_lost_is_still_told_after_it_went_on(
 def test_a_kill_while_an_old_journal_goes_on_leaves_the_old_one(old: Path, run: Any) -> None:
     code = """
 import fairlead.journal.store as store
-store.Store._count_sessions = lambda self, written: os.kill(os.getpid(), signal.SIGKILL)
+store.JournalFile._count_sessions = lambda self, written: os.kill(os.getpid(), signal.SIGKILL)
 Hooks(journal=Journal(path, durability="full")).dispatch_sync(step(1))
 """
     assert run(code).code == -9
@@ -245,7 +243,7 @@ def test_a_body_that_is_gone_without_a_note_is_a_doubt(private: Path, sql: Any) 
 
 def test_a_note_covers_no_body_that_is_erased_after_it(private: Path, sql: Any, open_journal: Any, keep: Any) -> None:
     """A note that names numbers ahead of itself must not excuse what is erased there later."""
-    store = Store(private)
+    store = JournalFile(private)
     told = {"v": 2, "id": "x-1", "at": 1, "kind": "note", "note": "erased", "records": [5], "user": "eve"}
     store.append([entry_of(told)])
     store.close()
@@ -284,7 +282,7 @@ def reading(private: Path) -> Iterator[sqlite3.Connection]:
 def test_erasing_says_that_a_reader_keeps_the_body_in_the_file(
     private: Path, reading: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "BUSY", 0.1)
+    monkeypatch.setattr(store_module, "LOCK_TIMEOUT", 0.1)
     with pytest.raises(JournalError, match=r"still in the file .* erase the same records again"):
         erase(private, ["2"])
     assert in_the_file(private, "PRIVATE-SHORT")
@@ -301,7 +299,7 @@ def test_erasing_waits_for_a_reader_while_others_write(
     tries: list[float] = []
 
     def sleep(seconds: float) -> None:
-        if seconds != store_module.CHECKPOINT:
+        if seconds != store_module.CHECKPOINT_POLL:
             return
         tries.append(seconds)
         if len(tries) == 1:
@@ -310,8 +308,8 @@ def test_erasing_waits_for_a_reader_while_others_write(
         else:
             reading.close()
 
-    written, append = threading.Event(), Store.append
-    monkeypatch.setattr(Store, "append", lambda *args: (append(*args), written.set())[0])
+    written, append = threading.Event(), JournalFile.append
+    monkeypatch.setattr(JournalFile, "append", lambda *args: (append(*args), written.set())[0])
     monkeypatch.setattr(store_module.time, "sleep", sleep)
     erase(private, ["2"])
     assert written.is_set()
@@ -363,7 +361,7 @@ def test_a_record_of_schema_1_is_not_erased(old: Path, keep: Any, open_journal: 
 
 
 def test_erasing_nothing_is_refused(private: Path) -> None:
-    with pytest.raises(JournalError, match="none is erased"):
+    with pytest.raises(JournalError, match="name the records"):
         erase(private, [])
 
 
@@ -393,7 +391,7 @@ def test_the_rows_of_sessions_are_what_their_records_come_to(
 ) -> None:
     path = tmp_path_factory.mktemp("sessions") / "journal.db"
     counted: dict[str, Counter[str]] = {}
-    writer.TIDY, before = 0.0, writer.TIDY
+    writer.PRUNE_INTERVAL, before = 0.0, writer.PRUNE_INTERVAL
     try:
         with Journal(path, max_size=max_size) as journal:
             hooks = Hooks(journal=journal)
@@ -405,7 +403,7 @@ def test_the_rows_of_sessions_are_what_their_records_come_to(
                     counted.setdefault(session, Counter()).update(("records", kinds.get(command, "")))
                 journal.flush()
     finally:
-        writer.TIDY = before
+        writer.PRUNE_INTERVAL = before
     assert verify(path).problem is None
     with Reader(path) as reader:
         rows = {row.session: row for row in reader.sessions()}
@@ -453,7 +451,7 @@ LEAPS: dict[str, Callable[[int], int]] = {
 def test_one_leap_of_the_clock_prunes_nothing(
     leap: Callable[[int], int], open_journal: Any, keep: Any, kept: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "TIDY", 0.0)
+    monkeypatch.setattr(writer, "PRUNE_INTERVAL", 0.0)
     journal, now = open_journal(max_age=86400), writer.time.time_ns()
     hooks = keep(journal, *range(20))
     monkeypatch.setattr(writer.time, "time_ns", lambda: leap(now))
@@ -467,7 +465,7 @@ def test_a_clock_that_goes_on_after_a_leap_is_believed(
     open_journal: Any, keep: Any, kept: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A machine that was off for a year prunes once it has written for an hour."""
-    monkeypatch.setattr(writer, "TIDY", 0.0)
+    monkeypatch.setattr(writer, "PRUNE_INTERVAL", 0.0)
     journal, later = open_journal(max_age=86400), writer.time.time_ns() + 400 * 86400 * 10**9
     hooks = keep(journal, *range(5))
     for minutes in (0, 30, 59):
@@ -482,7 +480,7 @@ def test_a_clock_that_goes_on_after_a_leap_is_believed(
 def test_two_leaps_of_the_clock_prune_nothing(
     open_journal: Any, keep: Any, kept: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "TIDY", 0.0)
+    monkeypatch.setattr(writer, "PRUNE_INTERVAL", 0.0)
     journal, now = open_journal(max_age=86400), writer.time.time_ns()
     for number, days in enumerate((0, 0, 400, 0, 400.05, 0)):
         monkeypatch.setattr(writer.time, "time_ns", lambda at=now + int(days * 86400e9) + number: at)
@@ -509,7 +507,7 @@ def test_a_clock_that_leaps_now_and_then_prunes_no_young_record(
     tmp_path_factory: Any, readings: list[tuple[int, int, bool]], hours: int
 ) -> None:
     """No leap is next to another one. What is pruned is older than the limit by the clock that never leaps."""
-    store = Store(tmp_path_factory.mktemp("clock") / "journal.db")
+    store = JournalFile(tmp_path_factory.mktemp("clock") / "journal.db")
     honest: dict[int, int] = {}
     now, leapt = 2 * 10**18, False
     try:

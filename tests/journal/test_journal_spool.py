@@ -119,7 +119,7 @@ def test_a_spool_that_cannot_be_written_whole_loses_nothing(
     code = """
 import resource
 import fairlead.journal.writer as writer
-writer.RETRY = 0.05
+writer.RETRY_DELAY = 0.05
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 logging.disable()
 journal = Journal(path)

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from fairlead import Hooks, deny, inject
 from fairlead.journal import Journal, JournalError, writer
-from fairlead.journal.anchor import Anchored
+from fairlead.journal.anchor import AnchoredHead
+from fairlead.journal.digest_chain import genesis, link, seal
 from fairlead.journal.entry import COLUMNS, entry_of
-from fairlead.journal.store import Head, genesis, link, seal, sessions_of, write_head
-from fairlead.journal.verify import Checked, verify
+from fairlead.journal.store import Head, sessions_of, write_head
+from fairlead.journal.verify import VerifyResult, verify
 from fairlead.lifecycle import BeforeModel, BeforeTool
 
 quick = settings(
@@ -64,10 +65,10 @@ def copy(sample: Path, folder: Path) -> Path:
 
 
 @pytest.fixture
-def changed(sample: Path, tmp_path: Path) -> Callable[..., Checked]:
+def changed(sample: Path, tmp_path: Path) -> Callable[..., VerifyResult]:
     """What is said of a journal after some statements."""
 
-    def changed(*statements: str, values: tuple[Any, ...] = ()) -> Checked:
+    def changed(*statements: str, values: tuple[Any, ...] = ()) -> VerifyResult:
         path = copy(sample, tmp_path / "copy")
         db = sqlite3.connect(path, isolation_level=None)
         for statement in statements:
@@ -269,10 +270,10 @@ def test_a_run_of_no_record_is_noticed(changed: Any) -> None:
 
 
 @pytest.fixture
-def with_head(sample: Path, tmp_path: Path) -> Callable[[bytes | None], Checked]:
+def with_head(sample: Path, tmp_path: Path) -> Callable[[bytes | None], VerifyResult]:
     """What is said of a journal with another head."""
 
-    def with_head(content: bytes | None) -> Checked:
+    def with_head(content: bytes | None) -> VerifyResult:
         path = copy(sample, tmp_path / "copy")
         head = path.with_name("journal.db.head")
         head.unlink()
@@ -322,7 +323,7 @@ def test_a_head_from_before_the_oldest_record_is_noticed(
     old = path.with_name("journal.db.head").read_bytes()
     keep(journal, *range(50))
     journal.close()
-    monkeypatch.setattr(writer, "TIDY", 0.0)
+    monkeypatch.setattr(writer, "PRUNE_INTERVAL", 0.0)
     again = open_journal(max_size=1)
     keep(again, "last")
     again.close()
@@ -446,7 +447,7 @@ def remade(path: Path, without: int | None = None, first: int = 1, before: str |
     rows = db.execute("SELECT seq, body, salt FROM records ORDER BY seq").fetchall()
     for seq, (old, body, salt) in enumerate(rows, first):
         entry = entry_of(json.loads(body), body)
-        entries.append((seq, entry.columns, entry.tally))
+        entries.append((seq, entry.columns, entry.counts))
         digest = link(digest, seq, entry.columns, entry.runs, seal(salt, body))
         db.execute("UPDATE runs SET seq = ? WHERE seq = ?", (1000 + seq, old))
         db.execute("UPDATE records SET seq = ?, digest = ? WHERE seq = ?", (1000 + seq, digest, old))
@@ -469,18 +470,18 @@ def test_an_anchor_shows_a_journal_made_anew(sample: Path, tmp_path: Path) -> No
     head = head_of(sample)
     path = copy(sample, tmp_path / "copy")
     remade(path, without=3)
-    assert verify(path, [Anchored(head["seq"], head["digest"], head["journal"])]).verdict == "bad"
+    assert verify(path, [AnchoredHead(head["seq"], head["digest"], head["journal"])]).verdict == "bad"
 
 
 def test_an_anchor_vouches_for_what_is_as_it_was(sample: Path, tmp_path: Path) -> None:
     head = head_of(sample)
-    checked = verify(copy(sample, tmp_path / "copy"), [Anchored(head["seq"], head["digest"], head["journal"])])
+    checked = verify(copy(sample, tmp_path / "copy"), [AnchoredHead(head["seq"], head["digest"], head["journal"])])
     assert (checked.verdict, checked.anchored) == ("untampered", RECORDS)
 
 
 def test_the_anchors_of_another_journal_vouch_for_nothing(sample: Path, tmp_path: Path) -> None:
     head = head_of(sample)
-    checked = verify(copy(sample, tmp_path / "copy"), [Anchored(head["seq"], head["digest"], "another")])
+    checked = verify(copy(sample, tmp_path / "copy"), [AnchoredHead(head["seq"], head["digest"], "another")])
     assert "another journal's" in (checked.problem or "")
 
 
@@ -492,11 +493,11 @@ def test_an_anchor_of_what_was_pruned_vouches_for_nothing(
     head = json.loads(path.with_name("journal.db.head").read_bytes())
     keep(journal, *range(50))
     journal.close()
-    monkeypatch.setattr(writer, "TIDY", 0.0)
+    monkeypatch.setattr(writer, "PRUNE_INTERVAL", 0.0)
     again = open_journal(max_size=1)
     keep(again, "last")
     again.close()
-    checked = verify(path, [Anchored(head["seq"], head["digest"], head["journal"])])
+    checked = verify(path, [AnchoredHead(head["seq"], head["digest"], head["journal"])])
     assert checked.verdict == "unproven"
     assert f"record {head['seq']} is the newest that was anchored" in checked.doubt
 
@@ -523,21 +524,21 @@ def test_a_forged_journal_that_begins_after_the_last_anchor_is_not_believed(samp
     head = head_of(sample)
     path = invented(sample, tmp_path / "copy", first=head["seq"] + 2)
     assert verify(path).verdict == "consistent"
-    checked = verify(path, [Anchored(head["seq"], head["digest"], head["journal"])])
+    checked = verify(path, [AnchoredHead(head["seq"], head["digest"], head["journal"])])
     assert (checked.verdict, checked.anchored) == ("unproven", None)
 
 
 def test_a_forged_journal_that_begins_right_after_the_last_anchor_is_bad(sample: Path, tmp_path: Path) -> None:
     head = head_of(sample)
     path = invented(sample, tmp_path / "copy", first=head["seq"] + 1)
-    assert verify(path, [Anchored(head["seq"], head["digest"], head["journal"])]).verdict == "bad"
+    assert verify(path, [AnchoredHead(head["seq"], head["digest"], head["journal"])]).verdict == "bad"
 
 
 def test_a_forged_journal_that_names_the_anchored_digest_is_not_believed(sample: Path, tmp_path: Path) -> None:
     head = head_of(sample)
     path = invented(sample, tmp_path / "copy", first=head["seq"] + 1, before=head["digest"])
     assert verify(path).verdict == "consistent"
-    checked = verify(path, [Anchored(head["seq"], head["digest"], head["journal"])])
+    checked = verify(path, [AnchoredHead(head["seq"], head["digest"], head["journal"])])
     assert (checked.verdict, checked.anchored) == ("unproven", None)
 
 
@@ -720,7 +721,7 @@ def test_an_unchanged_journal_never_fails_verification(
     tmp_path_factory: Any, actions: list[tuple[str, Any]], max_size: int
 ) -> None:
     path = tmp_path_factory.mktemp("unchanged") / "journal.db"
-    writer.TIDY, before = 0.0, writer.TIDY
+    writer.PRUNE_INTERVAL, before = 0.0, writer.PRUNE_INTERVAL
     try:
         with Journal(path, max_size=max_size) as journal:
             journal.note("begun")
@@ -736,7 +737,7 @@ def test_an_unchanged_journal_never_fails_verification(
                 else:
                     journal.close()
     finally:
-        writer.TIDY = before
+        writer.PRUNE_INTERVAL = before
     assert verify(path).problem is None
 
 

@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
-from fairlead import Hooks, change, deny, redaction
+from fairlead import Hooks, change, deny
 from fairlead.errors import Unenforceable
 from fairlead.journal import Journal, JournalError, writer
-from fairlead.journal.store import Store
+from fairlead.journal.store import JournalFile
 from fairlead.journal.verify import verify
 from fairlead.lifecycle import BeforeModel, BeforeRequest, BeforeTool
+from fairlead.redaction import redactor as redaction
 
 Kept = Callable[..., list[str]]
 
@@ -108,14 +109,14 @@ async def test_a_dispatch_cancelled_while_it_is_written_is_recorded_once(
 
 def wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is written that nobody waits for."""
-    for name in ("LULL", "GATHER"):
+    for name in ("QUIET_DELAY", "MAX_DELAY"):
         monkeypatch.setattr(writer, name, 3600)
 
 
-def make_newest(journal: Journal) -> None:
-    newest = journal.newest()
+def prepare_newest(journal: Journal) -> None:
+    newest = journal.newest_queued()
     assert newest is not None
-    journal.make(newest)
+    journal.prepare(newest)
 
 
 # --- batches ----------------------------------------------------------------------------------------
@@ -127,10 +128,10 @@ def test_what_comes_while_a_batch_is_written_is_gathered_like_all_else(
     """Or else, under a steady load, there would be a commit for every few records."""
     hooks = keep(journal, 1)
     gathers = threading.Event()
-    append, mark = Store.append, Journal._mark_pending
+    append, mark = JournalFile.append, Journal._mark_pending
 
-    def append_slowly(store: Store, *given: Any) -> Any:
-        monkeypatch.setattr(Store, "append", append)
+    def append_slowly(store: JournalFile, *given: Any) -> Any:
+        monkeypatch.setattr(JournalFile, "append", append)
         hooks.dispatch_sync(step(3))
         gathers.clear()
         return append(store, *given)
@@ -140,7 +141,7 @@ def test_what_comes_while_a_batch_is_written_is_gathered_like_all_else(
         gathers.set()
 
     wait_for_ever(monkeypatch)
-    monkeypatch.setattr(Store, "append", append_slowly)
+    monkeypatch.setattr(JournalFile, "append", append_slowly)
     monkeypatch.setattr(Journal, "_mark_pending", tell)
     keep(journal, 2, hooks=hooks)
     assert gathers.wait(5)
@@ -174,10 +175,10 @@ def steadily(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stea
 def test_without_a_lull_records_are_not_gathered_for_ever(
     journal: Journal, steadily: Steadily, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "GATHER", 0.05)
+    monkeypatch.setattr(writer, "MAX_DELAY", 0.05)
     monkeypatch.setattr(writer, "BATCH", 10**9)
     journal._queue.append(None)
-    journal._gather()
+    journal._wait_for_batch()
     assert steadily.waits > 1
 
 
@@ -186,7 +187,7 @@ def test_a_batch_that_is_full_is_written_at_once(
 ) -> None:
     wait_for_ever(monkeypatch)
     journal._queue.append(None)
-    journal._gather()
+    journal._wait_for_batch()
     assert len(journal._queue) == writer.BATCH
 
 
@@ -196,7 +197,7 @@ def test_whoever_has_time_makes_the_records_itself(
     hooks = keep(journal, 1)
     wait_for_ever(monkeypatch)
     keep(journal, 2, hooks=hooks, flush=False)
-    make_newest(journal)
+    prepare_newest(journal)
     monkeypatch.setattr(writer, "make_entry", None)  # so that nobody makes any more
     journal.flush()
     assert kept() == ["1", "2"]
@@ -218,7 +219,7 @@ def test_a_record_is_made_with_the_redactor_of_its_time(
         _keyed = property(lambda self: older, lambda self, given: None)
 
     journal.__class__ = Overtaken
-    make_newest(journal)
+    prepare_newest(journal)
     journal.__class__ = Journal
     journal.close()
     assert b"hunter2" not in path.read_bytes()
@@ -232,7 +233,7 @@ def test_a_record_that_cannot_be_made_early_is_no_trouble(
     keep(journal, 2, hooks=hooks, flush=False)
     with monkeypatch.context() as broken:
         broken.setattr(writer, "make_entry", None)
-        make_newest(journal)
+        prepare_newest(journal)
     journal.flush()
     assert kept() == ["1", "2"]
 
@@ -241,7 +242,7 @@ def test_a_record_that_is_made_by_two_at_once_is_written_once(
     journal: Journal, keep: Any, kept: Kept, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = keep(journal, 1)
-    make, others = writer.make_entry, iter([make_newest])
+    make, others = writer.make_entry, iter([prepare_newest])
 
     def make_twice(*given: Any) -> Any:
         for again in others:
@@ -251,8 +252,8 @@ def test_a_record_that_is_made_by_two_at_once_is_written_once(
     wait_for_ever(monkeypatch)
     monkeypatch.setattr(writer, "make_entry", make_twice)
     keep(journal, 2, hooks=hooks, flush=False)
-    make_newest(journal)
-    monkeypatch.setattr(Store, "append", _written_but_not_told(Store.append, monkeypatch))
+    prepare_newest(journal)
+    monkeypatch.setattr(JournalFile, "append", _written_but_not_told(JournalFile.append, monkeypatch))
     with pytest.raises(JournalError, match="disk I/O error"):
         journal.flush()
     journal.flush()
@@ -263,8 +264,8 @@ def test_a_record_that_is_made_by_two_at_once_is_written_once(
 def _written_but_not_told(append: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """An append of which it is not known whether it has worked."""
 
-    def fail(store: Store, *given: Any) -> Any:
-        monkeypatch.setattr(Store, "append", append)
+    def fail(store: JournalFile, *given: Any) -> Any:
+        monkeypatch.setattr(JournalFile, "append", append)
         append(store, *given)
         raise OSError(5, "disk I/O error")
 
@@ -276,7 +277,7 @@ def _written_but_not_told(append: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def small_queue(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(writer, "QUEUE", 10)
+    monkeypatch.setattr(writer, "QUEUE_LIMIT", 10)
     return 10
 
 
@@ -417,10 +418,10 @@ def test_whatever_a_hook_is_called_there_is_one_record(
 
 
 def test_a_hook_of_a_long_name_whose_runner_told_details_is_recorded(journal: Journal, step: Any, records: Any) -> None:
-    from fairlead.hook import Ran
+    from fairlead.hook import RunnerResult
 
     hooks = Hooks(journal=journal)
-    hooks.add(lambda step: Ran(deny("no"), {"exit": 2}), on="before_tool", name="x" * 600)
+    hooks.add(lambda step: RunnerResult(deny("no"), {"exit": 2}), on="before_tool", name="x" * 600)
     hooks.dispatch_sync(step(1))
     journal.flush(5)
     (record,) = records()
@@ -452,7 +453,7 @@ finally:
 def test_a_listed_number_that_is_part_of_a_time_does_not_spoil_the_record(
     open_journal: Any, step: Any, records: Any
 ) -> None:
-    from fairlead.redaction import Redactor
+    from fairlead.redaction.redactor import Redactor
 
     digits = [str(digit) for digit in range(1000, 10000)]  # whatever the clock shows, one of them is in it
     journal = open_journal(redactor=Redactor(values=digits))

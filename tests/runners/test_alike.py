@@ -81,7 +81,7 @@ async def decide(hook: Any, event: str, **options: Any) -> Decision[Any]:
 
 
 CASES: dict[str, tuple[str, Any, Callable[[Decision[Any]], bool]]] = {
-    "no opinion": ("before_tool", None, lambda d: (d.control, d.said) == ("proceed", ())),
+    "no opinion": ("before_tool", None, lambda d: (d.control, d.contributions) == ("proceed", ())),
     "an empty verdict": ("before_tool", {}, lambda d: d.control == "proceed"),
     "proceed": ("before_tool", {"control": "proceed"}, lambda d: d.control == "proceed"),
     "deny": ("before_tool", {"control": "deny", "reason": "no"}, lambda d: (d.control, d.reason) == ("deny", "no")),
@@ -150,4 +150,4 @@ async def test_gates_of_any_form_run_at_the_same_time(form: str, make: Make):
             deny = json.dumps({"control": "deny", "reason": f"gate {i}"})
             hooks.add(await make(form, deny), on="before_tool", name=f"gate{i}", phase="gate")
         decision = await hooks.dispatch(step("before_tool"))
-    assert (decision.reason, len(decision.opinions)) == ("gate 0", 4)
+    assert (decision.reason, len(decision.verdicts)) == ("gate 0", 4)

@@ -13,7 +13,7 @@ import pytest
 from fairlead import Hooks, UnknownName
 from fairlead.errors import FairleadError
 from fairlead.runners.command import Command
-from fairlead.runners.surroundings import MissingProgram, resolve_program, surroundings
+from fairlead.runners.environment import MissingProgram, hook_environment, resolve_program
 from fairlead.testing import step
 
 
@@ -126,7 +126,7 @@ def test_a_missing_script_is_found_when_the_command_is_made():
 async def test_a_script_that_goes_away_later_is_a_failure_not_a_veto(tmp_path: Path):
     script = tmp_path / "policy.py"
     script.write_text("")
-    hooks = hooked(Command([sys.executable, "policy.py"], around=surroundings(tmp_path)))
+    hooks = hooked(Command([sys.executable, "policy.py"], environment=hook_environment(tmp_path)))
     script.unlink()
     decision = await hooks.dispatch(step("before_tool"))
     assert (decision.cause, "is gone" in decision.reason) == ("failure", True)
@@ -210,7 +210,7 @@ def test_a_command_runs_in_a_sync_dispatch_too():
     assert hooked(Command.shell("exit 2")).dispatch_sync(step("before_tool")).denied
 
 
-# --- surroundings -------------------------------------------------------------------------------
+# --- environment --------------------------------------------------------------------------------
 
 
 async def test_a_command_is_told_about_the_step(monkeypatch):
@@ -234,19 +234,19 @@ async def test_a_command_is_told_about_the_step(monkeypatch):
 )
 def test_what_could_steer_or_leak_does_not_pass_unless_it_is_named(name: str):
     source = {name: "x", "PATH": "/bin"}
-    assert name not in surroundings(source=source).env
-    assert surroundings(source=source, env=(name,)).env[name] == "x"
+    assert name not in hook_environment(source=source).env
+    assert hook_environment(source=source, env=(name,)).env[name] == "x"
 
 
 def test_python_never_looks_for_modules_beside_the_script_unless_told_to():
-    assert surroundings(source={}).env["PYTHONSAFEPATH"] == "1"
+    assert hook_environment(source={}).env["PYTHONSAFEPATH"] == "1"
 
 
 def test_a_program_is_never_found_in_the_workspace(tmp_path: Path):
     planted = tmp_path / "git"
     planted.write_text("#!/bin/sh\nexit 0\n")
     planted.chmod(0o755)
-    around = surroundings(tmp_path, source={"PATH": f"{tmp_path}:/bin:/usr/bin"})
+    around = hook_environment(tmp_path, source={"PATH": f"{tmp_path}:/bin:/usr/bin"})
     with pytest.raises(FairleadError, match="workspace"):
         resolve_program("git", around, workspace=tmp_path)
 
@@ -257,4 +257,4 @@ def test_relative_entries_of_path_are_not_searched(tmp_path: Path, monkeypatch):
     planted.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MissingProgram):
-        resolve_program("planted-program", surroundings(tmp_path, source={"PATH": ".::"}))
+        resolve_program("planted-program", hook_environment(tmp_path, source={"PATH": ".::"}))

@@ -29,7 +29,7 @@ from fairlead.runners.http import BadUrl, Url
 from fairlead.runners.process import OUTPUT_LIMIT
 from fairlead.signing import NONCE, SIGNATURE, TIMESTAMP, BadSignature, sign, verify
 from fairlead.testing import step
-from fairlead.wire import encode_step
+from fairlead.wire.steps import encode_step
 
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 Talk = Callable[[int, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

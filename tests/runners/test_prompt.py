@@ -188,7 +188,7 @@ async def test_context_is_for_the_agent_to_read() -> None:
 @pytest.mark.parametrize("parts", [(), (TextPart(""),), (TextPart(" \n"),)])
 async def test_context_may_be_nothing(parts: Any) -> None:
     decision = await decide(Judge(*parts), prompt={"output": "context"})
-    assert (decision.said, decision.runs[0].outcome) == ((), "none")
+    assert (decision.contributions, decision.runs[0].outcome) == ((), "none")
 
 
 async def test_context_is_never_read_as_a_verdict() -> None:
@@ -547,7 +547,7 @@ async def test_a_failure_is_never_taken_for_a_policy() -> None:
 
 
 async def test_a_failure_says_what_went_wrong() -> None:
-    assert failed(await decide(Judge()))[1] == "the model said nothing"
+    assert failed(await decide(Judge()))[1] == "the model returned an empty answer"
     assert failed(await decide(Judge(error=RuntimeError("x"))))[1] == "the model could not be asked: x"
     called = Judge(ToolCallPart("other", {}))
     assert failed(await decide(called))[1] == "the model called 'other' instead of giving a verdict"

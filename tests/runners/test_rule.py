@@ -239,7 +239,9 @@ def test_seed_004_a_regex_rejects(event: str, field: str) -> None:
 
 @pytest.mark.parametrize(("event", "field"), POINTS)
 def test_seed_004_a_regex_that_finds_nothing_rejects_nothing(event: str, field: str) -> None:
-    assert decide(Rule(f"{field}.matches('secret')", on=event, deny="x"), event, of={field: "a plan"}).said == ()
+    assert (
+        decide(Rule(f"{field}.matches('secret')", on=event, deny="x"), event, of={field: "a plan"}).contributions == ()
+    )
 
 
 @pytest.mark.parametrize(("event", "field"), POINTS)

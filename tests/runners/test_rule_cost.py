@@ -18,7 +18,7 @@ from rule_expressions import Expressions, values
 
 from fairlead import EVENTS, Hooks
 from fairlead.runners import cost, regex
-from fairlead.runners.cost import Extent, Shape, anything, estimate
+from fairlead.runners.cost import SizeBound, ValueSize, anything, estimate
 from fairlead.runners.expression import Expression
 from fairlead.runners.regex import Limit, Regex
 from fairlead.runners.rule import BadRule, Rule, RuleFailed
@@ -209,7 +209,7 @@ def spend(node: Node, scope: dict[str, Any]) -> tuple[Any, float]:
         value, more = spend(node.parts[1 if condition else 2], scope)
         return value, spent + more + cost.EVALUATE
     parts = [spend(part, scope) for part in node.parts]
-    own, _ = cost._operation(node, [Extent(value).shape for value, _ in parts])
+    own, _ = cost._operation(node, [ValueSize(value).bound for value, _ in parts])
     return apply(node, *(value for value, _ in parts)), cost.EVALUATE + sum(spent for _, spent in parts) + own
 
 
@@ -219,13 +219,13 @@ def spend_macro(node: Node, scope: dict[str, Any]) -> tuple[Any, float]:
     made: list[Any] = []
     spent += cost.EVALUATE
     for element in over:
-        spent += cost.LOOP + Extent(element).shape.copying
+        spent += cost.LOOP + ValueSize(element).bound.copying
         results = [spend(body, {**scope, variable.text: element}) for body in bodies]
         spent += sum(each for _, each in results)
         if node.text in ("filter", "map"):
             if all(value for value, _ in results[:-1]):
                 made.append(element if node.text == "filter" else results[-1][0])
-            spent += Extent(made).shape.copying
+            spent += ValueSize(made).bound.copying
     return made if node.text in ("filter", "map") else True, spent
 
 
@@ -258,9 +258,9 @@ def test_the_estimate_is_never_less_than_what_is_spent(data: Any) -> None:
         _, spent = spend(tree, {"args": args})
     except Impossible:
         assume(False)
-    shapes = {"args": Extent(args).shape}
+    shapes = {"args": ValueSize(args).bound}
     assert spent <= estimate(tree, shapes)
-    assert spent <= estimate(tree, shapes | {f"args.{part}": Extent(value).shape for part, value in args.items()})
+    assert spent <= estimate(tree, shapes | {f"args.{part}": ValueSize(value).bound for part, value in args.items()})
 
 
 @quick
@@ -268,7 +268,7 @@ def test_the_estimate_is_never_less_than_what_is_spent(data: Any) -> None:
 def test_whatever_a_step_consists_of_its_weight_is_enough_to_bound_the_cost(data: Any) -> None:
     expressions = Expressions(lambda options: data.draw(st.sampled_from(options)))
     tree = parse(expressions.make("bool", data.draw(st.integers(2, 5))))
-    shape = Extent(values(data.draw(st.integers(0, 40)), data.draw(st.integers(0, 3)))).shape
+    shape = ValueSize(values(data.draw(st.integers(0, 40)), data.draw(st.integers(0, 3)))).bound
     assert estimate(tree, {"args": shape}) <= estimate(tree, {"args": anything(shape.nodes, shape.size)})
 
 
@@ -282,7 +282,7 @@ json_values = st.recursive(
 @quick
 @given(json_values)
 def test_the_shape_of_a_value_holds_for_everything_in_it(value: Any) -> None:
-    def check(value: Any, shape: Shape) -> tuple[int, int]:
+    def check(value: Any, shape: SizeBound) -> tuple[int, int]:
         inside = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
         counted = [check(item, shape.element) for item in inside]
         nodes = 1 + sum(each[0] for each in counted)
@@ -293,7 +293,7 @@ def test_the_shape_of_a_value_holds_for_everything_in_it(value: Any) -> None:
         assert size <= shape.size
         return nodes, size
 
-    check(value, Extent(value).shape)
+    check(value, ValueSize(value).bound)
 
 
 # --- and it holds in the clock -----------------------------------------------------------------------

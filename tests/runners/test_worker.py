@@ -10,10 +10,12 @@ import signal
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fairlead import Hooks
-from fairlead.runners.surroundings import MissingProgram
+from fairlead.engine import tracebacks
+from fairlead.runners.environment import MissingProgram
 from fairlead.runners.worker import Worker
 from fairlead.testing import step
 
@@ -196,6 +198,35 @@ async def test_ten_thousand_steps_while_the_worker_is_killed_at_random(tmp_path:
     async with hooks:
         await asyncio.wait_for(asyncio.gather(*(one(i) for i in range(10_000))), 60)
     assert (ended, wrong) == (10_000, [])
+
+
+@pytest.mark.parametrize("kind", ["async ", ""])
+async def test_a_python_worker_that_raises_tells_its_traceback(tmp_path: Path, caplog, kind: str, monkeypatch):
+    monkeypatch.setattr(tracebacks, "_logged", set())
+    secret = "-".join(("Xy7", "secret", "91"))
+    source = PYTHON.replace("async ", kind).replace('"boom"', f'"boom password={secret}"')
+    async with hooked(worker(tmp_path, source)) as hooks:
+        decisions = [await hooks.dispatch(bash("raise")) for _ in range(2)]
+    (failure,) = decisions[1].failures
+    assert failure.traceback is not None
+    assert 'raise ValueError("boom' in failure.traceback
+    assert failure.traceback.splitlines()[-1].startswith("ValueError: boom")
+    assert secret not in failure.traceback
+    assert [record.levelname for record in caplog.records if "'worker' failed at" in record.message] == ["WARNING"]
+
+
+@pytest.mark.parametrize("traceback", ["at judge (worker.js:7)", "", "x" * 10_000, "\n"])
+async def test_a_traceback_of_another_language_is_bounded(tmp_path: Path, caplog, traceback: str, monkeypatch):
+    monkeypatch.setattr(tracebacks, "_logged", set())
+    answer = msgspec.json.encode({"error": "boom", "traceback": traceback}).decode()[1:].replace("%", "%%")
+    source = f"""while IFS= read -r line; do id=${{line#*:}}; id=${{id%%,*}}
+    printf '{{"id":%s,%s\\n' "$id" '{answer}'; done"""
+    async with hooked(worker(tmp_path, source, "/bin/sh")) as hooks:
+        decisions = [await hooks.dispatch(bash("ls")) for _ in range(2)]
+    (failure,) = decisions[1].failures
+    kept = traceback.strip()
+    assert failure.traceback == ((kept if len(kept) < 4096 else f"...{kept[: 4096 - 3]}") or None)
+    assert len([record for record in caplog.records if "'worker' failed" in record.message]) == bool(kept)
 
 
 async def test_a_caller_that_gives_up_while_the_worker_starts_loses_no_process(tmp_path: Path):

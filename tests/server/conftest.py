@@ -1,4 +1,4 @@
-"""Daemons: one per module where tests can share it, and one of its own for who needs that."""
+"""Fixtures: a daemon that the tests of a module share, and a machine for a test that needs its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from machines import Daemon, Machine, a_machine, watched
 
-from fairlead import redaction
+from fairlead.client import Client
+from fairlead.redaction import redactor as redaction
 
 
 @pytest.fixture
@@ -28,6 +29,19 @@ def shared() -> Iterator[Machine]:
 def daemon(shared: Machine) -> Daemon:
     """The daemon of the shared machine."""
     return shared.start()
+
+
+@pytest.fixture
+def client(daemon: Daemon) -> Iterator[Client]:
+    """A client of the shared daemon."""
+    with daemon.client() as client:
+        yield client
+
+
+@pytest.fixture
+def session(request: pytest.FixtureRequest) -> str:
+    """The id of a session that only this test uses."""
+    return str(request.node.name)
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from fairlead import agent_process
 from fairlead.client import Client
-from fairlead.config import trust as trust_module
 from fairlead.config.document import Document
 from fairlead.config.survey import survey
 from fairlead.config.trust import Trust
@@ -139,26 +139,37 @@ def ask(address: Any, method: str, path: str, body: Any = None, *, token: str | 
 
 
 def exchange(connection: socket.socket, data: bytes) -> bytes:
-    """Say all this, and hear everything until the other side has had enough."""
+    """Send all data, and return what the daemon sends until it hangs up."""
 
-    def say() -> None:
+    def send() -> None:
         try:
             connection.sendall(data)
         except OSError:
-            pass  # they hung up, which is theirs to do
+            pass  # the daemon may hang up early
 
-    speaking = threading.Thread(target=say)
-    speaking.start()
-    heard = b""
+    sending = threading.Thread(target=send)
+    sending.start()
     try:
-        while found := connection.recv(65536):
-            heard += found
-    except ConnectionError:
-        pass
+        return receive_all(connection)
     finally:
         connection.close()
-        speaking.join()
-    return heard
+        sending.join()
+
+
+def receive_all(connection: socket.socket) -> bytes:
+    """What comes in until the other side hangs up."""
+    received = b""
+    try:
+        while part := connection.recv(65536):
+            received += part
+    except ConnectionError:
+        pass
+    return received
+
+
+def questions_of(client: Client, session: str, *, every: bool = False) -> list[dict[str, Any]]:
+    """The open questions of a session, or all of its questions."""
+    return [question for question in client.approvals(every=every) if question["session"] == session]
 
 
 class Machine:
@@ -253,9 +264,9 @@ class Machine:
         """A daemon in whose process something is set up first: `setup` is code."""
         script = (
             f"{setup}\n"
-            "from fairlead.server import app, daemon, pending, protocol, projects, service, sessions\n"
+            "from fairlead.server import app, approvals, daemon, protocol, projects, service, sessions\n"
             "from fairlead.cli.serve import _ready\n"
-            f"daemon.serve(daemon.Settings({settings}), _ready)\n"
+            f"daemon.serve(daemon.DaemonSettings({settings}), _ready)\n"
         )
         return self.start(argv=[sys.executable, "-c", script], **options)
 
@@ -263,7 +274,7 @@ class Machine:
         """Run `fairlead`, with no terminal."""
         ended = subprocess.run(
             [*CLI, *words], env=options.pop("env", self.env), input="", capture_output=True, text=True,
-            timeout=DEADLINE, cwd=self.home, **options,
+            timeout=3 * DEADLINE, cwd=self.home, **options,  # a doctor may wait for a launcher that waits
         )  # fmt: skip
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
@@ -368,4 +379,4 @@ def a_machine() -> Iterator[Machine]:
 
 def watched() -> bool:
     """Whether an agent runs these tests, and so everything that they start."""
-    return trust_module.agent_around({}, os.getpid()) is not None
+    return agent_process.agent_around({}, os.getpid()) is not None

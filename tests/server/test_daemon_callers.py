@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from machines import Daemon, Machine
 
 from fairlead import current_session, deny
-from fairlead.fallback_file import read_folders
+from fairlead.config.fallback_file import read_folders
 from fairlead.samples import step
 from fairlead.server import projects as projects_module
 from fairlead.server import sessions as sessions_module
-from fairlead.server.service import Asked, Service
-from fairlead.server.sessions import Sessions
+from fairlead.server.service import DispatchRequest, Service
+from fairlead.server.sessions import SessionTable
 from fairlead.server.tokens import Tokens
-from fairlead.wire import envelope
+from fairlead.wire.steps import envelope
 
 COUNTING = """
 from fairlead import current_session, deny
@@ -31,12 +31,12 @@ from fairlead.server import service
 def count(step):
     return deny(str(current_session().store.increment("calls")))
 
-def counting(self, make=service.Service._hooks):
-    hooks = make(self)
+def counting(*args, open_hooks=service.open_hooks, **options):
+    hooks = open_hooks(*args, **options)
     hooks.add(count, on="before_input")
     return hooks
 
-service.Service._hooks = counting
+service.open_hooks = counting
 """
 """A daemon that counts the messages of each session."""
 DENYING = '[[hook]]\nname = "no"\non = "before_tool"\nrule = "true"\ndeny = "no"\n'
@@ -141,12 +141,12 @@ def test_the_session_of_a_caller_is_shown_and_forgotten_by_its_name(
 
 
 def test_a_callers_session_survives_a_restart_as_its_own(tmp_path: Path) -> None:
-    sessions = Sessions(tmp_path / "sessions.json")
+    sessions = SessionTable(tmp_path / "sessions.json")
     for number, caller in enumerate(CALLERS):
         sessions.of(caller, "/p", step("turn_start", session_id="s"), sessions._home, None).store.set("n", number)
         sessions.of_cli(caller, "s", f"/began/{number}")
     sessions.save()
-    again = Sessions(tmp_path / "sessions.json")
+    again = SessionTable(tmp_path / "sessions.json")
     for number, caller in enumerate(CALLERS):
         session = again.get(caller, "/p", "s")
         assert session is not None
@@ -158,7 +158,7 @@ def test_a_file_of_before_callers_had_names_is_the_daemons_users(tmp_path: Path)
     cli = old | {"root": "cli: ", "began": "/began"}
     lines = [msgspec.json.encode(one | {"used": time.time()}) for one in (old, cli)]
     (tmp_path / "sessions.json").write_bytes(b"\n".join(lines))
-    sessions = Sessions(tmp_path / "sessions.json")
+    sessions = SessionTable(tmp_path / "sessions.json")
     session = sessions.get("", "/p", "s")
     assert session is not None
     assert (session.store.get("n"), sessions.began("", "s")) == (1, "/began")
@@ -200,7 +200,7 @@ async def service(machine: Machine) -> AsyncIterator[Service]:
 
 
 async def dispatch(service: Service, root: Path, caller: str, session: str, **env: str | None) -> dict[str, Any]:
-    asked = Asked(envelope(step("before_tool", session_id=session)), root=str(root), env=env)
+    asked = DispatchRequest(envelope(step("before_tool", session_id=session)), root=str(root), env=env)
     return await service.dispatch(asked, caller)
 
 
@@ -245,7 +245,7 @@ def test_a_project_with_too_many_sessions_of_a_cli_ends_none_of_another(
 ) -> None:
     """A session that a hook has halted stays halted."""
     monkeypatch.setattr(sessions_module, "LIMIT", 20)
-    sessions = Sessions(tmp_path / "sessions.json")
+    sessions = SessionTable(tmp_path / "sessions.json")
     sessions.of_cli("", "mine", "/mine")[1].halt = "no more"
     for number in range(100):
         sessions.of_cli("", str(number), "/other")
@@ -257,7 +257,7 @@ def test_a_project_with_too_many_sessions_of_a_cli_ends_none_of_another(
 
 
 def test_ten_thousand_sessions_are_kept_and_the_next_is_at_the_cost_of_its_caller(tmp_path: Path) -> None:
-    sessions = Sessions(tmp_path / "sessions.json")
+    sessions = SessionTable(tmp_path / "sessions.json")
     sessions.of_cli("user 7: ", "theirs", "/theirs")
     for number in range(sessions_module.LIMIT + 1):
         sessions.of_cli("", str(number), "/ours")
@@ -271,7 +271,7 @@ async def test_a_caller_who_has_fewer_loses_no_session_to_one_who_adds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, added: list[tuple[str, int]]
 ) -> None:
     monkeypatch.setattr(sessions_module, "LIMIT", 10)
-    sessions = Sessions(tmp_path / "none.json")
+    sessions = SessionTable(tmp_path / "none.json")
 
     def held() -> dict[str, set[int]]:
         return {caller: {n for n in range(10) if sessions.began(caller, str(n)) is not None} for caller in CALLERS}

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from launched import Launched
 from machines import Answer, Daemon, Machine, wait_until
+from played import captured
 
-from fairlead.runners.surroundings import PASSED
+from fairlead.runners.environment import PASSED
 from fairlead.server import sessions as sessions_module
 from fairlead.server.limits import BODY
-from fairlead.server.sessions import Sessions
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "hosts"))
-
-from launched import Launched
-from played import captured
+from fairlead.server.sessions import SessionTable
 
 DENIES = """
 [[hook]]
@@ -97,12 +93,6 @@ def strict(shared: Machine) -> Path:
 @pytest.fixture(scope="module")
 def lax(shared: Machine) -> Path:
     return shared.project("lax", "")
-
-
-@pytest.fixture
-def session(request: pytest.FixtureRequest) -> str:
-    """A session of this test's own."""
-    return str(request.node.name)
 
 
 # --- asking -------------------------------------------------------------------------------------
@@ -252,38 +242,38 @@ def test_a_session_stays_where_it_began_after_its_daemon_was_killed(machine: Mac
 @pytest.mark.parametrize("cut", [0, 1, 40])
 def test_sessions_that_begin_after_one_was_half_written_are_known(tmp_path: Path, cut: int) -> None:
     file = tmp_path / "sessions.json"
-    sessions = Sessions(file)
+    sessions = SessionTable(file)
     sessions.of_cli("", "before", "/before")
     sessions.save_begun()
     file.write_bytes(file.read_bytes()[: -cut or None])
     sessions.of_cli("", "after", "/after")
     sessions.save_begun()
-    known = Sessions(file)
+    known = SessionTable(file)
     assert known.began("", "after") == "/after"
     assert known.began("", "before") == (None if cut else "/before")
 
 
 def test_a_session_that_could_not_be_written_is_written_later(tmp_path: Path) -> None:
     file = tmp_path / "folder" / "sessions.json"
-    sessions = Sessions(file)
+    sessions = SessionTable(file)
     sessions.of_cli("", "s", "/root")
     with pytest.raises(OSError, match="sessions"):
         sessions.save_begun()
     file.parent.mkdir()
     sessions.save_begun()
-    assert Sessions(file).began("", "s") == "/root"
+    assert SessionTable(file).began("", "s") == "/root"
 
 
 def test_the_file_of_sessions_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions_module, "LIMIT", 5)
-    sessions = Sessions(tmp_path / "sessions.json")
+    sessions = SessionTable(tmp_path / "sessions.json")
     sizes = []
     for number in range(40):
         sessions.of_cli("", str(number), "/root")
         sessions.save_begun()
         sizes.append(len((tmp_path / "sessions.json").read_bytes().split(b"\n")) - 1)
     assert max(sizes) == 10
-    assert Sessions(tmp_path / "sessions.json").began("", "39") == "/root"
+    assert SessionTable(tmp_path / "sessions.json").began("", "39") == "/root"
 
 
 def test_a_session_whose_folder_is_gone_is_refused_and_not_let_loose(machine: Machine) -> None:
@@ -302,7 +292,7 @@ def test_a_session_is_not_bound_to_what_is_no_folder(daemon: Daemon, strict: Pat
 
 
 def test_the_session_of_one_user_says_nothing_of_anothers(tmp_path: Path) -> None:
-    sessions = Sessions(tmp_path / "sessions.json")
+    sessions = SessionTable(tmp_path / "sessions.json")
     sessions.of_cli("user 7: ", "s", "/theirs")
     assert sessions.of_cli("", "s", "/ours")[0] == "/ours"
 

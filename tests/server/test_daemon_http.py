@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from machines import Daemon, Machine, connect, exchange, wait_until
+from machines import Daemon, Machine, connect, exchange, receive_all, wait_until
 
 from fairlead.client import AsyncClient
 from fairlead.lifecycle import BeforeTool
@@ -357,7 +357,7 @@ def test_a_head_that_is_wrong_is_refused(daemon: Daemon, head: bytes) -> None:
 
 IMPATIENT = """
 from fairlead.server import daemon, protocol
-protocol.PATIENCE, protocol.BODY_PATIENCE, protocol.ANSWER_PATIENCE, daemon.KEEP_ALIVE = 0.3, 1, 0.5, 3
+protocol.HEADER_TIMEOUT, protocol.BODY_TIMEOUT, protocol.ANSWER_TIMEOUT, daemon.KEEP_ALIVE = 0.3, 1, 0.5, 3
 """
 
 
@@ -388,8 +388,8 @@ def answer_to(connection: socket.socket, said: bytes) -> bytes:
     return heard
 
 
-def heard_while_dribbling(connection: socket.socket, said: bytes) -> bytes:
-    """What is heard until the other side has had enough of what is said more and more slowly."""
+def received_while_dribbling(connection: socket.socket, data: bytes) -> bytes:
+    """What the daemon sends until it hangs up on a caller that goes on with single bytes."""
     over = threading.Event()
 
     def dribble() -> None:
@@ -399,33 +399,28 @@ def heard_while_dribbling(connection: socket.socket, said: bytes) -> bytes:
             except OSError:
                 return
 
-    speaking = threading.Thread(target=dribble)
+    dribbling = threading.Thread(target=dribble)
     connection.settimeout(5)
-    connection.sendall(said)
-    speaking.start()
-    heard = b""
+    connection.sendall(data)
+    dribbling.start()
     try:
-        while found := connection.recv(65536):
-            heard += found
-    except ConnectionError:
-        pass
+        return receive_all(connection)
     finally:
         over.set()
-        speaking.join()
+        dribbling.join()
         connection.close()
-    return heard
 
 
 def test_a_head_that_dribbles_is_not_waited_for(impatient: Daemon) -> None:
     said = b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
-    assert heard_while_dribbling(impatient.connect(), said) == b""
+    assert received_while_dribbling(impatient.connect(), said) == b""
 
 
 @pytest.mark.parametrize("rest", [b"", b"x"])
 def test_a_body_that_dribbles_after_another_request_is_not_waited_for(impatient: Daemon, rest: bytes) -> None:
     """The two came together, so nothing tells of the second one's head when it is read."""
     second = b"POST /v1/dispatch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n" + rest
-    heard = heard_while_dribbling(impatient.connect(), raw("GET", "/v1/health") + second)
+    heard = received_while_dribbling(impatient.connect(), raw("GET", "/v1/health") + second)
     assert heard.count(b"HTTP/1.1 ") == 1
 
 

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from disguises import BY_HAND, FORCE
 from machines import Machine
 
-from disguises import BY_HAND, FORCE
-from fairlead import redaction
 from fairlead.errors import FairleadError
 from fairlead.journal import Journal
 from fairlead.journal.reading import Reader
-from fairlead.logs import logger
+from fairlead.redaction import redactor as redaction
+from fairlead.redaction.logs import logger
 from fairlead.samples import step
 from fairlead.server import projects as projects_module
-from fairlead.server.service import Asked, Service
+from fairlead.server.service import DispatchRequest, Service
 from fairlead.server.tokens import Tokens
-from fairlead.wire import envelope
+from fairlead.wire.steps import envelope
 
 SECRET = "correct-horse-battery-9"
 
@@ -78,9 +78,9 @@ async def service(machine: Machine) -> AsyncIterator[Service]:
     await made.aclose()
 
 
-def asked(root: Path, command: str, **env: str | None) -> Asked:
+def asked(root: Path, command: str, **env: str | None) -> DispatchRequest:
     given = envelope(step("before_tool", args={"command": command}, session_id=None))
-    return Asked(given, root=str(root), env=dict(env), deadline=0.0)
+    return DispatchRequest(given, root=str(root), env=dict(env), deadline=0.0)
 
 
 # --- judges -----------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ async def test_a_caller_s_variables_are_redacted_in_all_that_is_kept_or_told_of_
         logger.removeHandler(handler)
     assert service.journal is not None
     service.journal.flush()
-    kept = service.pending.questions()
+    kept = service.approvals.questions()
     with Reader(service.journal.path) as reader:
         (record,) = [record.body for record in reader.records() if record.body.get("kind") == "decision"]
     assert SECRET in said["warnings"]  # the caller itself is told what its hooks say
@@ -235,7 +235,7 @@ async def test_nothing_of_what_callers_bring_piles_up(
     assert redaction.process_redactor() is redactor
     assert (len(redactor._forms), len(redactor._patterns)) == before
     assert len(service.projects) <= 8
-    sizes = [len(project.scope.redactor._forms) for project in service.projects._tables.values()]
+    sizes = [len(project.scope.redactor._forms) for project in service.projects._projects.values()]
     assert max(sizes) - before[0] <= 6  # one value, in all its spellings
 
 
@@ -272,7 +272,7 @@ async def test_no_disguise_hides_a_command_in_a_question(machine: Machine, servi
     refused = 0
     for way in BY_HAND:
         said = await service.dispatch(asked(root, way.format(FORCE)))
-        shown = [one.step["args"]["command"] for one in service.pending.questions()]
+        shown = [one.step["args"]["command"] for one in service.approvals.questions()]
         if "could not be shown: args.command, target.command;" in said["reason"]:
             refused += 1
         else:

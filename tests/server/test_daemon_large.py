@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
@@ -16,29 +15,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import Daemon, Machine, wait_until
+from played import captures
 from shapes import REFUSED, SERVED, WRONG, Shape
 
+from fairlead.engine.threads import active_offload
 from fairlead.frozen import freeze
-from fairlead.guard import Guard
-from fairlead.hosts.host import ALL, host_named
+from fairlead.hosts.clis.mapping import ALL, host_named
 from fairlead.journal import Journal, writer
 from fairlead.journal import entry as entry_module
 from fairlead.journal.reading import Reader
-from fairlead.journal.store import Store
+from fairlead.journal.store import JournalFile
 from fairlead.lifecycle import BeforeTool
+from fairlead.packs.guard import Guard
 from fairlead.server import app, limits
 from fairlead.server import large as large_module
 from fairlead.server import service as service_module
-from fairlead.server.large import Large, Turns
+from fairlead.server.large import FairLock, LargeRequests
 from fairlead.server.limits import HUGE, LARGE, Overloaded, TooLarge, check_json
 from fairlead.server.offload import OffloadFailed
-from fairlead.server.service import Asked, Service
-from fairlead.threads import elsewhere
-from fairlead.wire import envelope
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "hosts"))
-
-from played import captures
+from fairlead.server.service import DispatchRequest, Service
+from fairlead.wire.steps import envelope
 
 DENIES = '[[hook]]\nname = "no"\non = "before_tool"\nphase = "gate"\nrule = \'tool == "forbidden"\'\ndeny = "no"\n'
 SECRET = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
@@ -130,13 +126,13 @@ async def service(machine: Machine) -> AsyncIterator[Service]:
     await made.aclose()
 
 
-def padded(size: int, **fields: Any) -> Asked:
+def padded(size: int, **fields: Any) -> DispatchRequest:
     """A call whose arguments have about that many bytes."""
     step = BeforeTool(**{"tool": "write", "args": {"path": "a", "content": "x" * size}, "session_id": "s"} | fields)
-    return Asked(msgspec.to_builtins(envelope(step)))
+    return DispatchRequest(msgspec.to_builtins(envelope(step)))
 
 
-async def dispatch(service: Service, asked: Asked, size: int, root: Path) -> Any:
+async def dispatch(service: Service, asked: DispatchRequest, size: int, root: Path) -> Any:
     asked.root = str(root)
     with service.large.hold("", size):
         return await service.dispatch(asked, "", size)
@@ -179,8 +175,8 @@ def test_a_large_moment_is_read_as_a_small_one_is(host: str) -> None:
     """Though it is frozen by then."""
     table = host_named(host)
     for one in captures(host):
-        if one.event in table.moments:
-            read, frozen = table.moments[one.event].read, freeze(one.payload)
+        if one.event in table.events:
+            read, frozen = table.events[one.event].parse, freeze(one.payload)
             assert (read(frozen), table.identify(frozen)) == (read(one.payload), table.identify(one.payload))
 
 
@@ -192,9 +188,14 @@ class Noted:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.threads: dict[str, set[bool]] = {}
-        for where, name in ((app, "_encode"), (service_module, "step_of"), (entry_module, "_entry"), (Guard, "_judge")):
+        for where, name in (
+            (app, "_encode"),
+            (service_module, "step_from_envelope"),
+            (entry_module, "_entry"),
+            (Guard, "_judge"),
+        ):
             patch.setattr(where, name, self._noting(name, getattr(where, name)))
-        for name in ("_read_asked", "_read_hooked"):
+        for name in ("_decode_dispatch", "_decode_hook"):
             patch.setattr(app, name, self._noting("decode", getattr(app, name)))
 
     def _noting(self, name: str, fn: Any) -> Any:
@@ -248,7 +249,10 @@ async def test_a_small_request_is_worked_on_at_once(machine: Machine, service: S
 async def test_a_large_request_is_not_worked_on_by_the_loop(machine: Machine, service: Service, noted: Noted) -> None:
     status, told = await request(service, "/v1/dispatch", a_call(machine.project("p", DENIES), LARGE))
     assert (status, told["control"]) == (200, "proceed")
-    assert (noted.on_the_loop, noted.elsewhere) == (set(), {"decode", "step_of", "_judge", "_entry", "_encode"})
+    assert (noted.on_the_loop, noted.elsewhere) == (
+        set(),
+        {"decode", "step_from_envelope", "_judge", "_entry", "_encode"},
+    )
 
 
 async def test_the_record_of_a_huge_request_is_not_made_in_this_process(
@@ -273,7 +277,7 @@ async def test_a_large_moment_is_not_worked_on_by_the_loop(machine: Machine, ser
 
 async def test_callers_take_turns() -> None:
     """However many pieces of work one has."""
-    turns, done = Turns(), list[str]()
+    turns, done = FairLock(), list[str]()
     go = asyncio.Event()
 
     async def work(caller: str) -> None:
@@ -290,7 +294,7 @@ async def test_callers_take_turns() -> None:
 
 async def test_one_piece_of_work_is_done_at_a_time() -> None:
     working, most = 0, 0
-    turns = Turns()
+    turns = FairLock()
 
     async def work(caller: str) -> None:
         nonlocal working, most
@@ -305,7 +309,7 @@ async def test_one_piece_of_work_is_done_at_a_time() -> None:
 
 
 async def test_one_who_gives_up_waiting_keeps_nobody_waiting() -> None:
-    turns = Turns()
+    turns = FairLock()
     async with turns.turn("A"):
         waiting = [asyncio.create_task(turns.turn(caller).__aenter__()) for caller in "AB"]
         await asyncio.sleep(0)
@@ -322,13 +326,13 @@ async def test_one_who_gives_up_waiting_keeps_nobody_waiting() -> None:
 
 def test_small_requests_hold_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_module, "AT_ONCE", 0)
-    with Large().hold("", LARGE):
-        assert elsewhere.get() is None
+    with LargeRequests().hold("", LARGE):
+        assert active_offload.get() is None
 
 
 def test_a_caller_holds_half_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_module, "AT_ONCE", 8 * HUGE)
-    held = Large()
+    held = LargeRequests()
     with ExitStack() as stack:
         for _ in range(4):
             stack.enter_context(held.hold("one", HUGE))
@@ -340,8 +344,8 @@ def test_a_caller_holds_half_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
             stack.enter_context(held.hold("yet another", HUGE))
     assert not held._held
     with held.hold("one", 4 * HUGE):
-        assert elsewhere.get() is not None
-    assert elsewhere.get() is None
+        assert active_offload.get() is not None
+    assert active_offload.get() is None
 
 
 async def test_a_request_that_is_too_much_is_refused_before_it_is_read(
@@ -410,7 +414,7 @@ async def test_a_large_record_is_queued_when_it_is_made_so_that_others_do_not_wa
     service = Service(machine.state, Journal(machine.state / "journal.db", durability=durability))
     try:
         await dispatch(service, padded(1), 1, root)
-        made = entry_module._legible_entry
+        made = entry_module._encodable_entry
 
         def slowly(plain: Any, *args: Any) -> Any:
             if plain["step"]["tool"] == "large":
@@ -418,7 +422,7 @@ async def test_a_large_record_is_queued_when_it_is_made_so_that_others_do_not_wa
                 go.wait(30)
             return made(plain, *args)
 
-        monkeypatch.setattr(entry_module, "_legible_entry", slowly)
+        monkeypatch.setattr(entry_module, "_encodable_entry", slowly)
         slow = asyncio.create_task(dispatch(service, padded(1, tool="large"), LARGE + 1, root))
         await asyncio.to_thread(making.wait, 30)
         await dispatch(service, padded(1, tool="small"), 1, root)
@@ -472,13 +476,13 @@ async def test_what_a_task_dispatches_after_a_large_step_was_answered_is_recorde
 async def test_large_records_that_cannot_be_written_do_not_pile_up(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "HEAVY", 4 * LARGE)
+    monkeypatch.setattr(writer, "QUEUE_BYTES", 4 * LARGE)
     journal = Journal(machine.state / "journal.db")
     service = Service(machine.state, journal)
     root = machine.project("p", "")
     await dispatch(service, padded(1), 1, root)
     journal.flush()
-    monkeypatch.setattr(Store, "append", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+    monkeypatch.setattr(JournalFile, "append", lambda *_: (_ for _ in ()).throw(OSError("no space")))
     for _ in range(40):
         await dispatch(service, padded(LARGE), LARGE + 1, root)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from fairlead.samples import step
 from fairlead.server import projects as projects_module
 from fairlead.server import sessions as sessions_module
 from fairlead.server.projects import NeedsVariables
-from fairlead.server.service import Asked, Service
-from fairlead.wire import envelope
+from fairlead.server.service import DispatchRequest, Service
+from fairlead.wire.steps import envelope
 
 TELLS = """
 import os
@@ -181,7 +181,7 @@ async def service(machine: Machine) -> AsyncIterator[Service]:
 
 
 async def dispatch(service: Service, root: Path | str, event: str = "before_tool", **fields: Any) -> dict[str, Any]:
-    return await service.dispatch(Asked(envelope(step(event, **fields)), root=str(root)))
+    return await service.dispatch(DispatchRequest(envelope(step(event, **fields)), root=str(root)))
 
 
 async def counting(service: Service, root: Path | str) -> None:
@@ -256,11 +256,11 @@ async def test_a_session_that_nobody_used_for_long_begins_anew(
 @pytest.mark.parametrize("content", [b"garbage", b"{}", b'{"root": 1}', b"\xff", b"[" * 100_000])
 def test_sessions_that_cannot_be_read_begin_anew(machine: Machine, content: bytes) -> None:
     (machine.state / "sessions.json").write_bytes(content)
-    assert len(sessions_module.Sessions(machine.state / "sessions.json")) == 0
+    assert len(sessions_module.SessionTable(machine.state / "sessions.json")) == 0
 
 
 def test_what_is_saved_of_sessions_is_the_users_alone(machine: Machine) -> None:
-    sessions_module.Sessions(machine.state / "sessions.json").save()
+    sessions_module.SessionTable(machine.state / "sessions.json").save()
     assert (machine.state / "sessions.json").stat().st_mode & 0o777 == 0o600
 
 
@@ -277,15 +277,15 @@ async def test_whoever_answers_makes_the_records_of_small_requests(
     """A large one would keep everybody waiting."""
     journal = Journal(machine.state / "journal.db")
     service = Service(machine.state, journal)
-    asked = Asked(envelope(step("before_tool")), root=str(machine.project("p", "")))
+    asked = DispatchRequest(envelope(step("before_tool")), root=str(machine.project("p", "")))
     try:
         await service.dispatch(asked)
         journal.flush()
-        for name in ("LULL", "GATHER"):
+        for name in ("QUIET_DELAY", "MAX_DELAY"):
             monkeypatch.setattr(writer, name, 3600)
         await service.dispatch(asked, size=size)
-        record = journal.newest()
-        service.write_down(answer)
+        record = journal.newest_queued()
+        service.prepare_records(answer)
         assert record is not None
         assert (record.entry is not None) == early
     finally:
@@ -328,7 +328,7 @@ async def test_a_table_that_is_looked_at_is_not_taken_away(
 ) -> None:
     """Somebody else makes room while its files are read again."""
     monkeypatch.setattr(projects_module, "LIMIT", 1)
-    monkeypatch.setattr(projects_module, "LOOK", 0.0)
+    monkeypatch.setattr(projects_module, "CHECK_INTERVAL", 0.0)
     first, second = machine.project("first", ""), machine.project("second", "")
     project = await service.projects.find(str(first), {})
     look = project.reloader.look
@@ -344,7 +344,7 @@ async def test_a_table_that_is_looked_at_is_not_taken_away(
 async def test_files_that_have_not_changed_are_not_read_again(
     machine: Machine, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(projects_module, "LOOK", 0.0)
+    monkeypatch.setattr(projects_module, "CHECK_INTERVAL", 0.0)
     root = machine.project("p", TELLING, tell_py=TELLS)
     for _ in range(2):  # of a table that has just been made, nothing has been seen yet
         await service.projects.find(str(root), {"KEY": "1"})
@@ -360,7 +360,7 @@ async def test_hooks_that_name_another_variable_are_in_force_only_for_who_brings
     monkeypatch.setattr(projects_module, "monotonic", lambda: now)
     root = machine.project("p", TELLING, tell_py=TELLS)
     project = await service.projects.find(str(root), {"KEY": "1"})
-    project.looked = now + 0.1
+    project.checked = now + 0.1
     for now in (100.5, 100.6):
         await service.projects.find(str(root), {"KEY": "1", "ANY": str(now)})
     machine.project("p", TELLING.replace('"KEY"', '"KEY", "OTHER"'), tell_py=TELLS)
@@ -383,7 +383,7 @@ async def test_requests_share_a_table_only_if_they_bring_the_same_variables(
     machine: Machine, service: Service, monkeypatch: pytest.MonkeyPatch, is_broken: bool
 ) -> None:
     """Whatever was asked before, and also while a change of the user's file that names another has a mistake."""
-    monkeypatch.setattr(projects_module, "LOOK", 0.0)
+    monkeypatch.setattr(projects_module, "CHECK_INTERVAL", 0.0)
     root = machine.project("p", DENIES.format("no"))
     tables = {}
     for env in ENVIRONMENTS:
@@ -418,12 +418,6 @@ async def test_a_missing_variable_is_named_to_whoever_asks(machine: Machine, ser
 
 
 # --- reloading ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
-    with daemon.client() as client:
-        yield client
 
 
 @pytest.fixture

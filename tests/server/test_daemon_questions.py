@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machines import Daemon, Machine, ask, wait_until
+from machines import Daemon, Machine, ask, questions_of, wait_until
 
 from fairlead import ApprovalRequest
 from fairlead.client import Client
 from fairlead.errors import FairleadError
 from fairlead.samples import step
-from fairlead.server import pending as pending_module
-from fairlead.server.pending import AnsweredAlready, Asking, NoSuchQuestion, Pending, asking
+from fairlead.server import approvals as approvals_module
+from fairlead.server.approvals import AlreadyAnswered, ApprovalContext, ApprovalStore, NoSuchQuestion, approval_context
 
 ASKS = """
 [[hook]]
@@ -38,23 +38,7 @@ def shared(shared: Machine) -> Machine:
     return shared
 
 
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
-    with daemon.client() as client:
-        yield client
-
-
-@pytest.fixture
-def session(request: pytest.FixtureRequest) -> str:
-    """A session of this test's own."""
-    return str(request.node.name)
-
-
-def of(client: Client, session: str, *, every: bool = False) -> list[dict[str, Any]]:
-    return [question for question in client.approvals(every=every) if question["session"] == session]
-
-
-class Waiting:
+class WaitingDispatch:
     """A dispatch that waits for an answer."""
 
     def __init__(self, daemon: Daemon, session: str, **fields: Any) -> None:
@@ -62,7 +46,7 @@ class Waiting:
         self._thread.start()
         self.decision: Any = None
         with daemon.client() as client:
-            self.question = wait_until(lambda: of(client, session))[0]
+            self.question = wait_until(lambda: questions_of(client, session))[0]
 
     def _dispatch(self, daemon: Daemon, session: str, fields: dict[str, Any]) -> None:
         with daemon.client() as client:
@@ -77,7 +61,7 @@ class Waiting:
 
 
 def test_an_approval_wakes_who_waits(daemon: Daemon, client: Client, session: str) -> None:
-    waiting = Waiting(daemon, session)
+    waiting = WaitingDispatch(daemon, session)
     client.answer(waiting.question["id"], True, who="ann", why="it is fine")
     decision = waiting.end()
     assert (decision.control, decision.cause, decision.approval) == (
@@ -88,14 +72,14 @@ def test_an_approval_wakes_who_waits(daemon: Daemon, client: Client, session: st
 
 
 def test_a_refusal_wakes_who_waits_and_says_who_and_why(daemon: Daemon, client: Client, session: str) -> None:
-    waiting = Waiting(daemon, session)
+    waiting = WaitingDispatch(daemon, session)
     client.answer(waiting.question["id"], False, who="ann", why="not today")
     decision = waiting.end()
     assert (decision.control, decision.reason) == ("deny", "not approved by ann: not today")
 
 
 def test_a_question_shows_what_is_asked(daemon: Daemon, client: Client, session: str) -> None:
-    waiting = Waiting(daemon, session, args={"command": "make tea"})
+    waiting = WaitingDispatch(daemon, session, args={"command": "make tea"})
     asked = waiting.question
     client.answer(asked["id"], False)
     waiting.end()
@@ -104,7 +88,7 @@ def test_a_question_shows_what_is_asked(daemon: Daemon, client: Client, session:
 
 
 def test_who_waits_for_one_answer_is_not_woken_by_another(daemon: Daemon, client: Client, session: str) -> None:
-    first, second = Waiting(daemon, f"{session} 1"), Waiting(daemon, f"{session} 2")
+    first, second = WaitingDispatch(daemon, f"{session} 1"), WaitingDispatch(daemon, f"{session} 2")
     client.answer(second.question["id"], True)
     second_control = second.end().control
     client.answer(first.question["id"], False)
@@ -112,7 +96,7 @@ def test_who_waits_for_one_answer_is_not_woken_by_another(daemon: Daemon, client
 
 
 def test_an_approval_that_was_waited_for_is_used_up(daemon: Daemon, client: Client, session: str) -> None:
-    waiting = Waiting(daemon, session)
+    waiting = WaitingDispatch(daemon, session)
     client.answer(waiting.question["id"], True)
     waiting.end()
     assert client.dispatch(step("before_tool", session_id=session), deadline=0.0).control == "deny"
@@ -121,16 +105,16 @@ def test_an_approval_that_was_waited_for_is_used_up(daemon: Daemon, client: Clie
 async def test_many_questions_at_once_each_get_their_answer(daemon: Daemon, client: Client, session: str) -> None:
     from fairlead.client import AsyncClient
 
-    async with AsyncClient(daemon.socket, start=False) as asking:
+    async with AsyncClient(daemon.socket, start=False) as approval_context:
 
         async def one(number: int) -> str:
             given = step("before_tool", session_id=session, args={"command": str(number)})
-            return (await asking.dispatch(given, deadline=60.0)).control
+            return (await approval_context.dispatch(given, deadline=60.0)).control
 
         going = [asyncio.create_task(one(number)) for number in range(20)]
-        while len(of(client, session)) < 20:
+        while len(questions_of(client, session)) < 20:
             await asyncio.sleep(0.01)
-        for question in of(client, session):
+        for question in questions_of(client, session):
             client.answer(question["id"], int(question["step"]["args"]["command"]) % 2 == 0)
         assert await asyncio.gather(*going) == ["allow", "deny"] * 10
 
@@ -141,7 +125,7 @@ async def test_many_questions_at_once_each_get_their_answer(daemon: Daemon, clie
 def pended(client: Client, session: str, **fields: Any) -> str:
     """The id of a question that nobody has answered in time."""
     decision = client.dispatch(step("before_tool", session_id=session, **fields), deadline=0.0)
-    (question,) = of(client, session)
+    (question,) = questions_of(client, session)
     assert f"approval {question['id']} pending" in (decision.reason or "")
     return str(question["id"])
 
@@ -241,7 +225,7 @@ def test_ids_cannot_be_guessed(client: Client, session: str) -> None:
     names = set()
     for number in range(20):
         client.dispatch(step("before_tool", session_id=session, args={"command": str(number)}), deadline=0.0)
-    names = {question["id"] for question in of(client, session)}
+    names = {question["id"] for question in questions_of(client, session)}
     assert (len(names), min(map(len, names)) >= 22) == (20, True)
 
 
@@ -301,9 +285,9 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.wall, self.up, self.boot = 1e9, 1000.0, "first"
-        monkeypatch.setattr(pending_module.time, "time", lambda: self.wall)
-        monkeypatch.setattr(pending_module, "_uptime", lambda: self.up)
-        monkeypatch.setattr(pending_module, "_boot", lambda: self.boot)
+        monkeypatch.setattr(approvals_module.time, "time", lambda: self.wall)
+        monkeypatch.setattr(approvals_module, "_uptime", lambda: self.up)
+        monkeypatch.setattr(approvals_module, "_boot", lambda: self.boot)
 
     def forward(self, seconds: float) -> None:
         self.wall += seconds
@@ -316,71 +300,73 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def pending(machine: Machine) -> Iterator[Pending]:
-    made = Pending(machine.state / "approvals.db")
+def pending(machine: Machine) -> Iterator[ApprovalStore]:
+    made = ApprovalStore(machine.state / "approvals.db")
     yield made
     made.close()
 
 
-async def question(pending: Pending, command: str = "ls") -> str:
+async def question(pending: ApprovalStore, command: str = "ls") -> str:
     """Ask, and do not wait for the answer."""
-    asking.set(Asking("/p", "policy", 0.0))
+    approval_context.set(ApprovalContext("/p", "policy", 0.0))
     await pending.approve(ApprovalRequest(step("before_tool", args={"command": command}), "may", "may it?"))
     return pending.questions()[-1].id
 
 
-async def granted(pending: Pending, command: str = "ls") -> bool:
-    asking.set(Asking("/p", "policy", 0.0))
+async def granted(pending: ApprovalStore, command: str = "ls") -> bool:
+    approval_context.set(ApprovalContext("/p", "policy", 0.0))
     request = ApprovalRequest(step("before_tool", args={"command": command}), "may", "may it?")
     return (await pending.approve(request)).granted
 
 
-async def test_a_question_expires(pending: Pending, clock: Clock) -> None:
+async def test_a_question_expires(pending: ApprovalStore, clock: Clock) -> None:
     name = await question(pending)
-    clock.forward(pending_module.LIFE + 1)
-    with pytest.raises(AnsweredAlready, match="expired"):
+    clock.forward(approvals_module.LIFE + 1)
+    with pytest.raises(AlreadyAnswered, match="expired"):
         pending.answer(name, True, None, None)
 
 
-async def test_a_grant_expires(pending: Pending, clock: Clock) -> None:
+async def test_a_grant_expires(pending: ApprovalStore, clock: Clock) -> None:
     pending.answer(await question(pending), True, None, None, last=600)
     clock.forward(601)
     assert not await granted(pending)
 
 
-async def test_a_grant_can_be_used_until_then(pending: Pending, clock: Clock) -> None:
+async def test_a_grant_can_be_used_until_then(pending: ApprovalStore, clock: Clock) -> None:
     pending.answer(await question(pending), True, None, None, last=600)
     clock.forward(599)
     assert await granted(pending)
 
 
-async def test_a_clock_that_is_set_back_does_not_make_a_grant_last_longer(pending: Pending, clock: Clock) -> None:
+async def test_a_clock_that_is_set_back_does_not_make_a_grant_last_longer(pending: ApprovalStore, clock: Clock) -> None:
     pending.answer(await question(pending), True, None, None, last=600)
     clock.wall -= 86400
     clock.up += 601
     assert not await granted(pending)
 
 
-async def test_a_clock_that_stands_still_does_not_make_a_grant_last_longer(pending: Pending, clock: Clock) -> None:
+async def test_a_clock_that_stands_still_does_not_make_a_grant_last_longer(
+    pending: ApprovalStore, clock: Clock
+) -> None:
     pending.answer(await question(pending), True, None, None, last=600)
     clock.wall += 601
     assert not await granted(pending)
 
 
-async def test_no_grant_survives_a_restart_of_the_machine(pending: Pending, clock: Clock) -> None:
+async def test_no_grant_survives_a_restart_of_the_machine(pending: ApprovalStore, clock: Clock) -> None:
     pending.answer(await question(pending), True, None, None, last=600)
     clock.boot, clock.up = "second", 0.0
     assert not await granted(pending)
 
 
-async def test_an_id_can_always_be_typed_at_a_command_line(pending: Pending) -> None:
+async def test_an_id_can_always_be_typed_at_a_command_line(pending: ApprovalStore) -> None:
     """One that begins with a dash would be taken for an option."""
     for number in range(600):
         await granted(pending, str(number))
     assert [one.id for one in pending.questions() if one.id.startswith("-")] == []
 
 
-async def test_what_is_long_over_is_forgotten(pending: Pending, clock: Clock) -> None:
+async def test_what_is_long_over_is_forgotten(pending: ApprovalStore, clock: Clock) -> None:
     name = await question(pending)
     clock.forward(86400 * 2)
     assert pending.questions(every=True) == []
@@ -388,8 +374,8 @@ async def test_what_is_long_over_is_forgotten(pending: Pending, clock: Clock) ->
         pending.answer(name, True, None, None)
 
 
-async def test_questions_are_bounded(pending: Pending, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_module, "LIMIT", 3)
+async def test_questions_are_bounded(pending: ApprovalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approvals_module, "LIMIT", 3)
     for command in "abc":
         await question(pending, command)
     with pytest.raises(FairleadError, match="open already"):
@@ -397,7 +383,7 @@ async def test_questions_are_bounded(pending: Pending, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("last", [0.0, -1.0, 86401.0, float("inf"), float("nan")])
-async def test_no_grant_lasts_longer_than_a_day(pending: Pending, last: float) -> None:
+async def test_no_grant_lasts_longer_than_a_day(pending: ApprovalStore, last: float) -> None:
     name = await question(pending)
     with pytest.raises(FairleadError):
         pending.answer(name, True, None, None, last=last)
@@ -418,7 +404,7 @@ def test_columns_that_say_it_is_over_hold(machine: Machine) -> None:
 def test_a_file_that_is_no_database_is_an_error_that_names_it(machine: Machine) -> None:
     (machine.state / "approvals.db").write_text("garbage" * 1000)
     with pytest.raises(FairleadError, match=r"approvals\.db"):
-        Pending(machine.state / "approvals.db")
+        ApprovalStore(machine.state / "approvals.db")
 
 
 # --- the command --------------------------------------------------------------------------------
@@ -438,7 +424,7 @@ def test_the_command_lists_as_json(shared: Machine, client: Client, session: str
 @pytest.mark.usefixtures("unwatched")
 @pytest.mark.parametrize(("word", "control"), [("approve", "allow"), ("deny", "deny")])
 def test_the_command_wakes_who_waits(shared: Machine, daemon: Daemon, session: str, word: str, control: str) -> None:
-    waiting = Waiting(daemon, session)
+    waiting = WaitingDispatch(daemon, session)
     ended = shared.at_terminal("approvals", word, waiting.question["id"], "--why", "because")
     assert (ended.code, waiting.end().control) == (0, control), ended.out
 
@@ -449,7 +435,7 @@ def test_the_beginning_of_an_id_is_enough_if_no_other_begins_so(shared: Machine,
     others = [one["id"] for one in client.approvals() if one["id"] != names[0]]
     length = next(n for n in range(1, 99) if not any(other.startswith(names[0][:n]) for other in others))
     ended = shared.at_terminal("approvals", "approve", names[0][:length])
-    left = [one["id"] for name in (session, f"{session} too") for one in of(client, name)]
+    left = [one["id"] for name in (session, f"{session} too") for one in questions_of(client, name)]
     assert (ended.code, left) == (0, names[1:]), ended.out
 
 
@@ -470,13 +456,13 @@ def test_a_beginning_that_several_ids_have_lists_them(machine: Machine, monkeypa
 def test_the_command_needs_a_terminal(shared: Machine, client: Client, session: str, word: str) -> None:
     name = pended(client, session)
     ended = shared.run("approvals", word, name)
-    assert (ended.code, len(of(client, session))) == (1, 1)
+    assert (ended.code, len(questions_of(client, session))) == (1, 1)
 
 
 def test_the_command_is_refused_where_an_agent_says_so(shared: Machine, client: Client, session: str) -> None:
     name = pended(client, session)
     ended = shared.at_terminal("approvals", "approve", name, env=shared.env | {"CLAUDECODE": "1"})
-    assert (ended.code, "agent" in ended.out, len(of(client, session))) == (1, True, 1)
+    assert (ended.code, "agent" in ended.out, len(questions_of(client, session))) == (1, True, 1)
 
 
 @pytest.fixture
@@ -492,7 +478,7 @@ def test_the_command_is_refused_below_an_agent(
     name = pended(client, session)
     argv = [*claude, sys.executable, "-m", "fairlead.cli"]
     ended = shared.at_terminal("approvals", "approve", name, argv=argv)
-    assert (ended.code, "runs under claude" in ended.out, len(of(client, session))) == (1, True, 1)
+    assert (ended.code, "runs under claude" in ended.out, len(questions_of(client, session))) == (1, True, 1)
 
 
 def test_the_daemon_refuses_whoever_runs_below_an_agent(
@@ -509,7 +495,7 @@ def test_the_daemon_refuses_whoever_runs_below_an_agent(
     here = str(Path(__file__).parent)
     words = [*claude, sys.executable, "-c", code, here, str(shared.socket), name]
     ended = subprocess.run(words, env=shared.env, capture_output=True, text=True, timeout=30)
-    assert (ended.stdout.strip(), len(of(client, session))) == ("403", 1)
+    assert (ended.stdout.strip(), len(questions_of(client, session))) == ("403", 1)
 
 
 @pytest.mark.usefixtures("unwatched")
@@ -566,9 +552,9 @@ def test_an_approval_over_tcp_needs_its_scope(shared: Machine, daemon: Daemon, c
 
     name, token = pended(client, session), Tokens(shared.state).add("asker", ["dispatch", "read"])
     answer = ask(("127.0.0.1", daemon.port), "POST", f"/v1/approvals/{name}", {"approve": True}, token=token)
-    assert (answer.status, len(of(client, session))) == (403, 1)
+    assert (answer.status, len(questions_of(client, session))) == (403, 1)
 
 
 def test_to_approve_nothing_in_particular_says_what_to_give(shared: Machine, unwatched: None) -> None:
     ended = shared.at_terminal("approvals", "approve", "")
-    assert (ended.code, "which question?" in ended.out) == (1, True), ended
+    assert (ended.code, "name a question by its id" in ended.out) == (1, True), ended

@@ -14,16 +14,23 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import Daemon, Machine, wait_until
+from machines import Daemon, Machine, questions_of, wait_until
 
 from fairlead import ApprovalRequest
 from fairlead.client import AsyncClient, Client
 from fairlead.journal.errors import NoJournal
 from fairlead.journal.reading import Reader
 from fairlead.samples import step
-from fairlead.server.pending import AcknowledgedTooLate, Asking, NoSuchReceipt, Pending, Receipt, asking
-from fairlead.server.service import ACKNOWLEDGE
-from fairlead.wire import envelope
+from fairlead.server.approvals import (
+    AcknowledgedTooLate,
+    ApprovalContext,
+    ApprovalStore,
+    NoSuchReceipt,
+    Receipt,
+    approval_context,
+)
+from fairlead.server.service import ACKNOWLEDGE_TIMEOUT
+from fairlead.wire.steps import envelope
 
 ASKS = """
 [[hook]]
@@ -42,30 +49,15 @@ def shared(shared: Machine) -> Machine:
     return shared
 
 
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
-    with daemon.client() as client:
-        yield client
-
-
-@pytest.fixture
-def session(request: pytest.FixtureRequest) -> str:
-    return str(request.node.name)
-
-
-def questions(client: Client, session: str, *, every: bool = False) -> list[dict[str, Any]]:
-    return [one for one in client.approvals(every=every) if one["session"] == session]
-
-
 def state(client: Client, session: str) -> str:
-    (one,) = questions(client, session, every=True)
+    (one,) = questions_of(client, session, every=True)
     return str(one["state"])
 
 
 def granted(client: Client, session: str, **about: Any) -> None:
     """A grant for a call: it was asked about, refused because nobody answered, and then approved."""
     client.dispatch(step("before_tool", session_id=session), deadline=0.0)
-    for one in questions(client, session):
+    for one in questions_of(client, session):
         client.answer(one["id"], True, **about)
 
 
@@ -149,7 +141,7 @@ def test_whoever_waits_for_the_same_is_given_what_returns(daemon: Daemon, client
     handed_out(daemon, session)
     decision = client.dispatch(step("before_tool", session_id=session), deadline=60.0)
     assert decision.control == "allow"
-    assert sorted(one["state"] for one in questions(client, session, every=True)) == ["expired", "used"]
+    assert sorted(one["state"] for one in questions_of(client, session, every=True)) == ["expired", "used"]
 
 
 def test_an_acknowledgement_that_is_late_uses_up_what_nobody_else_has(
@@ -241,13 +233,13 @@ def test_a_client_whose_acknowledgement_is_refused_does_not_let_the_call_run(
 ) -> None:
     """It was slow, and another call has the grant by now."""
     granted(client, session)
-    asking = client._requesting
+    approval_context = client._requesting
 
     def slow(method: str, path: str, *more: Any) -> Any:
         if path == "/v1/acknowledge":
             wait_until(lambda: state(other, session) == "approved")
             handed_out(daemon, session)
-        return (yield from asking(method, path, *more))
+        return (yield from approval_context(method, path, *more))
 
     with daemon.client() as other:
         monkeypatch.setattr(client, "_requesting", slow)
@@ -266,9 +258,9 @@ def hung_up(daemon: Daemon, session: str, wait: Callable[[], Any]) -> None:
 
 
 def test_a_caller_that_hangs_up_while_it_waits_uses_nothing(daemon: Daemon, client: Client, session: str) -> None:
-    hung_up(daemon, session, lambda: wait_until(lambda: questions(client, session)))
+    hung_up(daemon, session, lambda: wait_until(lambda: questions_of(client, session)))
     wait_until(lambda: daemon.health()["in_flight"] == 0)
-    (one,) = questions(client, session)
+    (one,) = questions_of(client, session)
     client.answer(one["id"], True)
     assert state(client, session) == "approved"
     assert client.dispatch(step("before_tool", session_id=session), deadline=0.0).control == "allow"
@@ -277,9 +269,9 @@ def test_a_caller_that_hangs_up_while_it_waits_uses_nothing(daemon: Daemon, clie
 def test_a_caller_that_hangs_up_is_not_waited_for(
     shared: Machine, daemon: Daemon, client: Client, session: str
 ) -> None:
-    hung_up(daemon, session, lambda: wait_until(lambda: questions(client, session)))
+    hung_up(daemon, session, lambda: wait_until(lambda: questions_of(client, session)))
     (decision,) = wait_until(lambda: recorded(shared, session))
-    assert (decision["control"], "the caller has gone" in json.dumps(decision["said"])) == ("deny", True)
+    assert (decision["control"], "the caller has hung up" in json.dumps(decision["said"])) == ("deny", True)
 
 
 def test_a_caller_that_reads_half_of_its_answer_uses_nothing_up(daemon: Daemon, client: Client, session: str) -> None:
@@ -357,7 +349,7 @@ def test_each_return_is_in_the_journal(machine: Machine) -> None:
     daemon = machine.start()
     with daemon.client() as client:
         granted(client, "s")
-        name = questions(client, "s", every=True)[0]["id"]
+        name = questions_of(client, "s", every=True)[0]["id"]
         receipt = handed_out(daemon, "s")
         wait_until(lambda: state(client, "s") == "approved")
         acknowledge(daemon, receipt)
@@ -371,12 +363,12 @@ def test_a_request_that_fails_after_all_uses_nothing(machine: Machine) -> None:
     machine.user(ASKS)
     breaking = (
         "from fairlead.server import service\n"
-        "tell, times = service.tell, iter(range(9))\n"
+        "encode, times = service.encode_decision, iter(range(9))\n"
         "def breaks(decision):\n"
         "    if decision.control == 'allow' and not next(times):\n"
         "        raise RuntimeError('something broke')\n"
-        "    return tell(decision)\n"
-        "service.tell = breaks\n"
+        "    return encode(decision)\n"
+        "service.encode_decision = breaks\n"
     )
     daemon = machine.start_with(breaking)
     with daemon.client() as client:
@@ -399,7 +391,7 @@ def two(machine: Machine) -> Iterator[tuple[Daemon, Client]]:
 
 
 def asked(client: Client, session: str = "s") -> dict[str, str]:
-    return {one["hook"]: one["id"] for one in questions(client, session)}
+    return {one["hook"]: one["id"] for one in questions_of(client, session)}
 
 
 def test_every_question_is_put_at_once_and_each_needs_its_answer(two: tuple[Daemon, Client]) -> None:
@@ -477,7 +469,7 @@ async def test_grants_of_several_questions_return_together(two: tuple[Daemon, Cl
     daemon, client = two
     granted(client, "s")
     handed_out(daemon, "s")
-    wait_until(lambda: {one["state"] for one in questions(client, "s", every=True)} == {"approved"})
+    wait_until(lambda: {one["state"] for one in questions_of(client, "s", every=True)} == {"approved"})
     assert client.dispatch(step("before_tool", session_id="s"), deadline=0.0).control == "allow"
 
 
@@ -490,19 +482,19 @@ def requests(names: list[str], command: str = "ls") -> list[ApprovalRequest]:
 
 
 @pytest.fixture
-def pending(machine: Machine) -> Iterator[Pending]:
-    made = Pending(machine.state / "approvals.db")
+def pending(machine: Machine) -> Iterator[ApprovalStore]:
+    made = ApprovalStore(machine.state / "approvals.db")
     yield made
     made.close()
 
 
-async def tried(pending: Pending, names: list[str], receipt: Receipt | None = None) -> list[bool]:
-    asking.set(Asking("/p", "policy", 0.0, receipt=receipt))
+async def tried(pending: ApprovalStore, names: list[str], receipt: Receipt | None = None) -> list[bool]:
+    approval_context.set(ApprovalContext("/p", "policy", 0.0, receipt=receipt))
     return [answer.granted for answer in await pending.approve_all(requests(names))]
 
 
-async def test_the_binding_is_of_the_hook_and_the_question(pending: Pending) -> None:
-    asking.set(Asking("/p", "policy", 0.0))
+async def test_the_binding_is_of_the_hook_and_the_question(pending: ApprovalStore) -> None:
+    approval_context.set(ApprovalContext("/p", "policy", 0.0))
     made = step("before_tool")
     await pending.approve(ApprovalRequest(made, "may", "may it?"))
     pending.answer(pending.questions()[0].id, True, None, None)
@@ -512,7 +504,7 @@ async def test_the_binding_is_of_the_hook_and_the_question(pending: Pending) -> 
     assert (await pending.approve(ApprovalRequest(made, "may", "may it?"))).granted
 
 
-async def test_a_set_of_which_one_is_missing_uses_nothing(pending: Pending) -> None:
+async def test_a_set_of_which_one_is_missing_uses_nothing(pending: ApprovalStore) -> None:
     await tried(pending, ["a", "b", "c"])
     for one in pending.questions()[:2]:
         pending.answer(one.id, True, None, None)
@@ -524,12 +516,12 @@ async def test_a_set_of_which_one_is_missing_uses_nothing(pending: Pending) -> N
     )
 
 
-async def test_a_refusal_outweighs_a_grant_that_returns(pending: Pending) -> None:
+async def test_a_refusal_outweighs_a_grant_that_returns(pending: ApprovalStore) -> None:
     await tried(pending, ["a"])
     pending.answer(pending.questions()[0].id, True, None, None)
     receipt = Receipt()
     assert await tried(pending, ["a"], receipt) == [True]
-    asking.set(Asking("/p", "policy", 60.0))
+    approval_context.set(ApprovalContext("/p", "policy", 60.0))
     going = asyncio.create_task(pending.approve_all(requests(["a"])))
     while not (found := pending.questions()):
         await asyncio.sleep(0)
@@ -544,7 +536,7 @@ async def test_a_file_of_an_older_version_can_be_used(machine: Machine) -> None:
     with sqlite3.connect(machine.state / "approvals.db") as old:
         old.executescript(OLD)
     old.close()
-    pending = Pending(machine.state / "approvals.db")
+    pending = ApprovalStore(machine.state / "approvals.db")
     try:
         assert pending.questions() == []
         await tried(pending, ["a"])
@@ -587,7 +579,7 @@ def test_whatever_happens_no_approval_has_two_acknowledged_uses(story: list[Any]
 
 async def _play(path: Path, story: list[Any]) -> None:
     """Tell the store a story, beside a model of it: which approvals each receipt has, and how each has ended."""
-    pending = Pending(path)
+    pending = ApprovalStore(path)
     uses: dict[str, list[str]] = {}
     ended: dict[str, str] = {}
     try:
@@ -608,7 +600,7 @@ async def _play(path: Path, story: list[Any]) -> None:
                     pending.answer(one.id, more[0], None, None)
             elif action == "restart":
                 pending.close()
-                pending = Pending(path)
+                pending = ApprovalStore(path)
                 for receipt_id in pending.left_open():
                     pending.time_out(receipt_id)
                     ended[receipt_id] = "lapsed"
@@ -641,7 +633,7 @@ async def test_the_time_to_acknowledge_begins_with_the_answer(machine: Machine) 
         ASKS + '[[hook]]\nname = "slow"\non = "before_tool"\nphase = "observe"\ncommand = ["sleep", "1.5"]\n'
         'output = "ignore"\n'
     )
-    assert ACKNOWLEDGE < 1.5
+    assert ACKNOWLEDGE_TIMEOUT < 1.5
     daemon = machine.start()
     with daemon.client() as client:
         granted(client, "s")

@@ -13,14 +13,14 @@ import pytest
 from machines import Machine
 
 from fairlead import Hooks
+from fairlead.engine.threads import LoopShare, loop_share
 from fairlead.journal import Journal
 from fairlead.lifecycle import BeforeTool, BeforeTurnEnd
 from fairlead.runners.rule import Rule
 from fairlead.server import service as service_module
-from fairlead.server.large import Large
-from fairlead.server.service import Asked, Service
-from fairlead.threads import LoopShare, loop_share
-from fairlead.wire import envelope
+from fairlead.server.large import LargeRequests
+from fairlead.server.service import DispatchRequest, Service
+from fairlead.wire.steps import envelope
 
 LONG = "args.l.all(x, args.l.all(y, x == y || true)) && false"
 """On 200 elements it takes some 30 ms, and the estimate says so."""
@@ -38,7 +38,7 @@ def call_of(**args: Any) -> BeforeTool:
 
 
 async def dispatch(service: Service, step: BeforeTool, root: Path) -> Any:
-    return await service.dispatch(Asked(msgspec.to_builtins(envelope(step)), root=str(root)))
+    return await service.dispatch(DispatchRequest(msgspec.to_builtins(envelope(step)), root=str(root)))
 
 
 def rules(number: int, rule: str, **more: str) -> str:
@@ -63,20 +63,20 @@ RULES: dict[str, Callable[[], Rule]] = {
 async def test_a_rule_says_the_same_in_another_process(name: str) -> None:
     on_turn = name == "context"
     step: Any = BeforeTurnEnd(voluntary=True) if on_turn else call_of(n=1, command="caat", l=list(range(5000)))
-    event, large = "before_turn_end" if on_turn else "before_tool", Large()
+    event, large = "before_turn_end" if on_turn else "before_tool", LargeRequests()
     hooks = Hooks()
     hooks.tools.add("bulk", kind="shell", command="command")
     hooks.add(RULES[name](), on=event, name="rule")
     here = await hooks.dispatch(step)
-    share = loop_share.set(LoopShare(0.0, lambda fn, *args: large.away("", fn, *args)))
+    share = loop_share.set(LoopShare(0.0, lambda fn, *args: large.run_in_process("", fn, *args)))
     try:
-        away = await hooks.dispatch(step)
+        elsewhere = await hooks.dispatch(step)
     finally:
         loop_share.reset(share)
         large.close()
-    shown = [(one.control, one.reason, one.changed, one.step, one.warnings, one.context) for one in (here, away)]
+    shown = [(one.control, one.reason, one.changed, one.step, one.warnings, one.context) for one in (here, elsewhere)]
     assert shown[0] == shown[1]
-    assert [failure.error for failure in here.failures] == [failure.error for failure in away.failures]
+    assert [failure.error for failure in here.failures] == [failure.error for failure in elsewhere.failures]
 
 
 async def test_a_light_step_is_judged_on_the_loop(
@@ -84,10 +84,11 @@ async def test_a_light_step_is_judged_on_the_loop(
 ) -> None:
     root = machine.project("p", rules(3, 'tool == "forbidden"'))
 
-    async def away(*_: object) -> None:
+    async def run_in_process(*_: object) -> None:
         raise AssertionError("it was judged elsewhere")
 
-    monkeypatch.setattr(service.large, "away", away)
+    monkeypatch.setattr(service_module, "RULES_BUDGET", 60.0)  # also on a machine that is busy with something else
+    monkeypatch.setattr(service.large, "run_in_process", run_in_process)
     assert (await dispatch(service, call_of(n=1), root))["control"] == "proceed"
 
 
@@ -110,14 +111,14 @@ async def test_rules_that_have_used_up_their_share_go_on_elsewhere(
 ) -> None:
     root = machine.project("p", rules(3, 'tool == "bulk"'))
     calls: list[Any] = []
-    away = service.large.away
+    run_in_process = service.large.run_in_process
 
     async def counted(*args: Any) -> Any:
         calls.append(args)
-        return await away(*args)
+        return await run_in_process(*args)
 
-    monkeypatch.setattr(service.large, "away", counted)
-    monkeypatch.setattr(service_module, "RULES", 1e-9)
+    monkeypatch.setattr(service.large, "run_in_process", counted)
+    monkeypatch.setattr(service_module, "RULES_BUDGET", 1e-9)
     assert (await dispatch(service, call_of(n=1), root))["control"] == "deny"
     assert len(calls) == 2  # the first one used it up
 

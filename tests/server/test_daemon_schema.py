@@ -19,7 +19,7 @@ from fairlead.lifecycle import EVENTS
 from fairlead.samples import every_step
 from fairlead.server.openapi import document
 from fairlead.server.tokens import SCOPES, Tokens
-from fairlead.wire import encode_step
+from fairlead.wire.steps import encode_step
 
 schema = schemathesis.openapi.from_dict(document()).exclude(path="/v1/stop")  # it does
 DISPATCH = jsonschema.Draft202012Validator(document()["components"]["schemas"]["Dispatch"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ from fairlead import EVENTS, Decision, Hooks
 from fairlead.client import AsyncClient, Client
 from fairlead.config import load
 from fairlead.lifecycle import BeforeTool
-from fairlead.record import hear, tell
 from fairlead.samples import every_step, step
-from fairlead.server.pending import Asking, Pending, asking
+from fairlead.server.approvals import ApprovalContext, ApprovalStore, approval_context
+from fairlead.wire.decisions import decode_decision, encode_decision
 
 
 def taking(control: str) -> list[str]:
@@ -111,10 +110,10 @@ def said(decision: Decision[Any]) -> dict[str, Any]:
 
 async def in_process(root: Path, state: Path) -> dict[str, Any]:
     """What the hooks of a project say here."""
-    pending = Pending(state / "other" / "approvals.db")
+    pending = ApprovalStore(state / "other" / "approvals.db")
     hooks = Hooks(record=True, approver=pending, approval_timeout=None)
     load(root).apply(hooks)
-    asking.set(Asking(str(root), "", 0.0))
+    approval_context.set(ApprovalContext(str(root), "", 0.0))
     try:
         decisions = await asyncio.gather(*(hooks.dispatch(one) for one in every_step()))
     finally:
@@ -137,12 +136,6 @@ async def test_every_event_gets_the_decision_that_it_gets_in_process(
     here = await in_process(projects[name], shared.state)
     assert await through_the_daemon(daemon, projects[name]) == here
     assert here.keys() == EVENTS.keys()
-
-
-@pytest.fixture
-def client(daemon: Daemon) -> Iterator[Client]:
-    with daemon.client() as client:
-        yield client
 
 
 async def test_a_client_without_a_loop_gets_what_one_with_a_loop_gets(
@@ -191,7 +184,7 @@ async def test_a_decision_that_was_told_is_heard_as_it_was(projects: dict[str, P
     load(projects[name]).apply(hooks)
     decisions = [await hooks.dispatch(one) for one in every_step()]
     await hooks.aclose()
-    assert [said(hear(tell(one))) for one in decisions] == [said(one) for one in decisions]
+    assert [said(decode_decision(encode_decision(one))) for one in decisions] == [said(one) for one in decisions]
 
 
 @pytest.mark.parametrize(

@@ -292,7 +292,8 @@ def test_a_newer_daemon_takes_over_from_an_older(machine: Machine) -> None:
 def test_a_newer_daemon_waits_for_what_an_older_has_under_way(machine: Machine, slow: Slow) -> None:
     old = machine.start()
     slow.begin(old)
-    code = "import fairlead; fairlead.__version__ = '99.0.0'\nfrom fairlead.server.daemon import *\nserve(Settings())"
+    newer = "import fairlead; fairlead.__version__ = '99.0.0'"
+    code = f"{newer}\nfrom fairlead.server.daemon import *\nserve(DaemonSettings())"
     new = machine.spawn(code)
     wait_until(lambda: draining(old))
     assert slow.finish().reason == "done"

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import Machine, wait_until
 
-from fairlead import places
+from fairlead import paths as places
 from fairlead.cli import main
 from fairlead.errors import FairleadError
 from fairlead.samples import step
 from fairlead.server.tokens import SCOPES, Tokens
-from fairlead.wire import envelope
+from fairlead.wire.steps import envelope
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from machines import Machine, alive, wait_until
 
 from fairlead.journal.entry import make_entry
-from fairlead.redaction import Redactor
+from fairlead.redaction.redactor import Redactor
 from fairlead.server import offload as offload_module
 from fairlead.server.offload import Offload, OffloadFailed
 

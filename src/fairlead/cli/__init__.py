@@ -1,4 +1,4 @@
-"""The command line. One module per command; what a command needs is imported when it runs."""
+"""The command line: one module per command. A command imports what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
+from ..display import escape
 from . import (
     approvals,
     check,
@@ -18,6 +19,7 @@ from . import (
     demo,
     doctor,
     events,
+    explain,
     export,
     hooks,
     importing,
@@ -36,16 +38,15 @@ from . import (
     upgrade,
     verify,
 )
-from .display import escape
 
 COMMANDS = (
-    init, install, doctor, upgrade, check, hooks, events, schema, trust, test, run, log, show, stats, verify, export,
-    serve, approvals, tokens, switch, coverage, importing, demo, completion,
+    init, install, doctor, upgrade, check, hooks, events, schema, trust, test, explain, run, log, show, stats, verify,
+    export, serve, approvals, tokens, switch, coverage, importing, demo, completion,
 )  # fmt: skip
 
 
 class _Parser(argparse.ArgumentParser):
-    """A wrong call ends with 1: 2 is what `fairlead test` says of a denied step."""
+    """Ends a wrong call with exit code 1, because 2 means a denied step in `fairlead test`."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -64,14 +65,14 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Ends with what it returns, 1 if it could not be run."""
+    """Run one command and return its exit code: 1 if it could not be run."""
     _prepare_streams()
     try:
         try:
             return _run(argv)
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # `| head` has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has ended
         _silence_stdout()
         return 1
     except OSError as error:
@@ -89,17 +90,17 @@ def _run(argv: Sequence[str] | None) -> int:
         parser.print_help()
         return 0
 
+    from ..display import print_json
     from ..errors import FairleadError
-    from .display import print_json
 
     try:
         with _where_installed(getattr(options, "managed", False)):
             return int(options.run(options))
     except FairleadError as error:
-        # Told by its attribute: where there is no `fcntl`, as on Windows, `config` cannot be imported.
+        # By attribute: on Windows, which has no `fcntl`, `config.ConfigError` cannot be imported.
         if getattr(options, "json", False) and (mistakes := getattr(error, "mistakes", None)) is not None:
             print_json({"mistakes": mistakes})
-        from ..redaction import redact_text
+        from ..redaction.redactor import redact_text
 
         print(f"fairlead: {escape(redact_text(str(error)), keep_lines=True)}", file=sys.stderr)
         return 1
@@ -107,26 +108,26 @@ def _run(argv: Sequence[str] | None) -> int:
 
 @contextmanager
 def _where_installed(managed: bool) -> Iterator[None]:
-    """Use the folders that fairlead was installed for, and say so if the environment names others.
+    """Use the folders that fairlead was installed for, and warn if the environment names others.
 
-    The daemon of a machine (`managed`) is run by an administrator, who says where its folders are.
+    An administrator who runs the daemon of a machine (`managed`) sets its folders in the environment.
     """
-    from .. import folders, places
+    from .. import folders, paths
 
     if managed or os.name != "posix":
         yield
         return
     try:
         home, found = str(folders.home_folder()), folders.read_record()
-    except places.BadPlace as error:
-        _warn(f"{error}. What the environment says is used")
+    except paths.BadPath as error:
+        _warn(f"{error}. The folders that the environment names are used")
         yield
         return
     for contradiction in folders.contradictions(found) if found is not None else ():
         _warn(contradiction)
     if (other := folders.other_home()) is not None:
         _warn(f"HOME is {home}, and this uses the folders there; fairlead is also installed in {other}, your home")
-    with places.fixed(found, home):
+    with paths.fixed(found, home):
         yield
 
 
@@ -135,7 +136,7 @@ def _warn(what: str) -> None:
 
 
 def _prepare_streams() -> None:
-    """Whatever the streams are, they are there and take any text; and whoever is told to end, ends tidily."""
+    """Have all three streams, able to take any text; and end tidily on SIGTERM and SIGHUP."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (it stays open)
@@ -144,11 +145,11 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
     with suppress(ValueError):  # not the main thread
         for end in ("SIGTERM", "SIGHUP"):
-            if hasattr(signal, end):  # Windows has one of them
+            if hasattr(signal, end):  # Windows has no SIGHUP
                 signal.signal(getattr(signal, end), signal.default_int_handler)
 
 
 def _silence_stdout() -> None:
-    """Nobody reads it, so nothing more is written, not even when the interpreter ends."""
-    with suppress(OSError, ValueError):  # it is no file
+    """Write nothing more to stdout, not even when the interpreter ends: its reader is gone."""
+    with suppress(OSError, ValueError):  # stdout is not a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`fairlead approvals`: the questions that hooks have put to a human, and their answers."""
+"""`fairlead approvals`: list the questions that hooks ask a human, and answer them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ import sys
 import time
 from typing import Any
 
-from .display import escape, paint, print_json
+from ..display import escape, paint, print_json
 
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "approvals",
-        help="the questions that hooks have put to a human",
-        description="List the open questions, or answer one. An approval that comes after its call was refused lets "
-        "the very same call run once, if it is tried again soon. If several hooks ask about a call, it needs each yes.",
+        help="list and answer the questions that hooks ask a human",
+        description="List the open questions, or answer one. If you approve after the call was refused, the same call "
+        "may run once when the agent tries it again. If several hooks ask about a call, approve each question.",
     )
     parser.add_argument("action", nargs="?", default="list", choices=("list", "approve", "deny"))
-    parser.add_argument("id", nargs="?", help="which question; the beginning of its id is enough")
-    parser.add_argument("--why", metavar="TEXT", help="what is written down with the answer")
+    parser.add_argument("id", nargs="?", help="the question; the beginning of its id is enough")
+    parser.add_argument("--why", metavar="TEXT", help="a reason, which the journal keeps")
     parser.add_argument(
-        "--for", dest="valid_for", default="10m", metavar="TIME", help="how long an approval can be used"
+        "--for",
+        dest="valid_for",
+        default="10m",
+        metavar="TIME",
+        help="how long the approval is valid (default: %(default)s)",
     )
-    parser.add_argument("--all", action="store_true", help="also list what was answered or has expired")
+    parser.add_argument("--all", action="store_true", help="also list answered and expired questions")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -36,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     if options.action == "list":
         return _list(options)
     if options.id is None:
-        raise FairleadError(f"which one? fairlead approvals {options.action} ID")
+        raise FairleadError(f"name a question: fairlead approvals {options.action} ID")
     return _answer(options)
 
 
@@ -46,7 +50,7 @@ def _list(options: argparse.Namespace) -> int:
         print_json({"approvals": found})
         return 0
     if not found:
-        print("Nobody is waiting for an answer.", file=sys.stderr)
+        print("There are no open questions.", file=sys.stderr)
         return 0
     for question in found:
         print("\n".join(_shown(question)))
@@ -61,7 +65,7 @@ def _plain(question: Any) -> dict[str, Any]:
 
 
 def _shown(question: dict[str, Any]) -> list[str]:
-    from ..showing import lay_out, rows_of
+    from ..redaction.masking import lay_out, rows_of
 
     step = question["step"]
     left = max(question["expires"] - time.time(), 0)
@@ -74,7 +78,7 @@ def _shown(question: dict[str, Any]) -> list[str]:
 
 
 def _questions(every: bool) -> list[Any]:
-    """From the daemon; if there is none, from what the last one left."""
+    """The questions: from the daemon or, if none runs, from the file that the last one left."""
     from ..client import Client, DaemonError
 
     try:
@@ -87,10 +91,10 @@ def _questions(every: bool) -> list[Any]:
 
 
 def _pending() -> Any:
-    from ..places import state_folder
-    from ..server.pending import Pending
+    from ..paths import state_folder
+    from ..server.approvals import ApprovalStore
 
-    return Pending(state_folder() / "approvals.db")
+    return ApprovalStore(state_folder() / "approvals.db")
 
 
 def _answer(options: argparse.Namespace) -> int:
@@ -124,23 +128,25 @@ def _answer(options: argparse.Namespace) -> int:
 
 
 def _whole_id(beginning: str) -> str:
-    """The id of the one question that begins so. An id that nothing begins with is left to the daemon to refuse."""
+    """The id of the one question that begins so. The daemon refuses an id that no question has."""
     from ..errors import FairleadError
 
     if not beginning:
-        raise FairleadError("which question? Give its id, or the beginning of it: `fairlead approvals` lists them")
+        raise FairleadError("name a question by its id, or the beginning of it: `fairlead approvals` lists them")
     questions = {str(question["id"]): question for question in map(_plain, _questions(False))}
     found = [name for name in questions if name.startswith(beginning)]
     if beginning in questions or not found:
         return beginning
     if len(found) > 1:
         lines = [f"  {name}  {questions[name]['question'] or questions[name]['hook']}" for name in found]
-        raise FairleadError(f"{len(found)} questions begin with {beginning!r}; say more of one:\n" + "\n".join(lines))
+        raise FairleadError(
+            f"{len(found)} questions begin with {beginning!r}; give more of the id:\n" + "\n".join(lines)
+        )
     return found[0]
 
 
 def _answer_here(name: str, approve: bool, who: str, why: str | None, last: float) -> dict[str, Any]:
-    """In the file that the next daemon reads, and in the journal."""
+    """Answer in the file that the next daemon reads, and note it in the journal."""
     from contextlib import closing
 
     from .journals import settings

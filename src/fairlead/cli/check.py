@@ -1,4 +1,4 @@
-"""`fairlead check`: is the configuration sound, and what would run when?"""
+"""`fairlead check`: find mistakes in the configuration, and show what runs when."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .display import columns, escape, paint, print_json, short
-from .loading import add_folder, add_json, read_config, say_never_trusted
+from ..display import columns, escape, paint, print_json, short
+from .loading import add_folder, add_json, quiet_log, read_config, say_never_trusted
 
 if TYPE_CHECKING:
     from ..config.document import Mistake
+    from ..config.hook_entry import ConfiguredHook
     from ..config.layers import Config
-    from ..config.reading import Configured
 
 
-Chains = list[tuple[str, list[tuple["Configured", list[str]]]]]
-"""Each event, and its hooks in running order with what there is to know of each."""
+Chains = list[tuple[str, list[tuple["ConfiguredHook", list[str]]]]]
+"""Each event, and its hooks in running order, each with notes."""
 
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "check",
-        help="look for mistakes, and show what runs when",
-        description="Look for mistakes in all layers, and show each event's hooks in running order.",
-        epilog="Ends with 0 if all is sound and in force. Ends with 1 for a mistake, for a hook that cannot run on "
-        "this machine, and for a project's file that is not what was trusted. With --ci, it ends with 1 only for a "
-        "mistake in the files, or for a file of the repository that is missing.",
+        help="find mistakes, and show what runs when",
+        description="Find mistakes in all layers, and show the hooks of each event in running order.",
+        epilog="Ends with 0 if everything is sound and in force. Ends with 1 for a mistake, for a hook that cannot run "
+        "on this machine, and for a project's file that you have not trusted as it is. With --ci, it ends with 1 only "
+        "for a mistake in the files, or for a file of the repository that is missing.",
     )
     parser.add_argument(
         "--ci", action="store_true", help="check a project's files as they are, trusted or not; trust nothing"
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         config = read_config(options)
         mistakes, failing, notes = [*config.mistakes, *_live_mistakes(config)], list(_failing(config)), []
         unavailable = config.unavailable
-    chains = list(_chains(config))
+    chains = list(_chains(config, options.folder))
     if options.json:
         print_json({
             "files": [{"layer": layer, "file": str(path)} for layer, path in config.sources],
@@ -65,13 +65,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def read_for_ci(folder: str) -> tuple[Config, list[Mistake], list[str]]:
-    """The files as they are, what is wrong with them, and what is just missing on this machine."""
+    """Read the files as they are: the configuration, its mistakes, and what this machine lacks."""
     import os
     from pathlib import Path
 
     from ..config.document import Document, Mistake
+    from ..config.hook_entry import variables
     from ..config.layers import find, read_live
-    from ..config.reading import variables
     from ..config.survey import survey
     from ..errors import FairleadError
 
@@ -92,13 +92,13 @@ def read_for_ci(folder: str) -> tuple[Config, list[Mistake], list[str]]:
     for file in files if not mistakes else ():
         try:
             survey(file, Path(file.path).parent)
-        except FairleadError as error:  # nobody could trust it as it is
+        except FairleadError as error:  # it cannot be trusted as it is
             mistakes.append(Mistake(file.path, 1, 1, "", str(error)))
     return config, mistakes, notes
 
 
 def _live_mistakes(config: Config) -> Iterator[Mistake]:
-    """The mistakes in files of projects that are not what was trusted: they wait for `fairlead trust`."""
+    """The mistakes in files of projects that changed since they were trusted."""
     from ..config.document import Document
     from ..config.layers import live_layer
 
@@ -109,7 +109,7 @@ def _live_mistakes(config: Config) -> Iterator[Mistake]:
 
 
 def _failing(config: Config) -> Iterator[str]:
-    """Hooks of projects that fail, because what they use outside the project is not what was trusted."""
+    """Hooks of projects that fail, because a file they use outside the project has changed."""
     for configured in (configured for configured in config.hooks if configured.unavailable is None):
         runner: Any = configured.hook.fn
         while not hasattr(runner, "problem") and hasattr(runner, "fn"):
@@ -118,7 +118,7 @@ def _failing(config: Config) -> Iterator[str]:
             yield f"hook {configured.name!r} fails: {problem}"
 
 
-def describe(configured: Configured) -> dict[str, Any]:
+def describe(configured: ConfiguredHook) -> dict[str, Any]:
     """One hook, as data."""
     hook, entry = configured.hook, configured.entry
     return {
@@ -130,29 +130,30 @@ def describe(configured: Configured) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _chains(config: Config) -> Iterator[tuple[str, list[tuple[Configured, list[str]]]]]:
-    """Each event that has hooks, and those hooks in running order with what there is to know."""
+def _chains(config: Config, folder: str) -> Iterator[tuple[str, list[tuple[ConfiguredHook, list[str]]]]]:
+    """Each event that has configured hooks, and those hooks in the order in which the daemon runs them."""
+    from ..hosts.clis.opening import open_hooks
     from ..lifecycle import EVENTS
 
-    placed = list(config.hooks)
-    for sequence, configured in enumerate(placed):
-        configured.hook.place(sequence)
-    placed.sort(key=lambda configured: configured.hook.order)
+    quiet_log()
+    configured = {id(one.hook): one for one in config.hooks}
+    in_order = sorted(open_hooks(folder, config.apply), key=lambda hook: hook.order)
+    placed = [configured[id(hook)] for hook in in_order if id(hook) in configured]
     for event in EVENTS:
         chain = [(c, _notes(c, event)) for c in placed if event in c.hook.events]
         if chain:
             yield event, chain
 
 
-def _notes(configured: Configured, event: str) -> list[str]:
-    """What of this hook cannot be enforced at this event."""
+def _notes(configured: ConfiguredHook, event: str) -> list[str]:
+    """What this hook cannot enforce at this event."""
     from ..lifecycle import EVENTS
 
-    hook, veto = configured.hook, EVENTS[event].veto
+    hook = configured.hook
     if hook.phase == "observe":
         return []
     notes = [] if hook.enforce else ["only monitored"]
-    if hook.on_failure == "closed" and veto not in ("abort", "deny", "stop"):
+    if hook.on_failure == "closed" and EVENTS[event].control_on_failure("closed") is None:
         notes.append("if it fails, the agent goes on: there is nothing to refuse here")
     if hook.on_failure == "open":
         notes.append("if it fails, the agent goes on: on_failure is open")
@@ -162,7 +163,7 @@ def _notes(configured: Configured, event: str) -> list[str]:
 def _show(
     config: Config, chains: Chains, mistakes: list[Mistake], unavailable: list[Mistake], failing: list[str], ci: bool
 ) -> None:
-    from ..switches import read_setting
+    from ..enforcement import read_setting
 
     for layer, path in config.sources:
         print(f"{layer:<8} {escape(str(path))}")
@@ -201,5 +202,5 @@ def _state(config: Config, unavailable: list[Mistake], failing: list[str]) -> st
     return " in force; a fairlead.toml here is not what was trusted" if config.untrusted else ", no mistakes"
 
 
-def _match(configured: Configured) -> str:
+def _match(configured: ConfiguredHook) -> str:
     return " ".join(f"{key}={short(value)}" for key, value in configured.entry.get("match", {}).items())

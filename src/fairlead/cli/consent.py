@@ -1,4 +1,4 @@
-"""What only a person may do: a person has a terminal, and does not run under an agent."""
+"""Checks for what only a person may do: from a terminal, and not under an agent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 def refuse_agents(what: str) -> None:
     """Raise if an agent runs this."""
-    from ..config.trust import agent_around
+    from ..agent_process import agent_around
     from ..errors import FairleadError
 
     around = agent_around()
@@ -16,7 +16,7 @@ def refuse_agents(what: str) -> None:
 
 
 def need_a_person(what: str) -> None:
-    """Raise if an agent runs this, or nobody sees it."""
+    """Raise if an agent runs this, or if there is no terminal."""
     from ..errors import FairleadError
 
     refuse_agents(what)

@@ -10,30 +10,30 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .display import columns, escape, paint, print_json, short
+from ..display import columns, escape, paint, print_json, short
 from .journals import add_journals, journals_of
 
 if TYPE_CHECKING:
+    from ..hosts.clis.transcripts.coverage import Coverage, Gap
+    from ..hosts.clis.transcripts.transcript import Source, Transcripts
     from ..journal.reading import Reader
-    from ..transcripts.reconciling import Gap, Reconciled
-    from ..transcripts.transcript import Source, Transcripts
 
-SHOWN, TOLD = 20, 1000
-"""Gaps that are shown to a person, and told to a program, unless all are asked for."""
+SHOWN, IN_JSON = 20, 1000
+"""How many gaps are listed in a terminal and in JSON without --all."""
 
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "coverage",
-        help="which tool calls of the agent CLIs ran without a decision",
-        description="Read the session transcripts that the agent CLIs keep by themselves, and look in the journal for "
-        "the decision on each tool call. What ran without one is a gap.",
-        epilog="Ends with 0 if there is no gap, with 1 if there is one, with 2 if it could not be told.",
+        help="find tool calls of agent CLIs that ran without a decision",
+        description="Read the session transcripts that the agent CLIs keep, and look in the journal for the decision "
+        "on each tool call. A call that ran without one is a gap.",
+        epilog="Ends with 0 if there is no gap, with 1 if there is one, with 2 if a transcript cannot be read.",
     )
-    parser.add_argument("--cli", metavar="NAME", help="only this one: claude, codex, gemini, qwen, ...")
+    parser.add_argument("--cli", metavar="NAME", help="only this CLI: claude, codex, gemini, qwen, ...")
     parser.add_argument(
         "--path", metavar="PLACE", type=Path,
-        help="a transcript or a folder of them, together with --cli; or another home (default: yours)",
+        help="a transcript or a folder of them, with --cli; or another home folder (default: yours)",
     )  # fmt: skip
     parser.add_argument("--since", metavar="WHEN", help="calls from then on: 24h, 30d, today, 2026-05-01T14:00")
     parser.add_argument("--all", action="store_true", help="list every gap, not just the newest")
@@ -42,9 +42,9 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Errors end with 2 here: 1 is a gap."""
+    """Find the gaps. An error ends with 2, because 1 means a gap."""
     from ..errors import FairleadError
-    from ..redaction import redact_text
+    from ..redaction.redactor import redact_text
 
     try:
         return _run(options)
@@ -55,22 +55,22 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from ..errors import FairleadError
-    from ..hosts.host import host_tools
+    from ..hosts.clis.mapping import host_tools
+    from ..hosts.clis.transcripts.coverage import Coverage
+    from ..hosts.clis.transcripts.decisions import Decisions
     from ..journal import JournalError
-    from ..transcripts.decisions import Decisions
-    from ..transcripts.reconciling import Reconciled
 
     since = _since(options)
     sources = list(_sources(options, since))
     paths = journals_of(options)
     with ExitStack() as held:
         readers = _readers(paths, named=bool(options.journal), held=held)
-        found = Reconciled(Decisions(*readers), host_tools(), since)
-        gaps: deque[Gap] = deque(maxlen=None if options.all else TOLD if options.json else SHOWN)
+        found = Coverage(Decisions(*readers), host_tools(), since)
+        gaps: deque[Gap] = deque(maxlen=None if options.all else IN_JSON if options.json else SHOWN)
         problems = []
         for transcripts, source in sources:
             try:
-                gaps.extend(found.look_at(transcripts, source))
+                gaps.extend(found.examine(transcripts, source))
             except JournalError:
                 raise
             except FairleadError as error:
@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
     for problem in problems:
         print(f"fairlead: {escape(problem)}", file=sys.stderr)
     if options.json:
-        print_json(_told(found, newest, read, paths) | {"problems": problems})
+        print_json(_data(found, newest, read, paths) | {"problems": problems})
     else:
         _show(found, newest, read)
     return 2 if problems else 1 if found.reasons else 0
@@ -99,38 +99,38 @@ def _since(options: argparse.Namespace) -> float | None:
 
 
 def _readers(paths: list[Path], *, named: bool, held: ExitStack) -> list[Reader]:
-    """The journals. There may be none yet, unless they were named."""
+    """Open the journals. Without --journal, there may be none yet."""
     from ..journal.reading import Reader
 
     return [held.enter_context(Reader(path)) for path in paths if named or path.exists()]
 
 
 def _sources(options: argparse.Namespace, since: float | None) -> Iterator[tuple[Transcripts, Source]]:
-    """The transcripts to look at, the oldest of each CLI first. What nobody wrote to since then is left out."""
+    """The transcripts to read, the oldest of each CLI first. Unchanged since `since`: left out."""
     from ..errors import FairleadError
-    from ..transcripts.transcript import HOSTS, Source, changed, transcripts_of
+    from ..hosts.clis.transcripts.transcript import HOSTS, Source, changed, transcripts_of
 
     chosen = [transcripts_of(name) for name in ((options.cli,) if options.cli else HOSTS)]
-    given: Path | None = options.path
-    if given is not None and not given.exists():
-        raise FairleadError(f"there is nothing at {given}")
-    if given is not None and given.is_file() and not options.cli:
-        raise FairleadError(f"whose transcript is {given}? Say so with --cli")
+    chosen_path: Path | None = options.path
+    if chosen_path is not None and not chosen_path.exists():
+        raise FairleadError(f"there is nothing at {chosen_path}")
+    if chosen_path is not None and chosen_path.is_file() and not options.cli:
+        raise FairleadError(f"{chosen_path}: name its CLI with --cli")
     for transcripts in chosen:
-        if given is None:
+        if chosen_path is None:
             places = transcripts.places(Path.home())
         else:
-            places = [given] if options.cli else transcripts.in_home(given)
+            places = [chosen_path] if options.cli else transcripts.in_home(chosen_path)
         for place in places:
             for path in transcripts.files(place):
                 if since is None or changed(path) >= since:
                     yield transcripts, Source(path)
 
 
-# --- telling it -----------------------------------------------------------------------------------
+# --- output --------------------------------------------------------------------------------------
 
 
-def _told(found: Reconciled, gaps: list[Gap], read: list[Source], paths: list[Path]) -> dict[str, Any]:
+def _data(found: Coverage, gaps: list[Gap], read: list[Source], paths: list[Path]) -> dict[str, Any]:
     import msgspec
 
     rows = [{"cli": cli, "tool": tool, **msgspec.to_builtins(count)} for (cli, tool), count in _rows(found)]
@@ -148,18 +148,18 @@ def _told(found: Reconciled, gaps: list[Gap], read: list[Source], paths: list[Pa
     }
 
 
-def _rows(found: Reconciled) -> list[Any]:
-    from ..transcripts.transcript import HOSTS
+def _rows(found: Coverage) -> list[Any]:
+    from ..hosts.clis.transcripts.transcript import HOSTS
 
     return sorted(found.counts.items(), key=lambda row: (HOSTS.index(row[0][0]), row[0][1].casefold()))
 
 
-def _show(found: Reconciled, gaps: list[Gap], read: list[Source]) -> None:
+def _show(found: Coverage, gaps: list[Gap], read: list[Source]) -> None:
     garbage = sum(source.garbage for source in read)
     if garbage:
-        print(f"fairlead: {_many(garbage, 'line')} could not be read, and left out", file=sys.stderr)
+        print(f"fairlead: {_many(garbage, 'line')} could not be read, and were skipped", file=sys.stderr)
     if not found.counts:
-        print(f"No tool calls are told of in {_many(len(read), 'transcript')}.", file=sys.stderr)
+        print(f"There are no tool calls in {_many(len(read), 'transcript')}.", file=sys.stderr)
         return
     head = ("CLI", "TOOL", "CALLS", "DECIDED", "DENIED", "NOT RUN", "GAPS")
     print(columns([head, *(_row(cli, tool, count) for (cli, tool), count in _rows(found))]))
@@ -173,8 +173,8 @@ def _show(found: Reconciled, gaps: list[Gap], read: list[Source]) -> None:
     print(columns(map(_line, gaps)))
 
 
-def _show_reasons(found: Reconciled) -> None:
-    from ..transcripts.reconciling import WHY
+def _show_reasons(found: Coverage) -> None:
+    from ..hosts.clis.transcripts.coverage import WHY
 
     for reason, number in found.reasons.most_common():
         print(f"  {number} {reason}: {WHY[reason]}")
@@ -194,7 +194,7 @@ def _line(gap: Gap) -> tuple[str, ...]:
 
 
 def _title(cli: str) -> str:
-    from ..hosts.host import host_named
+    from ..hosts.clis.mapping import host_named
 
     return host_named(cli).title
 

@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
 
     for module in ("pydantic_ai", "cel", "re2"):
         require(module, "demo", "the hooks of the demo")
-    from ..hosts.demo import run as run_demo
+    from ..hosts.loop.demo import run as run_demo
 
     result, _ = asyncio.run(run_demo())
     return 0 if result.stop_reason == "end_turn" else 1

@@ -1,4 +1,4 @@
-"""`fairlead doctor`: do our hooks really hold in the agent CLIs here?"""
+"""`fairlead doctor`: test whether hooks hold in the agent CLIs on this machine."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .display import escape, paint, print_json
+from ..display import escape, paint, print_json
 from .loading import add_folder, add_json, quiet_log
 
 if TYPE_CHECKING:
-    from ..doctor import Report
-    from ..hosts.host import Host
+    from ..hosts.clis.doctor import Report
+    from ..hosts.clis.mapping import Host
 
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "doctor",
-        help="see whether fairlead works here, and hooks hold in the agent CLIs",
-        description="Look at each agent CLI: its version, our hooks in it, what could turn them off, and whether they "
-        "really fire: it is run against a scripted model on this machine, in a home that is thrown away, with what "
-        "its settings say of hooks. Then look at fairlead itself: the daemon that is in use, its state, and what holds "
-        "in this folder.",
-        epilog="Ends with 0 if all is well, with 1 if something is not, with 2 if it could not look.",
+        help="test whether fairlead and its hooks work on this machine",
+        description="Check each agent CLI: its version, fairlead's hooks in its settings, and what could turn them "
+        "off. To see whether the hooks fire, run the CLI with its hook settings against a scripted model on this "
+        "machine, in a temporary home. Then check fairlead itself: the daemon, its state, and the configuration of "
+        "this folder.",
+        epilog="Ends with 0 if all is well, with 1 if there is a problem, with 2 if the check could not run.",
     )
     parser.add_argument(
-        "cli", nargs="*", metavar="CLI", help="which (default: those that are on PATH, or have our hooks)"
+        "cli", nargs="*", metavar="CLI", help="which CLIs (default: those on PATH, and those with fairlead's hooks)"
     )
-    parser.add_argument("--no-run", action="store_true", help="only look: run no more of it than its --version")
+    parser.add_argument("--no-run", action="store_true", help="do not run the CLIs, except for their --version")
     add_folder(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Errors end with 2 here: 1 is a problem that was found."""
+    """Run the checks. An error ends with 2, because 1 means that a check found a problem."""
     from ..errors import FairleadError
-    from ..redaction import redact_text
+    from ..redaction.redactor import redact_text
 
     quiet_log()
     try:
@@ -48,8 +48,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ..doctor import examine, examine_fairlead
-    from ..hosts.host import host_named, hosts
+    from ..hosts.clis.doctor import examine, examine_fairlead
+    from ..hosts.clis.mapping import host_named, hosts
 
     root = _root(options.folder)
     named = {host.name: host for host in map(host_named, options.cli)}
@@ -68,12 +68,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _root(folder: str) -> Path:
-    """The project's folder. Trust that cannot be read is a finding, and no reason not to look."""
+    """The project's folder. A state folder that cannot be read is a finding, not an error."""
     from ..config.layers import find
     from ..errors import FairleadError
 
     if not Path(folder).is_dir():
-        raise FairleadError(f"{folder} is no folder")
+        raise FairleadError(f"{folder} is not a folder")
     try:
         return find(folder).workspace or Path(folder).resolve()
     except FairleadError:
@@ -81,7 +81,7 @@ def _root(folder: str) -> Path:
 
 
 def _progress(what: str) -> None:
-    """For somebody who waits."""
+    """Show in a terminal what is being checked."""
     if sys.stderr.isatty():
         print(f"\r{what:<40}", end="" if what else "\r", file=sys.stderr, flush=True)
 
@@ -97,8 +97,8 @@ def _is_here(host: Host, root: Path) -> bool:
     import shutil
 
     from ..errors import FairleadError
-    from ..hosts.installing import status
-    from ..hosts.settings import SCOPES, has_scope
+    from ..hosts.clis.install import status
+    from ..hosts.clis.install.settings import SCOPES, has_scope
 
     if shutil.which(host.program):
         return True

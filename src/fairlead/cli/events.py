@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .display import columns, paint, print_json
+from ..display import columns, paint, print_json
 from .loading import add_json
 
 

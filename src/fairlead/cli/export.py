@@ -1,4 +1,4 @@
-"""`fairlead export`: the journal, for other programs."""
+"""`fairlead export`: write the journal as JSON for other programs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import argparse
 from contextlib import ExitStack
 from typing import Any
 
-from .display import print_line
+from ..display import print_line
 from .journals import add_filters, add_journals, filter_of, json_of, open_journals
 
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "export",
-        help="the journal, for other programs",
-        description="Write records to stdout, one JSON object a line: as they are, or as OpenTelemetry spans in the "
-        "form that a collector reads from files (OTLP).",
+        help="write the journal as JSON for other programs",
+        description="Write records to stdout, one JSON object per line: as they are, or as OpenTelemetry spans in the "
+        "format that a collector reads from files (OTLP).",
     )
     parser.add_argument("--format", choices=("jsonl", "otlp"), default="jsonl", help="default: %(default)s")
     add_journals(parser)

@@ -6,12 +6,12 @@ import argparse
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from ..display import columns, escape, print_json, short
 from .check import describe
-from .display import columns, escape, print_json, short
 from .loading import add_folder, add_json, sound_config
 
 if TYPE_CHECKING:
-    from ..config.reading import Configured
+    from ..config.hook_entry import ConfiguredHook
 
 
 def add_to(commands: Any) -> None:
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _row(configured: Configured) -> list[str]:
+def _row(configured: ConfiguredHook) -> list[str]:
     hook, runs = configured.hook, configured.entry[configured.form]
     shown = shlex.join(runs) if isinstance(runs, list) else runs
     return [

@@ -1,4 +1,4 @@
-"""`fairlead import`: what the agent CLIs have written down of past sessions, into the journal."""
+"""`fairlead import`: copy past sessions of an agent CLI into the journal."""
 
 from __future__ import annotations
 
@@ -9,33 +9,32 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .display import escape, print_json
+from ..display import escape, print_json
 from .journals import add_journal, journal_of, settings
 
 if TYPE_CHECKING:
-    from ..transcripts.recording import Recorder, Recording
-    from ..transcripts.transcript import Source, Transcripts
+    from ..hosts.clis.transcripts.importer import ImportJournal, TranscriptImport
+    from ..hosts.clis.transcripts.transcript import Source, Transcripts
 
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "import",
-        help="take past sessions of an agent CLI into the journal",
-        description="Read session transcripts that an agent CLI keeps by itself, and record the steps that they tell "
-        "of, so that the journal has them, too. They are marked as imported: nothing was decided then. What is "
-        "there already is left out.",
+        help="copy past sessions of an agent CLI into the journal",
+        description="Read the session transcripts that an agent CLI keeps, and record their steps in the journal. "
+        "Imported steps are marked, because no hook decided on them. Steps that the journal has are skipped.",
         epilog="Ends with 0 if everything was read, with 1 if something could not be.",
     )
-    parser.add_argument("cli", metavar="CLI", help="whose they are: claude, codex, gemini, qwen, copilot, ...")
+    parser.add_argument("cli", metavar="CLI", help="the CLI that wrote them: claude, codex, gemini, qwen, copilot, ...")
     parser.add_argument("path", metavar="PATH", type=Path, help="a transcript, a folder of them, or a home")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be recorded")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be recorded")
     add_journal(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from ..errors import FairleadError
-    from ..transcripts.transcript import Source, transcripts_of
+    from ..hosts.clis.transcripts.transcript import Source, transcripts_of
 
     transcripts = transcripts_of(options.cli)
     if not options.path.exists():
@@ -48,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     for problem in problems:
         print(f"fairlead: {escape(problem)}", file=sys.stderr)
     if options.json:
-        print_json(_told(options, recording, sources, problems))
+        print_json(_data(options, recording, sources, problems))
     else:
         _show(options, recording, sources)
     return 1 if problems else 0
@@ -56,68 +55,68 @@ def run(options: argparse.Namespace) -> int:
 
 def _record(
     options: argparse.Namespace, transcripts: Transcripts, sources: list[Source]
-) -> tuple[Recording, list[str]]:
-    """Record every transcript that can be read. What cannot be is said."""
+) -> tuple[TranscriptImport, list[str]]:
+    """Record every transcript that can be read, and return the problems of the others."""
     from ..errors import FairleadError
-    from ..hosts.host import host_tools
+    from ..hosts.clis.mapping import host_tools
+    from ..hosts.clis.transcripts.decisions import Decisions
+    from ..hosts.clis.transcripts.importer import TranscriptImport
     from ..journal import JournalError
     from ..journal.reading import Reader
-    from ..transcripts.decisions import Decisions
-    from ..transcripts.recording import Recording
 
     path, problems = journal_of(options), []
     with ExitStack() as held:
         journal = None if options.dry_run else held.enter_context(_journal(path))
         reader = held.enter_context(Reader(path)) if path.exists() else None
-        recording = Recording(journal, Decisions(*([] if reader is None else [reader])), host_tools())
-        say = _progress(sources) if sys.stderr.isatty() and not options.json else None
+        recording = TranscriptImport(journal, Decisions(*([] if reader is None else [reader])), host_tools())
+        show_progress = _progress(sources) if sys.stderr.isatty() and not options.json else None
         for source in sources:
             try:
-                recording.record(transcripts, source, say)
+                recording.record(transcripts, source, show_progress)
             except JournalError:
                 raise
             except FairleadError as error:
                 problems.append(str(error))
             except RecursionError:
                 problems.append(f"{source.path} has something in it that is nested too deeply to be read")
-        if say is not None:
+        if show_progress is not None:
             print("\r\x1b[K", end="", file=sys.stderr)
         if journal is not None:
             journal.flush(None)
     return recording, problems
 
 
-def _journal(path: Path) -> Recorder:
-    """The journal, as the user's files want it, whether or not they have it switched on."""
-    from ..transcripts.recording import Recorder
+def _journal(path: Path) -> ImportJournal:
+    """Open the journal with the user's settings, even where they switch it off."""
+    from ..hosts.clis.transcripts.importer import ImportJournal
 
     config = settings()
     config.extend_redaction()
-    given = {key: value for key, value in config.journal.items() if key in ("max_size", "max_age", "anchor")}
-    return Recorder(path, on_failure="closed", **given)
+    options = {key: value for key, value in config.journal.items() if key in ("max_size", "max_age", "anchor")}
+    return ImportJournal(path, on_failure="closed", **options)
 
 
 def _progress(sources: list[Source]) -> Callable[[], None]:
-    """Says how far it is, now and then."""
+    """A function that shows how much is read, at most five times a second."""
     from time import monotonic
 
     total = sum(source.path.stat().st_size for source in sources if source.path.exists()) or 1
     last = [0.0]
 
-    def say() -> None:
+    def show() -> None:
         if monotonic() > last[0] + 0.2:
             last[0] = monotonic()
             done = min(sum(source.read for source in sources) * 100 // total, 100)
             print(f"\r{done} % of {len(sources)} transcripts", end="", file=sys.stderr, flush=True)
 
-    return say
+    return show
 
 
-# --- telling it -----------------------------------------------------------------------------------
+# --- output --------------------------------------------------------------------------------------
 
 
-def _told(
-    options: argparse.Namespace, recording: Recording, sources: list[Source], problems: list[str]
+def _data(
+    options: argparse.Namespace, recording: TranscriptImport, sources: list[Source], problems: list[str]
 ) -> dict[str, Any]:
     return {
         "journal": str(journal_of(options)),
@@ -134,7 +133,7 @@ def _told(
     }
 
 
-def _show(options: argparse.Namespace, recording: Recording, sources: list[Source]) -> None:
+def _show(options: argparse.Namespace, recording: TranscriptImport, sources: list[Source]) -> None:
     did = "Would import" if options.dry_run else "Imported"
     sessions = len(recording.sessions)
     print(
@@ -144,10 +143,10 @@ def _show(options: argparse.Namespace, recording: Recording, sources: list[Sourc
     if recording.there:
         print(f"  {recording.there:,} were imported before.")
     if recording.decided:
-        print(f"  {recording.decided:,} are there already: a hook was asked about them.")
+        print(f"  {recording.decided:,} are in the journal already, with decisions.")
     garbage = sum(source.garbage for source in sources)
     if garbage:
         lines = sum(source.lines for source in sources)
-        print(f"  {garbage:,} of {lines:,} lines are garbage, and left out.")
+        print(f"  {garbage:,} of {lines:,} lines could not be read, and were skipped.")
     if recording.events and not options.dry_run:
-        print("`fairlead log` shows them; `imported` in their metadata tells them from decisions.")
+        print("`fairlead log` shows them; `imported` in their metadata marks them.")

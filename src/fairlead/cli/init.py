@@ -1,4 +1,4 @@
-"""`fairlead init`: a commented starter file."""
+"""`fairlead init`: write a commented starter file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .display import escape
+from ..display import escape
 
 STARTER = """\
 #:schema ./fairlead.schema.json
@@ -22,11 +22,14 @@ name = "no-force-push"
 on = "before_tool"
 match = { kind = "shell" }            # whatever the agent calls its shell
 phase = "gate"                        # judges the call as it will be made, after all changes
-rule = 'target.command.matches(r"\\bgit\\b.*\\bpush\\b.*(--force|\\s-f\\b|\\s\\+)")'   # CEL over the step
+# CEL over the step. `commands` are those that the line would run, however it is written; see `fairlead explain`.
+rule = '''
+commands.exists(c, c.runs("git push") && (c.has("--force") || c.operands.exists(o, o.startsWith("+"))))
+'''
 deny = "Force-push is off here. Open a pull request instead."
 
 # A program can judge, too: it reads the step as JSON, exit 0 lets it pass, and exit 2 refuses
-# with stderr as the reason. (In a project, it runs once `fairlead trust` has been told to.)
+# with stderr as the reason. In a project, it runs after you have run `fairlead trust`.
 #
 # [[hook]]
 # name = "no-secrets"
@@ -54,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from ..config.document import Document
-    from ..config.layers import LayerFile, user_file
+    from ..config.layers import ConfigFile, user_file
     from ..config.project import FILE_NAME
     from ..config.schema import FILE_NAME as SCHEMA_NAME
     from ..config.schema import config_schema
@@ -65,16 +68,14 @@ def run(options: argparse.Namespace) -> int:
     path = user_file() if options.user else Path(FILE_NAME).absolute()
     trust = Trust()
     if not options.user and any(str(folder) in trust.projects for folder in (path.parent, *path.parents)):
-        raise FairleadError(
-            "this project has been trusted before; if its file is to go, `fairlead trust --forget` first"
-        )
+        raise FairleadError("this project has been trusted before; to start anew, run `fairlead trust --forget` first")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path):
             raise FairleadError(f"{path} is already there; edit it, or remove it first")
         starter = Document(path, STARTER.encode())
         seen = survey(starter, path.parent)
-        layer = LayerFile("user" if options.user else "project", starter, None)
+        layer = ConfigFile("user" if options.user else "project", starter, None)
         for mistake in layer.unavailable:
             raise FairleadError(f"nothing was written: {mistake.problem}")
         if not options.user:
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         schema = path.with_name(SCHEMA_NAME)
         if not os.path.lexists(schema):
             schema.write_text(json.dumps(config_schema(), indent=2) + "\n")
-        if not options.user:  # it is our own text, and just that text, so there is nothing in it to look at first
+        if not options.user:  # it is fairlead's own text, so there is nothing to review
             trust.pin(seen)
     except OSError as error:
         raise FairleadError(f"{path}: {error.strerror}") from None

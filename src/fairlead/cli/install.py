@@ -1,4 +1,4 @@
-"""`fairlead install` and `fairlead uninstall`: have an agent CLI put its steps to fairlead, or no longer."""
+"""`fairlead install` and `fairlead uninstall`: put hooks into agent CLIs, and take them out."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..display import escape, paint, print_json
 from .consent import need_a_person, refuse_agents
-from .display import escape, paint, print_json
 from .loading import add_folder, add_json
 
 if TYPE_CHECKING:
     from ..folders import Machine
-    from ..hosts.host import Host
-    from ..hosts.installing import Plan
-    from ..places import Folders
+    from ..hosts.clis.install import Plan
+    from ..hosts.clis.mapping import Host
+    from ..paths import Folders
 
 SHORTEST, LONGEST = 5.0, 3600.0
 BY_HAND = 3
-"""How `install` ends if there is a file that it cannot write, whose text it has printed instead."""
+"""The exit code of `install` if it cannot write a file, and prints the text for it instead."""
 _COLOURS = {"wrote": "green", "removed": "yellow", "cleaned": "yellow", "unchanged": "dim", "left": "red"}
 
 
@@ -28,29 +28,33 @@ def add_to(commands: Any) -> None:
     install: argparse.ArgumentParser = commands.add_parser(
         "install",
         help="put hooks into an agent CLI",
-        description="Have agent CLIs put each step to fairlead: write it into their settings, beside whatever is "
-        "there. A copy of each file is kept, and `fairlead uninstall` undoes it all. Where configuration, state and "
-        "socket are, and PATH, is recorded: agent CLIs cannot change it.",
-        epilog=f"Ends with 0; with {BY_HAND} if a file cannot be written here, and its text was printed instead; with "
-        "1 if nothing was changed.",
+        description="Add hooks to the settings of agent CLIs, so that fairlead decides on each step. Other settings "
+        "stay. A copy of each file is kept, and `fairlead uninstall` undoes everything. The folders of configuration, "
+        "state and socket, and PATH, are recorded: no agent CLI can change them.",
+        epilog=f"Ends with 0; with {BY_HAND} if a file cannot be written, and its text was printed instead; with 1 if "
+        "nothing was changed.",
     )
     _add_common(install)
-    install.add_argument("--timeout", type=float, metavar="SECONDS", help="what the CLI gives a hook (default: 120)")
+    install.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help="how long the CLI waits for a hook (default: 120)"
+    )
     install.add_argument(
         "--daemon", action=argparse.BooleanOptionalAction, default=None,
-        help="have a daemon judge the steps, as at first, or judge each step by itself; remembered",
+        help="decide in a daemon (the default), or in a process of its own for each step; remembered",
     )  # fmt: skip
     install.add_argument(
         "--home", metavar="FOLDER",
-        help="your home, if the user database has none; with --scope managed, the folder that holds the homes of all "
-        "users whom it does not know, each by their number",
+        help="your home, if the user database has none; with --scope managed, the folder with the homes of users that "
+        "the user database does not have, each named by the user id",
     )  # fmt: skip
-    install.add_argument("--monitor", action="store_true", help="only watch, as `fairlead monitor` does")
+    install.add_argument(
+        "--monitor", action="store_true", help="record what hooks would do, without effect, as `fairlead monitor` does"
+    )
     install.set_defaults(run=run_install)
     uninstall: argparse.ArgumentParser = commands.add_parser(
         "uninstall",
         help="take hooks out of an agent CLI",
-        description="Take out just what `fairlead install` has written. Whatever else was written since stays.",
+        description="Take out exactly what `fairlead install` has written. Everything else in the files stays.",
     )
     _add_common(uninstall)
     uninstall.set_defaults(run=run_uninstall)
@@ -60,11 +64,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "cli", nargs="+", metavar="CLI",
         help="claude, codex, gemini, qwen, copilot, droid, cline, opencode, or (experimental) cursor, windsurf, kiro, "
-        "goose; or all that are here",
+        "goose; or all, for those on PATH",
     )  # fmt: skip
     parser.add_argument(
         "--scope", choices=("user", "project", "managed"), default="user",
-        help="for you (the default), for a project, or for everybody on this machine (as root)",
+        help="for you (the default), for a project, or for all users of this machine (as root)",
     )  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", help="only show what would change")
     add_folder(parser)
@@ -74,7 +78,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def run_install(options: argparse.Namespace) -> int:
     _refuse_windows()
     from ..errors import FairleadError
-    from ..hosts.installing import carry_out, plan_install
+    from ..hosts.clis.install import carry_out, plan_install
 
     if options.timeout is not None and not SHORTEST <= options.timeout <= LONGEST:
         raise FairleadError(f"--timeout must be from {SHORTEST:g} to {LONGEST:g} seconds, not {options.timeout:g}")
@@ -95,7 +99,7 @@ def run_install(options: argparse.Namespace) -> int:
 
 
 def _refuse_windows() -> None:
-    """Say what is missing before anything is imported that is not there."""
+    """Raise on Windows, before modules are imported that do not work there."""
     from ..errors import FairleadError
 
     if not _is_posix():
@@ -111,13 +115,13 @@ def _is_posix() -> bool:
 
 
 def _folders(options: argparse.Namespace) -> Folders | Machine:
-    """The folders to record. What is recorded already, an agent does not change."""
+    """The folders to record. An agent cannot change folders that are recorded already."""
     import os
 
-    from ..config.trust import agent_around
+    from ..agent_process import agent_around
     from ..errors import FairleadError
     from ..folders import home_in_database
-    from ..hosts.installing import folders_for, recorded_for
+    from ..hosts.clis.install import folders_for, recorded_for
 
     if options.home is not None and not os.path.isabs(options.home):
         raise FairleadError(f"--home must be an absolute path, not {options.home!r}")
@@ -128,14 +132,14 @@ def _folders(options: argparse.Namespace) -> Folders | Machine:
     recorded = recorded_for(options.scope)
     if recorded is not None and agent_around() is not None:
         if options.daemon not in (None, recorded.daemon) and not options.dry_run:
-            refuse_agents("say whether there is a daemon")
+            refuse_agents("switch the daemon on or off")
         return recorded
     return folders_for(options.scope, daemon=options.daemon, base=options.home or "")
 
 
 def run_uninstall(options: argparse.Namespace) -> int:
     _refuse_windows()
-    from ..hosts.installing import carry_out, plan_uninstall
+    from ..hosts.clis.install import carry_out, plan_uninstall
 
     if not options.dry_run:
         refuse_agents("uninstall hooks")
@@ -148,12 +152,12 @@ def run_uninstall(options: argparse.Namespace) -> int:
 
 
 def _hosts(names: list[str], *, installed: bool) -> list[Host]:
-    """The CLIs that are meant, each once; `all` are those that can be run, or that have hooks of ours."""
+    """The CLIs by name, each once. `all`: those on PATH, or with hooks of fairlead."""
     import shutil
 
     from ..errors import FairleadError
-    from ..hosts.host import host_named, hosts
-    from ..hosts.installing import read_records
+    from ..hosts.clis.install import read_records
+    from ..hosts.clis.mapping import host_named, hosts
 
     found: dict[str, Host] = {}
     for name in names:
@@ -177,7 +181,7 @@ def _root(options: argparse.Namespace) -> Path:
 
 
 def _missing_programs(root: Path) -> list[str]:
-    """What to know of hooks that will fail. Raises if the policy in force cannot be read by this interpreter."""
+    """Warnings about hooks that cannot run here. Raises if this interpreter cannot run the policy."""
     from ..config.document import ConfigError
     from ..config.layers import find, read, unavailable_hooks
     from ..extras import MissingPackage
@@ -185,13 +189,13 @@ def _missing_programs(root: Path) -> list[str]:
     config = read(find(root))
     unreadable = [c for c in config.hooks if c.unavailable and isinstance(c.unavailable.error, MissingPackage)]
     if problems := [*config.startup_mistakes, *unavailable_hooks(unreadable)]:
-        print("fairlead: nothing was installed, because the policy that holds here cannot run", file=sys.stderr)
+        print("fairlead: nothing was installed, because the policy of this folder cannot run", file=sys.stderr)
         raise ConfigError(problems)
     return [f"{mistake.file}:{mistake.line}: {mistake.problem}" for mistake in config.unavailable]
 
 
 def _missing_packages() -> list[str]:
-    """What to know of an interpreter that cannot run the daemon."""
+    """A warning if this interpreter cannot run the daemon."""
     from importlib.util import find_spec
 
     from ..extras import install_command
@@ -211,7 +215,7 @@ def _monitor() -> None:
         switch.run(argparse.Namespace(mode="monitor", time=None, reason="fairlead install --monitor"))
 
 
-# --- showing --------------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 def _show(plan: Plan, found: list[Host], options: argparse.Namespace) -> None:
@@ -225,7 +229,7 @@ def _show(plan: Plan, found: list[Host], options: argparse.Namespace) -> None:
             print(f"{paint(f'{change.action:<9}', _COLOURS[change.action])} {escape(str(change.path))}")
     for change in plan.changes:
         if change.snippet is not None:
-            print(f"\n{escape(str(change.path))} cannot be written here. Have this in it, beside what is there:\n")
+            print(f"\n{escape(str(change.path))} cannot be written here. Add this to it:\n")
             print(escape(change.snippet, keep_lines=True))
     for warning in plan.warnings:
         print(f"fairlead: warning: {escape(warning)}", file=sys.stderr)
@@ -234,7 +238,7 @@ def _show(plan: Plan, found: list[Host], options: argparse.Namespace) -> None:
 
 
 def _show_diff(diff: str) -> None:
-    from ..redaction import redact_text
+    from ..redaction.redactor import redact_text
 
     for line in redact_text(diff).splitlines():
         colour = {"+": "green", "-": "red", "@": "blue"}.get(line[:1])
@@ -242,28 +246,34 @@ def _show_diff(diff: str) -> None:
 
 
 def _next(plan: Plan, found: list[Host], options: argparse.Namespace) -> list[str]:
-    """What to do then."""
-    from ..hosts.settings import SETTINGS
+    """What the user does next."""
+    from ..hosts.clis.install.settings import settings_of
 
     names = " ".join(host.name.removesuffix("_code") for host in found)
     if options.dry_run:
         return ["Nothing was changed."]
     if not plan.installs:
-        return ["A session that is open keeps its hooks until it ends: start it anew."]
-    lines = [f"{host.title} is experimental: this is from its documents." for host in found if host.experimental]
-    lines += [said for host in found if (said := SETTINGS[host.name].says.get(plan.scope))]
+        return ["Open sessions keep their hooks: restart them."]
+    lines = [
+        f"{host.title} is experimental: its hooks were written from its documentation, and not tested."
+        for host in found
+        if host.experimental
+    ]
+    lines += [note for host in found if (note := settings_of(host).notes.get(plan.scope))]
     if plan.scope == "managed":
-        lines += [_served(host) for host in found if SETTINGS[host.name].merged]
+        lines += [_served(host) for host in found if settings_of(host).merge_setting]
     if plan.scope == "project":
-        lines.append("These files name no folder of yours: whoever works on the project runs `fairlead install`, too.")
+        lines.append(
+            "These files name no folder of yours: everyone who works on the project runs `fairlead install`, too."
+        )
     return [*lines, f"Next: fairlead doctor {names}"]
 
 
 def _served(host: Host) -> str:
-    """What to say where settings are served: there, the managed file alone is not enough."""
-    from ..hosts.settings import SETTINGS
+    """A note for organizations that serve settings: the managed file alone is not enough there."""
+    from ..hosts.clis.install.settings import settings_of
 
-    fragment = json.dumps(SETTINGS[host.name].merged)
+    fragment = json.dumps(settings_of(host).merge_setting)
     return (
         f"If your organization serves settings to {host.title} from its admin console, add this there, or no hook "
         f"of the managed file runs: {fragment}"
@@ -271,8 +281,8 @@ def _served(host: Host) -> str:
 
 
 def _data(plan: Plan, found: list[Host], options: argparse.Namespace) -> dict[str, Any]:
-    from ..hosts.settings import SETTINGS
-    from ..redaction import redact_text
+    from ..hosts.clis.install.settings import settings_of
+    from ..redaction.redactor import redact_text
 
     files: list[dict[str, Any]] = []
     for change in plan.changes:
@@ -286,7 +296,9 @@ def _data(plan: Plan, found: list[Host], options: argparse.Namespace) -> dict[st
         "scope": plan.scope, "dry_run": options.dry_run, "launcher": str(plan.launcher), "files": files,
         "warnings": plan.warnings, "experimental": [host.name for host in found if host.experimental],
         "console": {
-            host.name: merged for host in found if plan.scope == "managed" and (merged := SETTINGS[host.name].merged)
+            host.name: merge
+            for host in found
+            if plan.scope == "managed" and (merge := settings_of(host).merge_setting)
         },
         "next": _next(plan, found, options),
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What several commands need: where to look, and the configuration found there."""
+"""What several commands share: the folder to look in, its configuration, and the names of hosts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from .display import escape, paint
+from ..display import escape, paint
 
 if TYPE_CHECKING:
     from ..config.layers import Config
 
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-C", dest="folder", metavar="DIR", default=".", help="look from this folder (default: here)")
+    parser.add_argument(
+        "-C",
+        dest="folder",
+        metavar="DIR",
+        default=".",
+        help="the folder (default: the current one)",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +27,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def read_config(options: argparse.Namespace) -> Config:
-    """The configuration, mistakes and all. What of it is not in force is said on stderr."""
+    """Read the configuration, mistakes included. Print to stderr which files are not in force."""
     from ..config.layers import find, read
 
     config = read(find(options.folder))
@@ -31,13 +37,13 @@ def read_config(options: argparse.Namespace) -> Config:
 
 
 def say_never_trusted(config: Config) -> None:
-    """Say on stdout, where it cannot be missed, which hooks of a project do not run."""
+    """Print to stdout which hooks of a project do not run, because no human has trusted them."""
     for line in config.never_trusted:
         print(paint(f"NOT TRUSTED: {escape(line)}", "red"))
 
 
 def sound_config(options: argparse.Namespace) -> Config:
-    """The configuration, if there is no mistake in it."""
+    """Read the configuration. Raises `ConfigError` if there is a mistake in it."""
     from ..config.document import ConfigError
 
     config = read_config(options)
@@ -46,10 +52,22 @@ def sound_config(options: argparse.Namespace) -> Config:
     return config
 
 
+def host_name(name: str | None, where: str = "") -> str | None:
+    """The name of a host as steps have it. Raises if fairlead knows no such host: it may be misspelt."""
+    from ..errors import UnknownName
+    from ..hosts.clis.mapping import ALL, EXPERIMENTAL, canonical_name
+    from ..hosts.frameworks.framework import ALL as FRAMEWORKS
+
+    found, known = canonical_name(name), (*ALL, *EXPERIMENTAL, *FRAMEWORKS, "loop")
+    if name is not None and found not in known:
+        raise UnknownName("host", name, known, where)
+    return found
+
+
 def quiet_log() -> None:
-    """What is logged about the configuration has been said already, and said safely."""
+    """Keep log messages off stderr: commands print what they say themselves, made safe for a terminal."""
     from logging import NullHandler
 
-    from ..logs import logger
+    from ..redaction.logs import logger
 
     logger.addHandler(NullHandler())

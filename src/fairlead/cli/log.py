@@ -1,4 +1,4 @@
-"""`fairlead log` and `fairlead tail`: what was decided."""
+"""`fairlead log` and `fairlead tail`: list decisions, and follow them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from heapq import merge
 from typing import TYPE_CHECKING, Any
 
-from .display import print_json, print_line
+from ..display import print_json, print_line
 from .journals import (
     add_filters,
     add_journal,
@@ -20,8 +20,8 @@ from .journals import (
     json_of,
     line_of,
     open_journals,
-    refuse_unknown_host,
 )
+from .loading import host_name
 
 if TYPE_CHECKING:
     from ..journal.reading import Filter, Reader, Record
@@ -29,14 +29,16 @@ if TYPE_CHECKING:
 
 def add_to(commands: Any) -> None:
     log: argparse.ArgumentParser = commands.add_parser(
-        "log", help="what was decided", description="List the decisions in the journal, the newest last."
+        "log", help="list the decisions", description="List the decisions in the journal, the newest last."
     )
     add_journals(log)
     add_filters(log)
     log.add_argument("-n", "--limit", type=_many, default=50, metavar="N", help="the newest N (default: 50; 0: all)")
     log.set_defaults(run=run)
     tail: argparse.ArgumentParser = commands.add_parser(
-        "tail", help="what is being decided", description="Show decisions as they are made, until Ctrl-C."
+        "tail",
+        help="follow the decisions as they are made",
+        description="Show decisions as they are made, until Ctrl-C.",
     )
     add_journal(tail)
     add_filters(tail)
@@ -46,7 +48,7 @@ def add_to(commands: Any) -> None:
 
 def _many(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of records")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of records")
     return int(text)
 
 
@@ -63,18 +65,18 @@ def run(options: argparse.Namespace) -> int:
             nothing = False
             print(line_of(record, machine=several))
         if nothing:
-            refuse_unknown_host(options.host)
-            print("Nothing like that is in the journal.", file=sys.stderr)
+            host_name(options.host, "; the journal has nothing of it either")
+            print("The journal has no such records.", file=sys.stderr)
     return 0
 
 
 def _merged(readers: list[Reader], which: Filter, limit: int | None) -> Iterator[tuple[Reader, Record]]:
-    """The records of several journals by time, each journal's in its own order; with a limit, the newest so many."""
+    """Merge the records of several journals by time, each in its own order. `limit`: the newest."""
 
     def of(reader: Reader) -> Iterator[tuple[float, int, Reader, Record]]:
         latest = 0.0
         for record in reader.records(which, limit=limit):
-            latest = max(latest, record.at)  # the clock may have gone back, the journal's own order stays
+            latest = max(latest, record.at)  # even if the clock went back, a journal's own order stays
             yield latest, place[reader], reader, record
 
     place = {reader: number for number, reader in enumerate(readers)}

@@ -1,4 +1,4 @@
-"""`fairlead run`: one task for an agent, with the configured hooks, told as it happens."""
+"""`fairlead run`: give an agent one task, and watch the configured hooks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def add_to(commands: Any) -> None:
         "run",
         help="give an agent one task, with the configured hooks",
         description="Give one task to the built-in agent, which has a shell and can read and write files in the "
-        "folder, and watch what the configured hooks make of it.",
-        epilog="Ends with 0 if the agent came to an end by itself, with 2 if a hook stopped or refused it, "
+        "folder. Watch what the configured hooks decide.",
+        epilog="Ends with 0 if the agent finished, with 2 if a hook stopped or refused it, "
         "with 1 if it could not be run.",
     )
     parser.add_argument("task", help="what the agent is to do")
     parser.add_argument("--model", required=True, metavar="PROVIDER:NAME", help="such as openai:gpt-5")
     parser.add_argument(
         "--policy", default="ask-writes", choices=("read-only", "ask-writes", "open", "deny-all"),
-        help="what tools may do that no hook has spoken about (default: %(default)s)",
+        help="which tool calls are allowed where no hook decides (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--max-requests", type=int, default=20, metavar="N", help="requests to the model (default: 20)")
     add_folder(parser)
@@ -51,18 +51,17 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace, config: Config) -> int:
     from ..approvals import TerminalApprover
-    from ..hosts.loop import Agent
-    from ..hosts.tools import Workspace
-    from ..hosts.trace import Trace
-    from ..registry import Hooks
+    from ..hosts.clis.opening import open_hooks
+    from ..hosts.loop.agent import Agent
+    from ..hosts.loop.tools import Workspace
+    from ..hosts.loop.trace import Trace
 
     root = Path(options.folder).resolve()
     approver = TerminalApprover() if sys.stdin.isatty() else None
     trace = Trace()
     quiet_log()
     journal = config.open_journal()
-    async with Hooks(record=True, approver=approver, journal=journal) as hooks:
-        config.apply(hooks)
+    async with open_hooks(root, config.apply, approver=approver, journal=journal) as hooks:
         agent = Agent(
             options.model, Workspace(root).tools, hooks, policy=options.policy, max_requests=options.max_requests,
             system_prompt=f"You work in the folder {root}. Use the tools; say briefly what you did.", cwd=str(root),

@@ -1,24 +1,24 @@
-"""`fairlead schema`: the JSON Schemas of the wire, and of fairlead.toml."""
+"""`fairlead schema`: print the JSON Schemas of envelopes, verdicts and fairlead.toml."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from .display import print_json
+from ..display import print_json
 
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "schema",
         help="print the JSON Schemas of envelopes and verdicts, or of fairlead.toml",
-        description="Print the JSON Schema of what a hook is given (the envelope) and may answer (the verdict), or "
-        "with `config` that of fairlead.toml, by which editors complete it.",
+        description="Print the JSON Schemas of what a hook receives (the envelope) and returns (the verdict); or, with "
+        "`config`, that of fairlead.toml, for completion in editors.",
     )
-    parser.add_argument("event", nargs="?", help="of this event only, or `config`")
+    parser.add_argument("event", nargs="?", help="only this event; or `config`")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--envelope", dest="part", action="store_const", const="envelope", help="only the envelope's")
-    which.add_argument("--verdict", dest="part", action="store_const", const="verdict", help="only the verdict's")
+    which.add_argument("--envelope", dest="part", action="store_const", const="envelope", help="only the envelope")
+    which.add_argument("--verdict", dest="part", action="store_const", const="verdict", help="only the verdict")
     parser.set_defaults(run=run)
 
 

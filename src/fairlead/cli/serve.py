@@ -1,4 +1,4 @@
-"""`fairlead serve`: the daemon that other programs ask."""
+"""`fairlead serve`: run the daemon that decides for other programs."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import argparse
 import sys
 from typing import Any
 
-from .display import print_json
+from ..display import print_json
 
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "serve",
-        help="the daemon that other programs ask",
-        description="Answer on a unix socket of the user's own, until told to end (Ctrl-C, SIGTERM, --stop). SIGHUP "
-        "reads all configuration again.",
+        help="run the daemon that decides for other programs",
+        description="Run the daemon on a unix socket of this user. It ends on Ctrl-C, SIGTERM and --stop. On SIGHUP, "
+        "it reads all configuration again.",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
-        "--background", action="store_true", help="start it in the background, and return once it answers"
+        "--background", action="store_true", help="start the daemon in the background; return once it answers"
     )
-    what.add_argument("--stop", action="store_true", help="let the running one finish what it has, and end")
-    what.add_argument("--status", action="store_true", help="say how the running one is")
+    what.add_argument("--stop", action="store_true", help="end the running daemon after its open requests")
+    what.add_argument("--status", action="store_true", help="show the state of the running daemon")
     parser.add_argument("--tcp", type=int, metavar="PORT", help="also answer on 127.0.0.1, to callers with a token")
-    parser.add_argument("--idle", metavar="TIME", help="end after so long without a request (default: never)")
+    parser.add_argument("--idle", metavar="TIME", help="end after this time without a request (default: never)")
     parser.add_argument(
         "--managed", action="store_true", help="serve the other users of this machine, from /run/fairlead"
     )
@@ -68,16 +68,16 @@ def _ask(options: argparse.Namespace) -> int:
     if options.json:
         print_json(health)
     else:
-        print("It finishes what it has, and ends." if options.stop else _described(health))
+        print("The daemon finishes its open requests, and ends." if options.stop else _described(health))
     return 0 if health.get("status") in ("ok", "draining") else 2
 
 
 def _described(health: dict[str, Any]) -> str:
-    said = f"{health['status']}: process {health['pid']}, fairlead {health['version']}, up {health['uptime']:.0f} s, "
+    text = f"{health['status']}: process {health['pid']}, fairlead {health['version']}, up {health['uptime']:.0f} s, "
     counts = [_counted(health[f"{what}s"], what) for what in ("project", "session")]
-    said += f"{', '.join(counts)}, {health['in_flight']} under way"
-    said += "" if health.get("enforced", True) else "\nhooks are only watched: `fairlead enforce` ends that"
-    return "\n".join([said, *(str(health[name]) for name in ("journal_error", "anchor_error") if health.get(name))])
+    text += f"{', '.join(counts)}, {health['in_flight']} under way"
+    text += "" if health.get("enforced", True) else "\nhooks are only watched: `fairlead enforce` ends that"
+    return "\n".join([text, *(str(health[name]) for name in ("journal_error", "anchor_error") if health.get(name))])
 
 
 def _counted(number: int, what: str) -> str:
@@ -89,8 +89,8 @@ def _serve(options: argparse.Namespace) -> int:
 
     from ..amounts import seconds
     from ..errors import FairleadError
-    from ..places import MANAGED
-    from ..server.daemon import Settings, serve, socket_path
+    from ..paths import MANAGED
+    from ..server.daemon import DaemonSettings, serve, socket_path
 
     try:
         idle = None if options.idle is None else seconds(options.idle)
@@ -101,7 +101,7 @@ def _serve(options: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     place = str(MANAGED / socket_path().name) if options.managed else None
-    serve(Settings(place, options.tcp, idle, options.managed), _ready)
+    serve(DaemonSettings(place, options.tcp, idle, options.managed), _ready)
     return 0
 
 

@@ -1,15 +1,14 @@
-"""`fairlead show`: the whole story of one decision."""
+"""`fairlead show`: one decision in full."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .display import columns, escape, paint, print_json, short
+from ..display import columns, escape, paint, print_json, short, styled
 from .journals import add_journals, json_of, open_journals
 
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ _HEADER = ("session_id", "turn_id", "request_id", "host", "cwd", "user_id", "cha
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "show",
-        help="the whole story of one decision",
-        description="Show one decision in full: the step, every hook that ran, what each said, and what changed.",
+        help="show one decision in full",
+        description="Show one decision in full: the step, each hook that ran, its answer, and what changed.",
     )
     parser.add_argument("id", help="a record's id, or its number; see `fairlead log`")
     add_journals(parser)
@@ -62,15 +61,11 @@ def _found(reader: Reader, name: str, one_of_several: bool) -> Iterator[Record]:
 
 
 def _story(record: Record) -> Iterator[str]:
+    from ..rendering import headline, render_in_full
+
     body, decision = record.body, record.decision
-    first, *rest = escape(str(decision), keep_lines=True).splitlines()
-    yield paint(first, "bold")
-    yield from (line for line in rest if not line.startswith("  changed"))
-    yield from _diff(body)
-    for failure in decision.failures:
-        if failure.traceback:
-            yield f"  traceback    of {escape(failure.hook)}"
-            yield from (paint(f"    {line}", "dim") for line in escape(failure.traceback, keep_lines=True).splitlines())
+    yield paint(escape(headline(decision), keep_lines=True), "bold")
+    yield from render_in_full(decision, styled)
     yield ""
     yield columns(_about(record), indent="  ")
     if lossy := body.get("lossy"):
@@ -79,27 +74,6 @@ def _story(record: Record) -> Iterator[str]:
     if redacted := body.get("redacted"):
         yield f"\n  redacted before it was written ({len(redacted)}):"
         yield columns(((escape(path), escape(kind), digest) for path, kind, digest in redacted), indent="    ")
-
-
-def _diff(body: dict[str, Any]) -> Iterator[str]:
-    """What of the step changed, line by line."""
-    for name, new in (body.get("left") or {}).items():
-        if name in ("kind", "target", "safety"):  # which follow from the arguments
-            continue
-        before, after = (_lines(value) for value in (body["step"].get(name), new))
-        yield f"  changed      {name}"
-        for line in difflib.unified_diff(before, after, lineterm="", n=2):
-            if not line.startswith(("---", "+++", "@@")):
-                colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
-                yield paint(f"    {escape(line)}", colour)
-
-
-def _lines(value: Any) -> list[str]:
-    import msgspec
-
-    if isinstance(value, str):
-        return value.splitlines()
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode().splitlines()
 
 
 def _about(record: Record) -> Iterator[tuple[str, str]]:
@@ -121,9 +95,9 @@ def _about(record: Record) -> Iterator[tuple[str, str]]:
         if name not in (*_HEADER, "agent", "fairlead", "event") and value not in (None, {}, []):
             yield name, short(value, 200)
     if record.policy is not None:
-        hooks = body.get("policy") or []
+        hooks = record.policy_hooks
         yield "policy", f"{record.policy[:16]} ({len(hooks)} hooks)"
-        versions = {hook["name"]: hook["version"] for hook in hooks if isinstance(hook, dict)}
+        versions = {hook["name"]: hook["version"] for hook in hooks}
         for hook in dict.fromkeys(run[0] for run in body.get("runs") or ()):
             yield "hook", f"{escape(str(hook))}  version {versions.get(hook, '?')}"
     yield "digest", record.digest

@@ -1,4 +1,4 @@
-"""`fairlead stats`: what each hook comes to."""
+"""`fairlead stats`: how often each hook ran, denied and failed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from .display import columns, escape, paint, print_json
+from ..display import columns, escape, paint, print_json
 from .journals import add_filters, add_journals, filter_of, open_journals
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ WIDTH = 24
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "stats",
-        help="what each hook comes to",
+        help="count runs, denials and failures of each hook",
         description="Per hook: how often it ran, denied and failed, how long it took, and its share of the time.",
     )
     add_journals(parser)
@@ -41,10 +41,10 @@ def run(options: argparse.Namespace) -> int:
         print_json({"decisions": counts, "hooks": hooks})
         return 0
     if not counts:
-        print("Nothing like that is in the journal.", file=sys.stderr)
+        print("The journal has no such records.", file=sys.stderr)
         return 0
-    said = ", ".join(f"{number} {control}" for control, number in sorted(counts.items(), key=lambda c: -c[1]))
-    print(f"{sum(counts.values())} decisions: {said}\n")
+    totals = ", ".join(f"{number} {control}" for control, number in sorted(counts.items(), key=lambda c: -c[1]))
+    print(f"{sum(counts.values())} decisions: {totals}\n")
     if hooks:
         watched = any(stats.monitored for stats in hooks)
         head = (

@@ -1,4 +1,4 @@
-"""`fairlead pause`, `monitor` and `enforce`: so that nobody is locked out by a policy."""
+"""`fairlead pause`, `monitor` and `enforce`: switch the enforcement of hooks off and on."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from datetime import datetime
 from typing import Any
 
+from ..display import escape
 from .consent import need_a_person
-from .display import escape
 
 LONGEST = 86400.0
 
@@ -16,25 +16,25 @@ LONGEST = 86400.0
 def add_to(commands: Any) -> None:
     pause: argparse.ArgumentParser = commands.add_parser(
         "pause",
-        help="do not enforce hooks for a while",
-        description="For a while, hooks run and are recorded, but nothing of what they say takes effect. Locked hooks "
-        "are enforced all the same. It is written down who did it and why.",
+        help="stop enforcing hooks for a while",
+        description="For a while, hooks run and are recorded, but their verdicts have no effect. Locked hooks are "
+        "still enforced. The journal notes who paused and why.",
     )
     pause.add_argument("time", help="how long: 10m, 1h; at most a day")
-    pause.add_argument("--reason", required=True, help="why; it is written down")
+    pause.add_argument("--reason", required=True, help="why; the journal keeps it")
     pause.set_defaults(run=run, mode="monitor")
     monitor: argparse.ArgumentParser = commands.add_parser(
         "monitor",
-        help="only watch what hooks would do",
-        description="From now on hooks run and are recorded, but nothing of what they say takes effect, until "
-        "`fairlead enforce`. Locked hooks are enforced all the same.",
+        help="record what hooks would do, without effect",
+        description="From now on, hooks run and are recorded, but their verdicts have no effect, until "
+        "`fairlead enforce`. Locked hooks are still enforced.",
     )
-    monitor.add_argument("--reason", help="why; it is written down")
+    monitor.add_argument("--reason", help="why; the journal keeps it")
     monitor.set_defaults(run=run, mode="monitor", time=None)
     enforce: argparse.ArgumentParser = commands.add_parser(
         "enforce", help="enforce hooks (again)", description="End a pause, or what `fairlead monitor` began."
     )
-    enforce.add_argument("--reason", help="why; it is written down")
+    enforce.add_argument("--reason", help="why; the journal keeps it")
     enforce.set_defaults(run=run, mode="enforce", time=None)
 
 
@@ -42,10 +42,10 @@ def run(options: argparse.Namespace) -> int:
     import getpass
 
     from ..amounts import seconds
+    from ..enforcement import Setting, write_setting
     from ..errors import FairleadError
-    from ..switches import Setting, write_setting
 
-    if options.mode == "monitor":  # whoever makes hooks hold need not be a person
+    if options.mode == "monitor":  # an agent may switch hooks on
         need_a_person("switch hooks off")
     until = None
     if options.time is not None:
@@ -59,11 +59,11 @@ def run(options: argparse.Namespace) -> int:
     setting = Setting(options.mode, until, options.reason, getpass.getuser())
     _write_down(setting)
     write_setting(setting)
-    print(_said(setting))
+    print(_describe(setting))
     return 0
 
 
-def _said(setting: Any) -> str:
+def _describe(setting: Any) -> str:
     if setting.mode == "enforce":
         return "Hooks are enforced."
     if setting.until is None:
@@ -73,7 +73,7 @@ def _said(setting: Any) -> str:
 
 
 def _write_down(setting: Any) -> None:
-    """In the journal, before it takes effect."""
+    """Note the change in the journal, before it takes effect."""
     from .journals import settings
 
     journal = settings().open_journal()

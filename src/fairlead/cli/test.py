@@ -1,4 +1,4 @@
-"""`fairlead test`: run a step through the configured hooks, and show the whole story."""
+"""`fairlead test`: run a step through the configured hooks, and show how they decide."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .display import columns, escape, paint, print_json, short
-from .loading import add_folder, add_json, quiet_log, say_never_trusted, sound_config
+from ..display import CONTROL_COLOURS, escape, paint, print_json, short, styled
+from .loading import add_folder, add_json, host_name, quiet_log, say_never_trusted, sound_config
 
 if TYPE_CHECKING:
     from ..config.layers import Config
-    from ..decision import Decision, HookRun
+    from ..decision import Decision
     from ..lifecycle import Step
 
 SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -33,28 +33,26 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Steps that people like to try. The name of an event stands for an ordinary step of that event."""
 
-_ABSENT = object()
-_COLOURS = {"proceed": "green", "allow": "green"}
-
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "test",
         help="run a step through the configured hooks",
-        description="Run a step through the configured hooks and show what matched, what each said, and the decision.",
+        description="Run a step through the configured hooks. Show which hooks ran, what each answered, and the "
+        "decision: the one that the daemon would make.",
         epilog="Ends with 0 if the step may proceed, with 2 for any other decision, with 1 if it could not be run, "
-        "or proceeds only because hooks of a project were never trusted. "
-        f"Samples: {', '.join(SAMPLES)}.",
+        f"or proceeds only because a project's hooks are not trusted. Samples: {', '.join(SAMPLES)}.",
     )
-    parser.add_argument("step", nargs="?", metavar="EVENT|SAMPLE", help="an event, for an ordinary step, or a sample")
+    parser.add_argument("step", nargs="?", metavar="EVENT|SAMPLE", help="an event, for a typical step, or a sample")
+    parser.add_argument("--host", help="the agent whose step it is, such as claude_code or codex")
     parser.add_argument(
         "--set", dest="fields", action="append", default=[], metavar="FIELD=TEXT",
-        help="set a field, such as args.command=ls; FIELD:=JSON sets one that is no text",
+        help="set a field, such as args.command=ls; FIELD:=JSON sets a value that is not a text",
     )  # fmt: skip
-    parser.add_argument("--step", dest="file", metavar="FILE", help="read the step's envelope from a file, - for stdin")
+    parser.add_argument("--step", dest="file", metavar="FILE", help="read the step as JSON from a file; - is stdin")
     parser.add_argument(
         "--ci", action="store_true",
-        help="judge by a project's files as they are, trusted or not; refused if that would run more than rules of it",
+        help="use a project's files as they are, trusted or not; fails if a hook there that is not a rule would run",
     )  # fmt: skip
     add_folder(parser)
     add_json(parser)
@@ -66,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
     step = make_step(options)
     config = _config_for_ci(options, step) if options.ci else sound_config(options)
-    decision = asyncio.run(_dispatch(config, step))
+    decision = asyncio.run(decide(config, options.folder, step))
     if options.json:
         print_json(describe(decision) | {"untrusted": config.untrusted})
     else:
@@ -95,20 +93,28 @@ def _config_for_ci(options: argparse.Namespace, step: Step) -> Config:
 
 
 async def _leave_open(request: Any) -> Any:
-    """The answer to a question that a human would be asked: none, so the decision stays `ask`."""
+    """The approver of a test: no human is asked, so the decision stays `ask`."""
     from ..approvals import Approval
 
     return Approval("ask")
 
 
-async def _dispatch(config: Any, step: Step) -> Decision[Any]:
-    from ..registry import Hooks
+async def decide(config: Config, folder: str, step: Step) -> Decision[Any]:
+    """What the daemon would decide on a step in a folder with this configuration."""
+    from ..hosts.clis.opening import open_hooks
 
     quiet_log()
+    async with open_hooks(folder, config.apply, approver=_leave_open) as hooks:
+        session = hooks.session(step.session_id, host=step.host, cwd=step.cwd, capabilities=_capabilities(step.host))
+        session.lenient = True  # as for every agent CLI: what it cannot carry out is listed
+        return await session.dispatch(step)
 
-    async with Hooks(record=True, approver=_leave_open) as hooks:
-        config.apply(hooks)
-        return await hooks.dispatch(step)
+
+def _capabilities(host: str | None) -> dict[str, frozenset[str]] | None:
+    """What an agent CLI can carry out at each event. None for other hosts: they say so at run time."""
+    from ..hosts.clis.mapping import ALL, EXPERIMENTAL, host_named
+
+    return host_named(host).capabilities() if host in (*ALL, *EXPERIMENTAL) else None
 
 
 # --- the step -------------------------------------------------------------------------------------
@@ -119,11 +125,11 @@ def make_step(options: argparse.Namespace) -> Step:
     from ..errors import FairleadError, UnknownName
     from ..lifecycle import EVENTS, event_named
     from ..samples import step
-    from ..wire import decode_step
+    from ..wire.steps import decode_step
 
     if options.file is not None:
-        if options.step is not None or options.fields:
-            raise FairleadError("--step has the whole step; leave out the event and --set")
+        if options.step is not None or options.fields or options.host:
+            raise FairleadError("--step has the whole step; leave out the event and --set, and --host")
         try:
             data = sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
         except OSError as error:
@@ -134,19 +140,18 @@ def make_step(options: argparse.Namespace) -> Step:
     if options.step not in SAMPLES and options.step not in EVENTS:
         raise UnknownName("event or sample", options.step, (*EVENTS, *SAMPLES))
     event, fields = SAMPLES.get(options.step, (options.step, {}))
-    given = _read_fields(options.fields, event_named(event))
-    merged = {**fields, **given}
-    if "tool" not in given and isinstance(given.get("args"), dict) and "args" in fields:
-        merged["args"] = {**fields["args"], **given["args"]}
-    merged.setdefault("cwd", os.getcwd())
+    changed = _read_fields(options.fields, event_named(event))
+    merged = {"host": host_name(options.host), "cwd": os.getcwd(), **fields, **changed}
+    if "tool" not in changed and isinstance(changed.get("args"), dict) and "args" in fields:
+        merged["args"] = {**fields["args"], **changed["args"]}
     try:
         return step(event, **merged)  # type: ignore[no-any-return]
     except (TypeError, RecursionError) as error:
         raise FairleadError(str(error)) from None
 
 
-def _read_fields(given: list[str], event: Any) -> dict[str, Any]:
-    """What --set says. Each field is of the kind that the event wants."""
+def _read_fields(settings: list[str], event: Any) -> dict[str, Any]:
+    """The fields that --set gives, each converted to the type that the event has."""
     import msgspec
 
     from ..errors import FairleadError, UnknownName
@@ -154,7 +159,7 @@ def _read_fields(given: list[str], event: Any) -> dict[str, Any]:
     from ..tools import TARGET_FIELDS
 
     fields: dict[str, Any] = {}
-    for text in given:
+    for text in settings:
         path, equals, value = text.partition("=")
         if not equals or not path.strip(":"):
             raise FairleadError(f"--set takes FIELD=TEXT, not {text!r}")
@@ -180,114 +185,56 @@ def _put(fields: dict[str, Any], names: list[str], value: Any) -> None:
     for name in names[:-1]:
         inner = fields.setdefault(name, {})
         if not isinstance(inner, dict):
-            inner = fields[name] = msgspec.to_builtins(inner)  # one that is there already, such as the agent
+            inner = fields[name] = msgspec.to_builtins(inner)  # a struct, such as the agent
         if not isinstance(inner, dict):
             raise TypeError(f"{name} has no parts")
         fields = inner
     fields[names[-1]] = value
 
 
-# --- the story ------------------------------------------------------------------------------------
+# --- the decision ---------------------------------------------------------------------------------
 
 
 def describe(decision: Decision[Any]) -> dict[str, Any]:
     """A decision, as data."""
     import msgspec
 
-    from ..wire import encode_step
+    from ..rendering import ABSENT, answer_of, changes
+    from ..wire.steps import encode_step
 
     return {
         "step": msgspec.Raw(encode_step(decision.original)),
-        "hooks": [run._asdict() | {"said": _said(decision, run.hook)} for run in decision.runs],
+        "hooks": [run._asdict() | {"said": answer_of(decision, run.hook)} for run in decision.runs],
         "changed": {
-            name: {word: value for word, value in (("from", old), ("to", new)) if value is not _ABSENT}
-            for name, old, new in _diff(decision)
+            path: {word: value for word, value in (("from", old), ("to", new)) if value is not ABSENT}
+            for path, old, new in changes(decision)
         },
         "decision": {
             "control": decision.control, "reason": decision.reason, "hook": decision.hook, "cause": decision.cause,
             "stop_reason": decision.stop_reason, "context": [str(text) for text in decision.context],
             "warnings": list(decision.warnings), "failures": [str(failure) for failure in decision.failures],
             "monitored": [{"hook": m.hook, "control": m.control, "reason": m.reason} for m in decision.monitored],
+            "unsupported": list(decision.unsupported),
         },
     }  # fmt: skip
 
 
-def _said(decision: Decision[Any], hook: str) -> str | None:
-    """What one hook said, in a few words."""
-    for failure in decision.failures:
-        if failure.hook == hook:
-            return failure.error
-    for seen in decision.monitored:
-        if seen.hook == hook:
-            return f"would {_in_words(seen.verdict)}"
-    for opinion in decision.opinions:
-        if opinion.hook.name == hook:
-            return _in_words(opinion.verdict)
-    return None
-
-
-def _in_words(verdict: Any) -> str:
-    words = (
-        [] if verdict.control == "proceed" else [verdict.control + (f": {verdict.reason}" if verdict.reason else "")]
-    )
-    words += [f"change {field}" for field in verdict.changes]
-    words += [f"inject {text!r}" for text in verdict.context]
-    words += [f"warn: {text}" for text in verdict.warnings]
-    return "; ".join(words) or "proceed"
-
-
-def _diff(decision: Decision[Any]) -> Iterator[tuple[str, Any, Any]]:
-    """What changed, down to the last name."""
-    from ..frozen import thaw
-
-    for name in decision.changed:
-        old, new = thaw(getattr(decision.original, name)), thaw(getattr(decision.step, name))
-        if isinstance(old, dict) and isinstance(new, dict):
-            for key in [*old, *(key for key in new if key not in old)]:
-                if key not in new or key not in old or old[key] != new[key]:
-                    yield f"{name}.{key}", old.get(key, _ABSENT), new.get(key, _ABSENT)
-        elif name not in ("kind", "target", "safety"):  # which follow from the arguments
-            yield name, old, new
-
-
 def _story(decision: Decision[Any]) -> Iterator[str]:
+    """The step, what each hook did, and the conclusion."""
     step = decision.original
-    shown = [
-        name for name in (*step.__struct_fields__,) if name not in ("target", "cwd", "session_id", "origin", "call_id")
-    ]
-    fields = " ".join(
-        f"{name}={short(value, 80)}" for name in shown if (value := getattr(step, name)) not in (None, {}, ())
-    )
-    yield f"{paint(step.event, 'bold')} {fields}"
-    yield ""
-    runs = decision.runs
-    if runs:
-        yield columns([_run_row(decision, run) for run in runs], "  ")
-    else:
+    hidden = ("target", "cwd", "session_id", "origin", "call_id")
+    fields = {name: getattr(step, name) for name in step.__struct_fields__ if name not in hidden}
+    shown = (f"{name}={short(value, 80)}" for name, value in fields.items() if value not in (None, {}, ()))
+    yield f"{paint(step.event, 'bold')} {' '.join(shown)}\n"
+    yield from conclusion(decision)
+
+
+def conclusion(decision: Decision[Any]) -> Iterator[str]:
+    """What each hook did, and what came of it."""
+    from ..rendering import grounds, render_in_full
+
+    yield from render_in_full(decision, styled)
+    if not decision.runs:
         yield "  no hook applies"
-    for name, old, new in _diff(decision):
-        if old is not _ABSENT:
-            yield paint(f"  - {escape(name)}: {short(old)}", "red")
-        if new is not _ABSENT:
-            yield paint(f"  + {escape(name)}: {short(new)}", "green")
-    for text in decision.context:
-        yield f"  context from {escape(text.hook)}: {short(str(text))}"
-    for warning in decision.warnings:
-        yield paint(f"  warning: {escape(warning)}", "yellow")
-    yield ""
-    cause = f" ({decision.cause})" if decision.cause not in (None, "policy") else ""
-    by = f" by {escape(decision.hook)}" if decision.hook else ""
-    reason = f": {escape(decision.reason)}" if decision.reason else ""
-    yield f"{paint(decision.control, 'bold', _COLOURS.get(decision.control, 'red'))}{by}{cause}{reason}"
-
-
-def _run_row(decision: Decision[Any], run: HookRun) -> list[str]:
-    said = _said(decision, run.hook) or ("no opinion" if run.outcome == "none" else "")
-    outcome = "" if run.outcome in ("none", "verdict") else f"{run.outcome}: "
-    details = " ".join(
-        f"{key}={short(value, 40)}" for key, value in (run.details or {}).items() if value not in ("", None)
-    )
-    return [
-        run.phase, escape(run.hook), f"{run.duration * 1000:.2f} ms",
-        f"{outcome}{short(said, 200)}{f'  [{details}]' if details else ''}",
-    ]  # fmt: skip
+    control = paint(decision.control, "bold", CONTROL_COLOURS.get(decision.control, ""))
+    yield f"\n{control}{escape(grounds(decision))}"

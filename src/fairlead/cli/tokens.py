@@ -1,4 +1,4 @@
-"""`fairlead tokens`: who may ask the daemon over TCP, and for what."""
+"""`fairlead tokens`: the tokens with which callers reach the daemon over TCP."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import argparse
 from datetime import datetime
 from typing import Any
 
+from ..display import columns, escape, print_json
 from .consent import need_a_person
-from .display import columns, escape, print_json
 
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "tokens",
-        help="who may ask the daemon over TCP",
-        description="Make, list and revoke the tokens of callers over TCP. A token is shown once; callers have it in "
-        "FAIRLEAD_TOKEN, never on a command line or in a project's file.",
+        help="manage the tokens of callers over TCP",
+        description="Make, list and revoke the tokens of callers over TCP. A token is shown once. Callers pass it in "
+        "the variable FAIRLEAD_TOKEN, never on a command line or in a project's file.",
     )
     parser.add_argument("action", nargs="?", default="list", choices=("list", "add", "revoke"))
-    parser.add_argument("name", nargs="?", help="what the token is called")
+    parser.add_argument("name", nargs="?", help="the name of the token")
     parser.add_argument(
         "--scope",
         action="append",
@@ -32,7 +32,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ..errors import FairleadError
-    from ..places import state_folder
+    from ..paths import state_folder
     from ..server.tokens import Tokens
 
     tokens = Tokens(state_folder())
@@ -44,10 +44,10 @@ def run(options: argparse.Namespace) -> int:
             rows = [
                 (escape(n), ", ".join(s), datetime.fromtimestamp(c).strftime("%Y-%m-%d %H:%M")) for n, s, c in found
             ]
-            print(columns(rows) if rows else "There are none.")
+            print(columns(rows) if rows else "There are no tokens.")
         return 0
     if options.name is None:
-        raise FairleadError(f"which one? fairlead tokens {options.action} NAME")
+        raise FairleadError(f"name a token: fairlead tokens {options.action} NAME")
     need_a_person(f"{options.action} a token")
     if options.action == "revoke":
         tokens.revoke(options.name)

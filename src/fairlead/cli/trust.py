@@ -1,4 +1,4 @@
-"""`fairlead trust`: look at a project's hooks, and let them run as they are."""
+"""`fairlead trust`: review a project's hooks, and let them run as they are."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..display import escape, paint, print_json
 from .consent import refuse_agents
-from .display import escape, paint, print_json
 from .loading import add_folder, add_json
 
 if TYPE_CHECKING:
@@ -21,18 +21,22 @@ if TYPE_CHECKING:
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "trust",
-        help="look at a project's hooks, and let them run",
-        description="Show what the hooks of this project would do, and keep them as they are now. They stay in force, "
-        "whatever becomes of the files, until you trust something else or --forget.",
+        help="review a project's hooks, and let them run",
+        description="Show what the hooks of this project do, and keep a copy of them as they are now. The copy stays "
+        "in force, even if the files change, until you trust other files or use --forget.",
     )
     add_folder(parser)
     add_json(parser)
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--show", action="store_true", help="only show them")
-    what.add_argument("--expect", metavar="sha256:...", help="trust them without asking if this is their digest")
-    what.add_argument("--forget", action="store_true", help="trust this project no longer")
-    what.add_argument("--sign", metavar="KEY", help="trust them, and write fairlead.trust, signed with this SSH key")
-    parser.add_argument("--also", action="store_true", help="keep what was trusted before, too: for several branches")
+    what.add_argument("--show", action="store_true", help="only show the hooks")
+    what.add_argument("--expect", metavar="sha256:...", help="trust without asking if this is the digest of the hooks")
+    what.add_argument("--forget", action="store_true", help="end the trust in this project")
+    what.add_argument(
+        "--sign", metavar="KEY", help="trust the hooks, and write fairlead.trust, signed with this SSH key"
+    )
+    parser.add_argument(
+        "--also", action="store_true", help="keep what you trusted before, too, such as for several branches"
+    )
     parser.add_argument("--unpinned", action="store_true", help="also trust code that no digest can cover")
     parser.set_defaults(run=run)
 
@@ -54,25 +58,25 @@ def run(options: argparse.Namespace) -> int:
     if options.expect or not (options.show or options.json):
         trusted = known or _trust(seen, trust, options)
     if options.json:
-        told = {"root": seen.root, "digest": seen.digest, "hooks": seen.hooks, "others": seen.others}
-        print_json(told | {"trusted": trusted})
+        data = {"root": seen.root, "digest": seen.digest, "hooks": seen.hooks, "others": seen.others}
+        print_json(data | {"trusted": trusted})
     elif not options.show:
-        said = f"Trusted: {seen.digest}" if trusted else "Not trusted."
-        print("These hooks are already trusted." if known else said, file=sys.stderr)
+        state = f"Trusted: {seen.digest}" if trusted else "Not trusted."
+        print("These hooks are already trusted." if known else state, file=sys.stderr)
     return 0 if trusted else 1
 
 
 def _look(folder: str, trust: Trust) -> tuple[Survey, bool]:
-    """The project around a folder as it is now, and whether just that is trusted already."""
+    """The project of a folder as it is now, and whether exactly that is trusted."""
     from ..config.document import ConfigError
     from ..config.layers import find, live_layer
-    from ..config.project import InForce
+    from ..config.project import ProjectPolicy
     from ..errors import FairleadError
 
     sources = find(folder, trust)
     if sources.project is None:
         raise FairleadError(f"there is no fairlead.toml in {Path(folder).resolve()} or above it")
-    held = InForce(sources.project, trust)
+    held = ProjectPolicy(sources.project, trust)
     if held.document is None:
         raise FairleadError(
             f"{sources.project.path} is gone; put it back, or `fairlead trust --forget` ends its policy"
@@ -92,7 +96,7 @@ def _look(folder: str, trust: Trust) -> tuple[Survey, bool]:
 
 
 def _forget(folder: str, trust: Trust) -> int:
-    """End the policy of the innermost trusted project, wherever its file is by now."""
+    """End the policy of the innermost trusted project, even if its file is gone."""
     from ..config.layers import find
     from ..config.signed import newest_signed
 
@@ -109,7 +113,7 @@ def _forget(folder: str, trust: Trust) -> int:
 
 
 def _trust(seen: Survey, trust: Trust, options: argparse.Namespace) -> bool:
-    """Keep the hooks, if they are what is expected or a person agrees."""
+    """Keep the hooks, if their digest is the expected one or a person agrees."""
     from ..config.signed import write_signed
 
     refuse_agents("trust hooks")
@@ -134,7 +138,7 @@ def _agreed(seen: Survey, unpinned: bool) -> bool:
         seen.refuse_uncovered()
     print("Let these hooks run? [y/N] ", end="", flush=True)
     while not select.select([sys.stdin], [], [], 0.2)[0]:
-        pass  # so that Ctrl-C is heard even if it comes just before the reading begins
+        pass  # reading begins only when there is input: Ctrl-C before that works, too
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -145,7 +149,7 @@ def _written(value: Any) -> str:
 
 
 def _show(seen: Survey) -> None:
-    from ..config.reading import RAW
+    from ..config.hook_entry import RAW
 
     print(f"{paint(escape(os.path.join(seen.root, 'fairlead.toml')), 'bold')}\n{seen.digest}\n")
     for key, value in seen.others.items():

@@ -1,4 +1,4 @@
-"""`fairlead verify`: whether the journal is what was written."""
+"""`fairlead verify`: check that the journal was not changed."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .display import escape, paint, print_json
+from ..display import escape, paint, print_json
 from .journals import add_journal, journal_of, settings
 
 if TYPE_CHECKING:
-    from ..journal.anchor import Anchored
-    from ..journal.verify import Checked
+    from ..journal.anchor import AnchoredHead
+    from ..journal.verify import VerifyResult
 
 
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "verify",
-        help="whether the journal is what was written",
-        description="Follow the chain of digests through the whole journal, and name the first record that is not what "
-        "was written. Without an anchor it can only say that the journal is consistent: whoever may write the "
-        "file could have made all of it anew.",
-        epilog="Ends with 0 if nothing is wrong, with 2 if something is, with 3 if something is missing that would "
-        "tell (the head beside the file, anchors that vouch for what is there), with 1 if it could not be read.",
+        help="check that the journal was not changed",
+        description="Follow the chain of digests through the whole journal, and name the first record that was "
+        "changed. Without an anchor, this shows only that the journal is consistent: an attacker who can write the "
+        "file could have rebuilt all of it.",
+        epilog="Ends with 0 if the journal is sound, with 2 if it was changed, with 3 if the proof is incomplete (the "
+        "head beside the file or an anchor is missing), with 1 if it could not be read.",
     )
-    parser.add_argument("--anchor", metavar="FILE", help="anchors to compare with, one a line (- reads stdin)")
+    parser.add_argument("--anchor", metavar="FILE", help="anchors to compare with, one per line; - is stdin")
     add_journal(parser)
     parser.set_defaults(run=run)
 
@@ -41,12 +41,12 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"journal": str(path), "verdict": checked.verdict, "checked": checked})
     else:
-        _tell(checked, str(path))
+        _show(checked, str(path))
     return {"bad": 2, "unproven": 3}.get(checked.verdict, 0)
 
 
-def _anchors(options: argparse.Namespace) -> list[Anchored] | None:
-    """The anchors to compare with. None: there are none, or they went where they cannot be read from here."""
+def _anchors(options: argparse.Namespace) -> list[AnchoredHead] | None:
+    """The anchors to compare with. None: there are none, or they cannot be read from here."""
     from ..errors import FairleadError
     from ..journal.anchor import read_anchors
 
@@ -59,7 +59,7 @@ def _anchors(options: argparse.Namespace) -> list[Anchored] | None:
         raise FairleadError(f"the anchors cannot be read: {error}") from None
 
 
-def _tell(checked: Checked, path: str) -> None:
+def _show(checked: VerifyResult, path: str) -> None:
     if checked.problem is not None:
         print(paint(f"bad: {escape(checked.problem)}", "red"))
         print(f"{escape(path)}: {checked.records} records before that are sound")
@@ -80,7 +80,7 @@ def _tell(checked: Checked, path: str) -> None:
     if checked.anchored is not None:
         print(f"  up to record {checked.anchored} an anchor vouches for it")
     elif checked.doubt is None:
-        print("  no anchor: that nobody made all of it anew cannot be told; see `anchor` in docs/journal.md")
+        print("  no anchor: an attacker could have rebuilt all of it; see `anchor` in docs/journal.md")
 
 
 def _progress(done: int, total: int) -> None:

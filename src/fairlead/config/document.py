@@ -1,4 +1,4 @@
-"""A TOML file that knows where everything stands, so that a mistake can be shown in its place.
+"""A TOML file that knows the line and column of each key, so that errors name the place of a mistake.
 
 `tomllib` says what a file means; the scanner here, which only ever sees what `tomllib` has
 accepted, says where each key and value begins.
@@ -84,7 +84,7 @@ class Document:
 
     @property
     def hopeless(self) -> bool:
-        """Whether there are so many mistakes that more would help nobody."""
+        """Whether there are so many mistakes that listing more does not help the user."""
         return len(self.mistakes) >= MISTAKES
 
     def wrong(self, keys: Keys, problem: str, *, value: bool = False) -> None:
@@ -104,7 +104,7 @@ class Document:
         start = self._text.rfind("\n", 0, offset) + 1
         end = self._text.find("\n", offset)
         text = _printable(self._text[start : end if end >= 0 else None])
-        from ..redaction import redact_text  # only a mistake should pay for it
+        from ..redaction.redactor import redact_text  # only a mistake should pay for it
 
         line, column = self._text.count("\n", 0, offset) + 1, offset - start + 1
         return Mistake(self.path, line, column, text, redact_text(problem))
@@ -120,7 +120,7 @@ class Document:
 
 def _printable(line: str) -> str:
     """A line as it is shown. It is redacted before it is cut, as half a secret would not be known as one."""
-    from ..redaction import redact_text
+    from ..redaction.redactor import redact_text
 
     return "".join(c if c.isprintable() else " " if c == "\t" else "\ufffd" for c in redact_text(line[: 1 << 16])[:200])
 

@@ -20,15 +20,17 @@ from ..journal.anchor import Anchor
 from .document import Document
 
 
-class Redactions(msgspec.Struct, frozen=True):
+class RedactionSettings(msgspec.Struct, frozen=True):
     """What is redacted beside what always is."""
 
     names: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
 
-    def __add__(self, other: Redactions) -> Redactions:
-        return Redactions((*self.names, *other.names), (*self.patterns, *other.patterns), (*self.values, *other.values))
+    def __add__(self, other: RedactionSettings) -> RedactionSettings:
+        return RedactionSettings(
+            (*self.names, *other.names), (*self.patterns, *other.patterns), (*self.values, *other.values)
+        )
 
 
 def read_journal(document: Document, layer: Layer) -> dict[str, Any]:
@@ -36,26 +38,26 @@ def read_journal(document: Document, layer: Layer) -> dict[str, Any]:
     return _read(document, layer, "journal", JOURNAL)
 
 
-def read_redact(document: Document, layer: Layer, environ: Mapping[str, str] | None) -> Redactions:
+def read_redact(document: Document, layer: Layer, environ: Mapping[str, str] | None) -> RedactionSettings:
     """Names, patterns and values that a file lists. A value is named by the variable that holds it."""
 
-    def values(given: Any) -> tuple[str, ...]:
-        from ..redaction import check_value
-        from .reading import value_of
+    def values(items: Any) -> tuple[str, ...]:
+        from ..redaction.redactor import check_value
+        from .hook_entry import value_of
 
-        if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise ValueError('values must be a list of { env = "NAME" }: a secret does not belong in a file')
-        for item in given:
+        for item in items:
             if item.keys() != {"env"} or not isinstance(item["env"], str):
                 raise ValueError(f'write {{ env = "NAME" }}, the variable that holds the value, not {item}')
         known = os.environ if environ is None else environ
         try:
-            return tuple(check_value(value_of(item, environ)) for item in given if known.get(item["env"]))
+            return tuple(check_value(value_of(item, environ)) for item in items if known.get(item["env"]))
         except FairleadError as error:
             raise ValueError(str(error)) from None
 
     checks: dict[str, Callable[[Any], Any]] = {"names": _texts, "patterns": _patterns, "values": values}
-    return Redactions(**_read(document, layer, "redact", checks))
+    return RedactionSettings(**_read(document, layer, "redact", checks))
 
 
 def _read(document: Document, layer: Layer, name: str, checks: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
@@ -109,14 +111,14 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _patterns(value: Any) -> tuple[str, ...]:
-    from ..redaction import NOT_PORTABLE, gives_nothing_back  # only a file with patterns pays for it
+    from ..redaction.redactor import NOT_PORTABLE, gives_nothing_back  # only a file with patterns pays for it
 
     for pattern in _texts(value):
         try:
             if re.compile(pattern).search(""):
                 raise ValueError(f"{pattern!r} matches everything")
         except re.error as error:
-            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+            raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
         if gives_nothing_back(pattern):
             raise ValueError(f"{pattern!r} {NOT_PORTABLE}")
     return _texts(value)
@@ -127,9 +129,9 @@ def read_anchor(value: Any) -> Anchor:
         raise ValueError('it must be { file = "..." }, { command = [...] } or { url = "..." }')
     for key in value.keys() - set(Anchor.__struct_fields__):
         raise ValueError(f"unknown key {key!r}{nearest(key, Anchor.__struct_fields__)}")
-    given = {**value, **({"every": seconds(value["every"])} if "every" in value else {})}
+    options = {**value, **({"every": seconds(value["every"])} if "every" in value else {})}
     try:
-        anchor = msgspec.convert(given, Anchor)
+        anchor = msgspec.convert(options, Anchor)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
     if not 0 <= anchor.every < 1e6:

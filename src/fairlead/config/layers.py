@@ -1,4 +1,15 @@
-"""The three layers: system, user, project. They add; a lower one cannot take away what a higher one locked."""
+"""Combines the three layers of configuration: system, user and project.
+
+No file replaces another. Which one wins depends on the setting:
+
+- Hooks of all layers run. The user's file can disable hooks of the system's file that are not locked. A project's file
+  can disable none.
+- `unknown_tool` and `untrusted`: the strictest value wins.
+- `[journal]`: the higher layer wins, key by key. A project's file cannot have it.
+- `[redact]`: what either layer lists is redacted. A project's file cannot have it.
+
+Hooks, tools and defaults of a project's file have no effect until a human trusts them (see `trust`).
+"""
 
 from __future__ import annotations
 
@@ -11,19 +22,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from ..enforcement import EnforcementSwitch
 from ..errors import FairleadError, closest, nearest
-from ..hook import POLICIES, Hook, Layer
-from ..lifecycle import GUARDING
-from ..logs import logger
-from ..places import config_folder, runtime_folder, state_folder
-from ..switches import Switch
+from ..hook import Hook, Layer
+from ..lifecycle import FAILURE_POLICIES, GUARDING
+from ..paths import config_folder, runtime_folder, state_folder
+from ..redaction.logs import logger
 from ..tools import UNKNOWN_TOOL, Tools, UnknownTool, View
 from ..verdict import Verdict, ask, deny, warn
 from .document import ConfigError, Document, Keys, Mistake
-from .journaling import Redactions, read_journal, read_redact
-from .project import FILE_NAME, InForce, ProjectSource, in_force, projects_around
+from .hook_entry import ConfiguredHook, HookOrigin, TrustedCopies
+from .journaling import RedactionSettings, read_journal, read_redact
+from .project import FILE_NAME, ProjectPolicy, ProjectSource, claims_around, project_policy, projects_around
 from .public_keys import is_public_key
-from .reading import Configured, Copies, Place, read_hooks
+from .reading import read_hooks
 from .trust import Trust
 
 if TYPE_CHECKING:
@@ -43,15 +55,17 @@ TOOL = ("name", "kind", "safety", "command", "paths", "url", "server", "host")
 
 
 class Sources(msgspec.Struct, frozen=True):
-    """Where the configuration of a folder is found. A file that is not there says nothing."""
+    """The files that configure a folder. Each of them may be missing."""
 
     system: Path | None
     user: Path | None
     projects: tuple[ProjectSource, ...] = ()  # the outermost first
     workspace: Path | None = None
+    claims: tuple[str, ...] = ()
+    """Why nothing may run here: git uses a trusted repository that does not name this folder."""
 
     def __iter__(self) -> Iterator[tuple[Layer, Path]]:
-        """The files, also one of a trusted project that is gone: it is in force all the same."""
+        """The files, also a trusted project's that is gone, since its policy stays in force."""
         for layer, path in (("system", self.system), ("user", self.user)):
             if path is not None:
                 yield layer, path  # type: ignore[misc]
@@ -64,7 +78,7 @@ class Sources(msgspec.Struct, frozen=True):
 
     @property
     def root(self) -> str | None:
-        """The folder of the project, whichever of its folders was named. None where there is no project."""
+        """The folder of the innermost project, or None."""
         found = self.workspace or (self.project and self.project.root)
         return None if found is None else str(found)
 
@@ -76,23 +90,25 @@ def user_file() -> Path:
 def find(cwd: str | Path = ".", trust: Trust | None = None) -> Sources:
     """The files that apply in a folder: the system's, the user's, and those of all projects around it."""
     try:
-        given, here = Path(os.path.abspath(cwd)), Path(cwd).resolve(strict=True)
+        folder, here = Path(os.path.abspath(cwd)), Path(cwd).resolve(strict=True)
         if not here.is_dir():
             raise NotADirectoryError(20, "it is not a folder")
     except (OSError, ValueError, RuntimeError) as error:
         raise FairleadError(f"{cwd}: {getattr(error, 'strerror', None) or error}") from None
     user = user_file()
     taken = (user.resolve(), SYSTEM_FILE.resolve())
-    projects = [source for source in projects_around(given, trust or Trust()) if source.path not in taken]
+    trust = trust or Trust()
+    projects = [source for source in projects_around(folder, trust) if source.path not in taken]
     home = Path(os.path.expanduser("~")).resolve()
     roots = [*(source.root for source in projects), _root_of(here)]
-    # Who works on all of a home has nowhere else to put programs.
+    # A user who runs agents in the whole home has nowhere else to put programs.
     workspaces = [root for root in roots if not home.is_relative_to(root)]
     return Sources(
         SYSTEM_FILE if _may_be_there(SYSTEM_FILE) else None,
         user if _may_be_there(user) else None,
         tuple(projects),
         min(workspaces, key=lambda root: len(root.parts), default=None),
+        tuple(claims_around(here, trust, projects)),
     )
 
 
@@ -104,7 +120,7 @@ def _root_of(here: Path) -> Path:
 
 
 def _may_be_there(path: Path) -> bool:
-    """Whether a file is there, or cannot be looked for: then reading it will say so.
+    """Whether a file exists or cannot be checked. Reading it then reports the problem.
 
     `Path.exists` does not tell the two apart from Python 3.14 on.
     """
@@ -117,8 +133,8 @@ def _may_be_there(path: Path) -> bool:
     return True
 
 
-class LayerFile:
-    """What one file says. Mistakes are in its document."""
+class ConfigFile:
+    """The contents of one configuration file. Its document holds the mistakes."""
 
     def __init__(
         self,
@@ -127,7 +143,7 @@ class LayerFile:
         workspace: Path | None,
         allow_hosts: frozenset[str] = frozenset(),
         environ: Mapping[str, str] | None = None,
-        copies: Copies | None = None,
+        copies: TrustedCopies | None = None,
         *,
         as_trusted: bool = False,
     ) -> None:
@@ -137,7 +153,7 @@ class LayerFile:
         self.state: tuple[Any, ...] = (
             layer, document.path, allow_hosts, workspace, document.digest, copies and (copies.digest, copies.at),
         )  # fmt: skip
-        """What this was made from: while it stays the same, so does the layer."""
+        """A digest of what this was made from. The layer is kept while it stays the same."""
         self.identity = (document.path, copies and copies.digest)
         """Which file this is, of the system, the user or a project; or which snapshot of a project's."""
         self.untrusted_because = "the file has not been trusted"
@@ -146,7 +162,7 @@ class LayerFile:
         self.note: str | None = None
         self.live = list(copies.paths) if copies is not None else []
         self.live += {os.path.dirname(path) for path in self.live if path != str(copies and copies.root)}
-        """Files of the project that hooks name: a change there is told."""
+        """Files of the project that hooks name. fairlead warns the user when one of them changes."""
         self.trusted = as_trusted or layer != "project" or copies is not None or not document.data.keys() & _NEEDS_TRUST
         self._check_owner(path)
         for key in document.data:
@@ -158,15 +174,15 @@ class LayerFile:
         self.journal = read_journal(document, layer)
         self.redact = read_redact(document, layer, environ)
         workspace = path.parent if layer == "project" else workspace
-        place = Place(layer, path, workspace, allow_hosts, copies, self.trusted, environ)
-        self.hooks = read_hooks(document, place, self.defaults)
+        origin = HookOrigin(layer, path, workspace, allow_hosts, copies, self.trusted, environ)
+        self.hooks = read_hooks(document, origin, self.defaults)
         self.unavailable = unavailable_hooks(self.hooks)
         self.state += tuple(self.unavailable)
         if copies is None and layer == "project" and document.mistakes:
             self.trusted = False  # what it would say is not known
 
     def set_note(self, text: str | None) -> None:
-        """Have every denial of this file say this, too."""
+        """Add this text to every denial by a hook of this file."""
         self.note = text
         for configured in self.hooks:
             configured.hook.note = text
@@ -179,7 +195,7 @@ class LayerFile:
         except OSError:
             return  # which the document has noted
         if mode & stat.S_IWOTH:
-            self.document.wrong((), "anybody may write this file; chmod o-w it")
+            self.document.wrong((), "every user of this machine may write this file; run chmod o-w on it")
 
     # --- the other tables ---------------------------------------------------------------------
 
@@ -194,7 +210,7 @@ class LayerFile:
         checks: dict[str, tuple[Any, str]] = {
             "timeout": (lambda v: v is False or (isinstance(v, (int, float)) and v is not True and 0 < v < 1e9),
                         "a number of seconds above 0, or false for no limit"),
-            "on_failure": (lambda v: v in POLICIES, f"one of {', '.join(POLICIES)}"),
+            "on_failure": (lambda v: v in FAILURE_POLICIES, f"one of {', '.join(FAILURE_POLICIES)}"),
             "enforce": (lambda v: isinstance(v, bool), "true or false"),
             "unknown_tool": (lambda v: v in UNKNOWN_TOOL, f"one of {', '.join(UNKNOWN_TOOL)}"),
             "allow_hosts": (_is_texts, "a list of host names"),
@@ -209,7 +225,7 @@ class LayerFile:
             if key not in checks:
                 self.document.wrong(("defaults", key), f"unknown key {key!r}{nearest(key, DEFAULTS)}")
             elif not checks[key][0](value):
-                words = {"on_failure": POLICIES, "unknown_tool": UNKNOWN_TOOL, "untrusted": UNKNOWN_TOOL}
+                words = {"on_failure": FAILURE_POLICIES, "unknown_tool": UNKNOWN_TOOL, "untrusted": UNKNOWN_TOOL}
                 choices: tuple[str, ...] = words.get(key, ())
                 likely = closest(str(value), choices)
                 meant = f"; did you mean {likely!r}?" if likely else ""
@@ -266,21 +282,21 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def unavailable_hooks(hooks: Iterable[Configured]) -> list[Mistake]:
-    """What these hooks lack on this machine, each in its place, and with the hook's name."""
+def unavailable_hooks(hooks: Iterable[ConfiguredHook]) -> list[Mistake]:
+    """What these hooks need and this machine lacks, as mistakes that name the hook and its line."""
     found = [(c, c.unavailable.mistake) for c in hooks if c.unavailable is not None]
     return [replace(mistake, problem=f"hook {c.name!r} cannot run here: {mistake.problem}") for c, mistake in found]
 
 
 class Config:
-    """The configuration of a folder: the layers, and what they come to together."""
+    """The configuration of a folder: its layers, and the settings that they add up to."""
 
-    def __init__(self, sources: Sources, layers: list[LayerFile], notices: Sequence[str] = ()) -> None:
+    def __init__(self, sources: Sources, layers: list[ConfigFile], notices: Sequence[str] = ()) -> None:
         self.sources = sources
         self.layers = layers
-        self.conflicts: list[tuple[LayerFile, Mistake]] = []  # what is wrong with a layer because of those above it
+        self.conflicts: list[tuple[ConfigFile, Mistake]] = []  # what is wrong with a layer because of those above it
         self.notices = notices  # of projects whose policy in force is not the file that is there
-        self.hooks: tuple[Configured, ...] = tuple(self._merged())
+        self.hooks: tuple[ConfiguredHook, ...] = tuple(self._merged())
 
     @property
     def fatal(self) -> list[Mistake]:
@@ -294,7 +310,7 @@ class Config:
 
     @property
     def startup_mistakes(self) -> list[Mistake]:
-        """The mistakes that a human is to mend before a program starts with this configuration, or is installed.
+        """The mistakes that a human must fix before a program starts with this configuration, or is installed.
 
         A file that was never trusted does not stand in the way of a policy that was.
         """
@@ -315,7 +331,7 @@ class Config:
         return unavailable_hooks(self.hooks)
 
     @property
-    def _trusted(self) -> list[LayerFile]:
+    def _trusted(self) -> list[ConfigFile]:
         return [layer for layer in self.layers if layer.trusted]
 
     @property
@@ -347,36 +363,36 @@ class Config:
 
     @property
     def journal(self) -> dict[str, Any]:
-        """The options of the journal. What a higher layer says holds."""
-        said: dict[str, Any] = {}
+        """The options of the journal. A higher layer takes precedence."""
+        settings: dict[str, Any] = {}
         for layer in self.layers:
-            said = layer.journal | said
-        return said
+            settings = layer.journal | settings
+        return settings
 
     def open_journal(self) -> Journal | None:
-        """The journal that the files ask for; None if they want none."""
+        """Open the journal that the files configure; None if they configure none."""
         from ..journal import Journal
 
         options = self.journal
         return Journal(options.pop("path", None), **options) if options.pop("enabled", True) else None
 
     @property
-    def redact(self) -> Redactions:
-        """What is redacted beside what always is: all that any layer names."""
-        return sum((layer.redact for layer in self.layers), Redactions())
+    def redact(self) -> RedactionSettings:
+        """What is redacted in addition to the built-in rules: all that any layer lists."""
+        return sum((layer.redact for layer in self.layers), RedactionSettings())
 
     def extend_redaction(self) -> None:
-        """From now on, this process redacts what the files list, too.
+        """Make this process redact what the files list, too.
 
         Values that a caller's variables hold are left to the scope of that caller's requests.
         """
-        if (more := self.redact) != Redactions():
-            from .. import redaction
+        if (more := self.redact) != RedactionSettings():
+            from ..redaction import redactor as redaction
 
             values = more.values if redaction.current_scope() is None else ()
             redaction.extend(names=more.names, patterns=more.patterns, values=values)
 
-    def _merged(self) -> Iterator[Configured]:
+    def _merged(self) -> Iterator[ConfiguredHook]:
         """All hooks that run, highest layer first. Where two layers use one name, the lower one's is qualified."""
         disabled = self._disabled()
         names: set[str] = set()
@@ -410,7 +426,7 @@ class Config:
         return found
 
     def apply(self, hooks: Hooks) -> None:
-        """Put these hooks in force, in place of those of an earlier configuration."""
+        """Register these hooks, in place of those of an earlier configuration."""
         from ..registry import unknown_tool_hooks
 
         gates = list(unknown_tool_hooks(self.unknown_tool, hooks.tools, "fairlead.toml.unknown_tool"))
@@ -419,6 +435,7 @@ class Config:
             gate.note = next((layer.note for layer in strictest if layer.note is not None), None)
         gates += _untrusted_hooks(self.when_untrusted, self.never_trusted)
         gates += _unusable_hooks(layer for layer in self.layers if layer.is_snapshot and layer.document.mistakes)
+        gates += _claimed_hooks(self.sources.claims)
         notices = [_notice("\n".join(self.untrusted))] if self.untrusted else []
         before = [(c.hook, c.hook.name, c.hook.view) for c in self.hooks]
         views = self._views(hooks.tools)
@@ -431,7 +448,7 @@ class Config:
                 hook.name, hook.view = name, view
             raise
         hooks.tools.configure(*_tools_of(self._trusted))
-        hooks.switch = hooks.switch or Switch()
+        hooks.switch = hooks.switch or EnforcementSwitch()
         hooks.root = self.sources.root or hooks.root
         self.extend_redaction()
         for line in self.untrusted:
@@ -454,16 +471,16 @@ class Config:
         return views
 
     def _guard(self) -> Hook:
-        """The hook that keeps agents from changing what judges them. Nobody can disable it."""
-        from ..guard import guard_hook
-        from .named_files import files_of, folders_of
+        """The hook that keeps agents from changing what judges them. No layer can disable it."""
+        from ..packs.guard import guard_hook
+        from .hook_files import files_of, folders_of
 
         configs = [path for _, path in self.sources]
         folders = folders_of(self.hooks, self.sources.root)
         return guard_hook(state_folder(), runtime_folder(), configs, files_of(self.hooks), folders)
 
 
-def _tools_of(layers: Sequence[LayerFile]) -> tuple[Tools, Tools]:
+def _tools_of(layers: Sequence[ConfigFile]) -> tuple[Tools, Tools]:
     """The tools that files describe, the highest first; and those of projects, which describe only unknown tools."""
     return (
         Tools.joined(layer.tools for layer in layers if layer.layer != "project"),
@@ -471,7 +488,7 @@ def _tools_of(layers: Sequence[LayerFile]) -> tuple[Tools, Tools]:
     )
 
 
-def _complaint(layer: LayerFile) -> str:
+def _complaint(layer: ConfigFile) -> str:
     names = [configured.hook.name for configured in layer.hooks]
     some = f"{len(names)} hooks" if len(names) != 1 else "1 hook"
     what = f"{some} of {layer.document.path} ({', '.join(names)}) {'do' if len(names) != 1 else 'does'} not run"
@@ -496,7 +513,17 @@ def _untrusted_hooks(policy: UnknownTool, lines: Sequence[str]) -> Iterator[Hook
         yield Hook(untrusted_project, "before_tool", phase="gate", name="fairlead.toml.untrusted", layer="builtin")
 
 
-def _unusable_hooks(layers: Iterable[LayerFile]) -> Iterator[Hook]:
+def _claimed_hooks(claims: Sequence[str]) -> Iterator[Hook]:
+    """The gate of a folder in which git would use a trusted repository without its policy."""
+
+    def claimed_repository(step: Any) -> Verdict:
+        return deny(claims[0])
+
+    if claims:
+        yield Hook(claimed_repository, GUARDING, phase="gate", name="fairlead.toml.claimed", layer="builtin")
+
+
+def _unusable_hooks(layers: Iterable[ConfigFile]) -> Iterator[Hook]:
     """The gate that stands for a policy that was trusted and cannot be used: what it would deny is not known."""
     problems = [str(layer.document.mistakes[0]) for layer in layers]
 
@@ -517,42 +544,42 @@ def read(
 
     `environ` is what hooks see of the environment, if that is not this process's own.
     """
-    layers: list[LayerFile] = []
-    notices: list[str] = []
+    layers: list[ConfigFile] = []
+    notices = [*sources.claims]
     trust = trust or Trust()
     known = {layer.state: layer for layer in before.layers} if before is not None else {}
 
-    def add(layer: LayerFile, note: str | None = None) -> None:
+    def add(layer: ConfigFile, note: str | None = None) -> None:
         layer = known.get(layer.state, layer) if not layer.document.mistakes else layer
         layer.set_note(note)
         layers.append(layer)
 
     for name, path in Sources(sources.system, sources.user):
-        add(LayerFile(name, Document(path), sources.workspace, environ=environ))
+        add(ConfigFile(name, Document(path), sources.workspace, environ=environ))
     allow_hosts = Config(sources, layers).allow_hosts
     signers = [key for layer in layers for key in layer.defaults.get("trust_signers", ())]
     for source in sources.projects:
-        held = in_force(source, trust, signers)
+        held = project_policy(source, trust, signers)
         notices += [held.notice] if held.notice is not None else []
         for document, copies in held.contents(trust):
-            layer = LayerFile("project", document, sources.workspace, allow_hosts, environ, copies)
+            layer = ConfigFile("project", document, sources.workspace, allow_hosts, environ, copies)
             because = f"the file {held.problem}{held.details}" if held.problem else layer.untrusted_because
             layer.untrusted_because = because
             add(layer, held.note)
     return Config(sources, layers, notices)
 
 
-def live_layer(sources: Sources, document: Document) -> LayerFile:
+def live_layer(sources: Sources, document: Document) -> ConfigFile:
     """A project's file as it is now, with its mistakes, whatever was trusted of it."""
     above = read(Sources(sources.system, sources.user))
-    return LayerFile("project", document, sources.workspace, above.allow_hosts)
+    return ConfigFile("project", document, sources.workspace, above.allow_hosts)
 
 
 def read_live(sources: Sources, files: Iterable[Document], environ: Mapping[str, str]) -> Config:
     """All layers, with these files of projects as they are, as if trusted: to look for mistakes, and to try rules."""
     above = read(Sources(sources.system, sources.user), environ=environ)
     live = [
-        LayerFile("project", file, sources.workspace, above.allow_hosts, environ, as_trusted=True) for file in files
+        ConfigFile("project", file, sources.workspace, above.allow_hosts, environ, as_trusted=True) for file in files
     ]
     return Config(sources, [*above.layers, *live])
 
@@ -562,11 +589,11 @@ def documents(sources: Sources, trust: Trust) -> Iterator[Document]:
     for _, path in Sources(sources.system, sources.user):
         yield Document(path)
     for source in sources.projects:
-        yield from (document for document, _ in InForce(source, trust).contents(trust))
+        yield from (document for document, _ in ProjectPolicy(source, trust).contents(trust))
 
 
 def load(cwd: str | Path = ".", *, trust: Trust | None = None, environ: Mapping[str, str] | None = None) -> Config:
-    """The configuration of a folder. Raises `ConfigError` with every mistake there is."""
+    """Load the configuration of a folder. Raises `ConfigError` with every mistake in it."""
     config = read(find(cwd, trust), trust, environ=environ)
     if mistakes := config.startup_mistakes:
         raise ConfigError(mistakes)
@@ -576,7 +603,7 @@ def load(cwd: str | Path = ".", *, trust: Trust | None = None, environ: Mapping[
 def load_usable(
     cwd: str | Path = ".", *, trust: Trust | None = None, environ: Mapping[str, str] | None = None
 ) -> Config:
-    """The configuration of a folder, to judge agents there: no mistake in a project's file takes it away."""
+    """Load the configuration to judge agents in a folder. A mistake in a project's file does not prevent that."""
     config = read(find(cwd, trust), trust, environ=environ)
     if config.fatal:
         raise ConfigError(config.fatal)

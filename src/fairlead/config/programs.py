@@ -1,4 +1,4 @@
-"""Programs and files outside a project that its hooks use: pinned when a human trusts the project.
+"""Pins the programs and files outside a project that its hooks use, when a human trusts the project.
 
 A file that this user cannot write is pinned by path and owner, so that an upgrade of the system breaks no hook.
 Every other file is pinned by its content. The check runs before each run of the hook.
@@ -7,7 +7,6 @@ Every other file is pinned by its content. The check runs before each run of the
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import file_digest
@@ -19,7 +18,8 @@ import msgspec
 from ..errors import HookUnavailable, RunnerFailed
 from ..lifecycle import Step
 from .document import Mistake
-from .regular import open_regular
+from .regular_files import open_regular
+from .wrapper import HookWrapper
 
 _Stamp = tuple[int, int, int, int, int]
 _digests: dict[str, tuple[_Stamp, str]] = {}
@@ -108,8 +108,8 @@ def digest_of(path: str) -> str:
     return known[1]
 
 
-class PinnedRunner:
-    """Runs a hook of a project only while what it uses is what was trusted.
+class PinnedRunner(HookWrapper):
+    """Runs a hook of a project only while everything that it uses is as it was trusted.
 
     `pins` are files outside the project, and those inside for which no copy can stand. `absent` are paths that its
     command names and that were not there when the project was trusted: a file that appears there now would steer the
@@ -124,17 +124,14 @@ class PinnedRunner:
         root: Path,
         appears: Callable[[], Iterable[Path]] = tuple,
     ) -> None:
-        self.fn = fn
+        super().__init__(fn)
         self.pins = tuple(pins)
         self.absent = tuple(absent)
         self._root = root
         self._appears = appears
 
-    def __repr__(self) -> str:
-        return repr(self.fn)
-
     def problem(self) -> str | None:
-        """What is not as it was trusted, and the way out; None if all is."""
+        """What has changed since it was trusted, and what to do about it; None if nothing has."""
         problems = [pin.problem() for pin in self.pins]
         new = [*(path for path in self.absent if os.path.lexists(path)), *self._appears()]
         problems += [f"{path} was not there when it was trusted" for path in new]
@@ -144,13 +141,7 @@ class PinnedRunner:
     async def __call__(self, step: Step) -> Any:
         if (problem := self.problem()) is not None:
             raise ProgramChanged(problem)
-        said = self.fn(step)
-        return await said if inspect.isawaitable(said) else said
-
-    async def aclose(self) -> None:
-        close = getattr(self.fn, "aclose", None)
-        if close is not None:
-            await close()
+        return await super().__call__(step)
 
 
 class Unavailable:
@@ -171,7 +162,7 @@ class Unavailable:
 
 
 def unavailable(runner: Any) -> Unavailable | None:
-    """What stands for a hook that cannot run here, whatever is wrapped around it."""
+    """The `Unavailable` inside a hook and its wrappers; None if the hook can run."""
     while not isinstance(runner, Unavailable) and hasattr(runner, "fn"):
         runner = runner.fn
     return runner if isinstance(runner, Unavailable) else None

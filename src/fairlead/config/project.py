@@ -11,8 +11,8 @@ import msgspec
 
 from ..errors import FairleadError
 from .document import Document
-from .reading import Copies
-from .repository import Repository, repositories_of
+from .hook_entry import TrustedCopies
+from .repository import Repository, claims_of, repositories_of
 from .signed import accept
 from .survey import Survey, survey
 from .trust import Snapshot, Trust, TrustedProject
@@ -22,7 +22,7 @@ GONE = "is gone"
 
 
 class ProjectSource(msgspec.Struct, frozen=True):
-    """A project around a folder: where it is, and what trust in it goes by."""
+    """A project around a folder: its root, and the key of the trust in it."""
 
     root: Path
     key: str | None = None
@@ -62,6 +62,24 @@ def projects_around(folder: Path, trust: Trust) -> list[ProjectSource]:
     return [ProjectSource(root, key) for root, key in sorted(kept.items(), key=lambda at: len(at[0].parts))]
 
 
+def claims_around(folder: Path, trust: Trust, projects: Sequence[ProjectSource]) -> list[str]:
+    """One line per trusted repository that git uses in a folder which the repository does not name as a work tree.
+
+    Who made such a folder is not known, so that the policy's hooks do not run there. Nor may anything else.
+    """
+    claims = claims_of(Path(os.path.realpath(folder)))
+    trusted = {key: project for key, project in trust.projects.items() if project.snapshots} if claims else {}
+    held = {project.key for project in projects}
+    return [
+        f"{claim.top} says that it is a work tree of {claim.common}, which has a trusted policy but does not name it: "
+        f"run `git worktree repair` in {claim.top}, or remove {claim.top}/.git"
+        for claim in claims
+        if any(
+            p.repository is not None and p.repository.is_same(claim) and key not in held for key, p in trusted.items()
+        )
+    ]
+
+
 def _of_repository(tree: Repository, trusted: Mapping[str, TrustedProject]) -> Iterator[tuple[Path, str]]:
     """The trusted projects of a repository: where each is in this work tree, and the newest trust in it."""
     ours = {key: p for key, p in trusted.items() if p.repository is not None and p.repository.is_same(tree)}
@@ -81,8 +99,8 @@ def _untrusted_folders(here: Path) -> list[Path]:
     return [folder for folder in (here, *here.parents) if (folder / FILE_NAME).is_file()]
 
 
-class InForce:
-    """What holds of one project: the snapshot that its file matches, or all that were trusted if it matches none."""
+class ProjectPolicy:
+    """The policy of one project: the snapshot that its file matches, or all trusted ones if it matches none."""
 
     def __init__(self, source: ProjectSource, trust: Trust) -> None:
         self.source = source
@@ -122,18 +140,21 @@ class InForce:
             self.problem = f"{'names files that have' if same else 'has'} changed since it was trusted"
             self.details = _changes(found, self.snapshots[-1])
 
-    def contents(self, trust: Trust) -> Iterator[tuple[Document, Copies | None]]:
-        """Each fairlead.toml that holds, with the copies that its hooks run; of a file never trusted, what is there."""
+    def contents(self, trust: Trust) -> Iterator[tuple[Document, TrustedCopies | None]]:
+        """Each fairlead.toml in force, with the copies that its hooks run; None for a file that was never trusted."""
         if not self.snapshots and self.document is not None:
             yield self.document, None
         for snapshot in self.snapshots:
             document = Document(self.source.path, trust.content(snapshot, self.source.path))
             paths = trust.copies(snapshot, self.root)
-            yield document, Copies(snapshot.digest, snapshot.at, self.root, paths, snapshot.launch, snapshot.outside)
+            yield (
+                document,
+                TrustedCopies(snapshot.digest, snapshot.at, self.root, paths, snapshot.launch, snapshot.outside),
+            )
 
     @property
     def notice(self) -> str | None:
-        """What a user must know of a policy that is not the file that is there."""
+        """What the user must know if the policy is not the file that is there."""
         return self._stays_in_force(self.details, self._other)
 
     @property
@@ -164,19 +185,19 @@ class InForce:
 
 
 def _changes(found: Survey, snapshot: Snapshot) -> str:
-    """Which files are others than they were, as far as that is known."""
+    """Which files have changed, as far as that is known."""
     named = found.files.keys() | snapshot.files.keys()
     changed = sorted(path for path in named if found.files.get(path) != snapshot.files.get(path))
     return f" ({', '.join(changed[:5])})" if changed else ""
 
 
-def in_force(source: ProjectSource, trust: Trust, signers: Sequence[str]) -> InForce:
-    """What holds of a project. A file that one of the user's signers has signed since is trusted first."""
-    held = InForce(source, trust)
+def project_policy(source: ProjectSource, trust: Trust, signers: Sequence[str]) -> ProjectPolicy:
+    """Find the policy of a project. A file that one of the user's signers has signed since is trusted first."""
+    held = ProjectPolicy(source, trust)
     differs = held.problem or not held.snapshots
     if signers and differs and held.survey is not None and trust.accepts_signed:
         known = held.trusted or TrustedProject([])
         forgotten = trust.forgotten(source.root)
         if accept(held.survey, trust, signers, msgspec.structs.replace(known, forgotten=forgotten)):
-            return InForce(ProjectSource(source.root, str(source.root)), trust)
+            return ProjectPolicy(ProjectSource(source.root, str(source.root)), trust)
     return held

@@ -1,7 +1,6 @@
-"""What the `[[hook]]` entries of one file say, each turned into a hook. All mistakes are noted, none is final.
+"""Turns the `[[hook]]` entries of one file into hooks, and collects all mistakes in them.
 
-What an option means is not said here but by `Hook` and the runners: their complaints are put where
-the option stands.
+`Hook` and the runners check what an option means. Their errors are reported at the line of that option.
 """
 
 from __future__ import annotations
@@ -20,122 +19,49 @@ from msgspec.structs import replace
 
 from ..errors import FairleadError, HookUnavailable, MissingVariable, UnknownName, closest, nearest
 from ..extras import MissingPackage, require
-from ..hook import PHASES, Hook, Layer
+from ..hook import PHASES, Hook
 from ..lifecycle import CONTROLS, EVENTS, iter_events
-from ..runners.interpreters import script_of
-from ..runners.surroundings import (
+from ..runners.environment import (
+    HookEnvironment,
     MissingProgram,
-    Surroundings,
+    lies_in,
     outside_path,
     resolve_program,
-    surroundings,
-    touches,
 )
+from ..runners.interpreters import script_of
 from ..verdict import LOOSENING, POWERS
-from .budget import GLOB, glob_files
 from .document import Document, Keys
-from .programs import PinnedRunner, ProgramPin, Unavailable, unavailable
-from .restricted import PROJECT_MAY, Restricted
+from .hook_entry import (
+    COMMON,
+    FILTERS,
+    FORMS,
+    LATER,
+    OF_FORM,
+    OPTIONS,
+    OUTCOMES,
+    RAW,
+    SHAPES,
+    ConfiguredHook,
+    HookOrigin,
+    TrustedCopies,
+    value_of,
+)
+from .programs import PinnedRunner, Unavailable
+from .restricted import PROJECT_MAY, RestrictedHook
 from .survey import path_spans
-
-FORMS = ("python", "command", "shell", "worker", "url", "rule", "prompt", "wasm", "pack")
-"""How a hook runs: every entry has exactly one of these."""
-LATER = ("wasm", "pack")
-
-OUTCOMES = ("deny", "ask", "allow", "stop", "skip", "extend", "abort", "warn", "inject", "change")
-FILTERS = ("tool", "kind", "safety", "outcome", "agent", "host")
-OPTIONS = ("phase", "priority", "timeout", "on_failure", "enforce", "detached", "quarantine")
-COMMON = ("name", "on", "match", *OPTIONS, "locked", "may")
-OF_FORM: dict[str, tuple[str, ...]] = {
-    "python": ("interpreter", "env"),
-    "command": ("exit", "output", "env"),
-    "shell": ("exit", "output", "env"),
-    "worker": ("env",),
-    "url": ("headers", "secret", "raw", "fields"),
-    "rule": OUTCOMES,
-    "prompt": ("model", "output", "template", "raw", "fields"),
-}
-RAW = "raw"
-"""What a project's hook needs in its `may` to be sent steps as they are. It is no power over the agent."""
-
-_TEXT = (str,)
-SHAPES: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(
-        ("name", "python", "shell", "url", "rule", "prompt", "interpreter", "output", "template", "model", "phase",
-         "on_failure", *OUTCOMES[:-1]), (_TEXT, "a text")),
-    **dict.fromkeys(("match", "exit", "headers", "change"), ((dict,), "a table")),
-    **dict.fromkeys(("enforce", "detached", "locked", "raw"), ((bool,), "true or false")),
-    **dict.fromkeys(("command", "worker", "may", "fields"), ((list,), "a list of texts")),
-    "on": ((str, list), "an event or a list of events"),
-    "priority": ((int,), "a whole number"),
-    "timeout": ((int, float, bool), "a number of seconds, or false for no limit"),
-    "quarantine": ((list,), "[failures, seconds]"),
-    "env": ((list, dict), "a list of names, or a table of names and values"),
-    "secret": ((dict,), '{ env = "NAME" }: a secret does not belong in a file'),
-}  # fmt: skip
+from .survey_budget import GLOB, glob_files
 
 
-class Copies(msgspec.Struct, frozen=True):
-    """What the hooks of a trusted project run: copies of its files, and programs that were pinned."""
-
-    digest: str
-    at: float
-    root: Path
-    paths: Mapping[str, str] = {}  # files and folders of the project, and the copies of each
-    launch: Mapping[str, list[str]] = {}  # the words that start each program, as the file names it
-    outside: Mapping[str, list[ProgramPin]] = {}  # per hook, what must be as it was
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Where the hooks of a file come from, and what follows from that."""
-
-    layer: Layer
-    path: Path
-    workspace: Path | None = None
-    allow_hosts: frozenset[str] = frozenset()
-    copies: Copies | None = None
-    trusted: bool = True
-    environ: Mapping[str, str] | None = None  # what hooks see of it, if not this process's own
-
-    @property
-    def folder(self) -> Path:
-        return self.path.parent
-
-    def surroundings(self, env: Any = ()) -> Surroundings:
-        return surroundings(self.folder, env=env, source=self.environ, workspace=self.workspace)
-
-
-class Configured(msgspec.Struct, frozen=True):
-    """A hook, and the entry it was made from."""
-
-    hook: Hook
-    form: str
-    entry: dict[str, Any]
-    file: str
-    line: int
-    name: str  # which another layer may have, too: then this one is qualified
-    locked: bool = False
-
-    @property
-    def where(self) -> str:
-        return f"{self.file}:{self.line}"
-
-    @property
-    def unavailable(self) -> Unavailable | None:
-        """What stands for this hook, if it cannot run on this machine."""
-        return unavailable(self.hook.fn)
-
-
-def read_hooks(document: Document, place: Place, defaults: Mapping[str, Any]) -> list[Configured]:
-    """The hooks of a file, as far as they can be made."""
+def read_hooks(document: Document, origin: HookOrigin, defaults: Mapping[str, Any]) -> list[ConfiguredHook]:
+    """Make the hooks of a file, except those with mistakes."""
     entries = document.data.get("hook", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         document.wrong(("hook",), "hooks are written as [[hook]] tables")
         return []
-    found: list[Configured] = []
+    found: list[ConfiguredHook] = []
     names: set[str] = set()
     for index, entry in enumerate(entries):
-        reader = _Reader(document, ("hook", index), entry, place, defaults)
+        reader = _HookReader(document, ("hook", index), entry, origin, defaults)
         name = entry.get("name")
         if isinstance(name, str) and name in names:
             reader.wrong(f"a hook named {name!r} is already in this file; give each its own name", "name")
@@ -149,17 +75,17 @@ def read_hooks(document: Document, place: Place, defaults: Mapping[str, Any]) ->
     return found
 
 
-class _Reader:
-    """Reads one entry."""
+class _HookReader:
+    """Reads one `[[hook]]` entry and makes its hook."""
 
     def __init__(
-        self, document: Document, keys: Keys, entry: dict[str, Any], place: Place, defaults: Mapping[str, Any]
+        self, document: Document, keys: Keys, entry: dict[str, Any], origin: HookOrigin, defaults: Mapping[str, Any]
     ) -> None:
         self._document = document
         self._keys = keys
         self._given = entry
         self._entry = dict(entry)  # without what turns out to be wrong
-        self._place = place
+        self._origin = origin
         self._defaults = defaults
         self._sound = True
         self._missing_at: Keys | None = None  # where what the hook lacks is named
@@ -171,7 +97,7 @@ class _Reader:
 
     @contextmanager
     def _at(self, *keys: str | int) -> Iterator[None]:
-        """What is found wrong within is wrong here."""
+        """Report errors within this block at these keys."""
         try:
             yield
         except (FairleadError, ValueError, TypeError) as error:
@@ -181,7 +107,7 @@ class _Reader:
             prefix = f"hook {self._entry.get('name')!r}: "
             self.wrong(str(error).removeprefix(prefix), *keys)
 
-    def read(self) -> Configured | None:
+    def read(self) -> ConfiguredHook | None:
         """The hook, if the entry is sound. If it is not, all that can be checked still is."""
         form = self._form()
         self._check_keys(form)
@@ -195,18 +121,18 @@ class _Reader:
         hook: Hook | None = None
         with self._at("name"):
             hook = Hook(
-                runner, self._entry["on"], name=name, layer=self._place.layer, version=self._version(),
+                runner, self._entry["on"], name=name, layer=self._origin.layer, version=self._version(),
                 locked=self._entry.get("locked", False), **options,
             )  # fmt: skip
         if hook is None:
             return None
         line = self._document.line_of(self._keys)
         locked = self._entry.get("locked", False)
-        return Configured(hook, form, self._entry, str(self._place.path), line, name, locked)
+        return ConfiguredHook(hook, form, self._entry, str(self._origin.path), line, name, locked)
 
     def _version(self) -> str:
         """A digest of what the hook does: its entry, and the files of the project that it names."""
-        paths = self._place.copies.paths.values() if self._place.copies is not None else ()
+        paths = self._origin.copies.paths.values() if self._origin.copies is not None else ()
         copies = sorted(Path(copy).parent.name for copy in paths)
         return sha256(msgspec.json.encode([self._given, copies], enc_hook=str)).hexdigest()[:16]
 
@@ -275,17 +201,17 @@ class _Reader:
 
     def _options(self, events: list[str]) -> dict[str, Any]:
         """The options of the hook, each checked by itself, so that a mistake is shown in its place."""
-        given = {key: self._defaults[key] for key in ("timeout", "on_failure", "enforce") if key in self._defaults}
+        settings = {key: self._defaults[key] for key in ("timeout", "on_failure", "enforce") if key in self._defaults}
         if self._entry.get("phase") == "observe":
-            given.pop("on_failure", None)
-        given |= {key: self._entry[key] for key in OPTIONS if key in self._entry}
-        if "timeout" in given:
-            given["timeout"] = None if given["timeout"] is False else given["timeout"]
-        if "quarantine" in given:
-            given["quarantine"] = tuple(given["quarantine"])
+            settings.pop("on_failure", None)
+        settings |= {key: self._entry[key] for key in OPTIONS if key in self._entry}
+        if "timeout" in settings:
+            settings["timeout"] = None if settings["timeout"] is False else settings["timeout"]
+        if "quarantine" in settings:
+            settings["quarantine"] = tuple(settings["quarantine"])
         on: Any = "*" if not events or self._entry["on"] == "*" else events
-        phase = {"phase": given["phase"]} if given.get("phase") in PHASES else {}
-        for key, value in given.items():
+        phase = {"phase": settings["phase"]} if settings.get("phase") in PHASES else {}
+        for key, value in settings.items():
             with self._at(*([key] if key in self._entry else [])):
                 Hook(_probe, on, name=self._entry["name"], **(phase | {key: value}))
         filters: dict[str, Any] = self._entry.get("match", {})
@@ -296,27 +222,27 @@ class _Reader:
                 if isinstance(value, dict):
                     raise ValueError(f"{key} is a name or a list of names")
                 Hook(_probe, on, name=self._entry["name"], **{key: value})
-        if self._entry.get("locked") and self._place.layer == "project":
+        if self._entry.get("locked") and self._origin.layer == "project":
             self.wrong("a project cannot lock its hooks", "locked")
         if (
-            given.get("on_failure") == "abort"
-            and self._place.layer == "project"
+            settings.get("on_failure") == "abort"
+            and self._origin.layer == "project"
             and "abort" not in self._entry.get("may", ())
         ):
             self.wrong('a project\'s hook may abort only with may = ["abort"]', "on_failure")
         for i, word in enumerate(self._entry.get("may", ())):
             with self._at("may", i):
                 self._check_power(word)
-        return given | filters
+        return settings | filters
 
     def _check_power(self, word: str) -> None:
         if word == RAW and "raw" in OF_FORM.get(self._form_named, ()):
-            if self._place.layer != "project":
+            if self._origin.layer != "project":
                 raise ValueError('only a project\'s hook needs "raw" in may; here, raw = true is enough')
             return
         if word not in POWERS:
             raise UnknownName("power", word, POWERS, " in may")
-        if self._place.layer == "project" and word in LOOSENING:
+        if self._origin.layer == "project" and word in LOOSENING:
             raise UnknownName("power", word, (p for p in POWERS if p not in LOOSENING), " of a project's hook")
 
     @property
@@ -327,12 +253,12 @@ class _Reader:
     def _powers(self) -> list[str] | None:
         """What the hook may do; None is everything."""
         may = self._entry.get("may") and [word for word in self._entry["may"] if word != RAW]
-        return [*PROJECT_MAY, *(may or ())] if self._place.layer == "project" else may
+        return [*PROJECT_MAY, *(may or ())] if self._origin.layer == "project" else may
 
     def _may(self, word: str) -> None:
         powers = self._powers
         if powers is not None and word not in powers and word != "proceed":
-            never = self._place.layer == "project" and word in LOOSENING
+            never = self._origin.layer == "project" and word in LOOSENING
             way_out = (
                 "a project's hook never may" if never else f"add it to may = [...]; so far it may {', '.join(powers)}"
             )
@@ -348,7 +274,7 @@ class _Reader:
         runner: Callable[..., Any] | None = None
         if form not in self._entry or form in LATER:
             return None  # its mistake has been noted
-        copies = self._place.copies
+        copies = self._origin.copies
         try:
             with self._at(form):
                 runner = make[form](self._entry[form], events, options)
@@ -364,9 +290,9 @@ class _Reader:
             return None
         if copies is not None:
             runner = self._pinned_runner(runner, form, copies)
-        may = None if form == "prompt" and self._place.layer != "project" else self._powers  # which it keeps to itself
-        never = LOOSENING if self._place.layer == "project" else ()
-        return runner if may is None or options.get("phase") == "observe" else Restricted(runner, may, never)
+        may = None if form == "prompt" and self._origin.layer != "project" else self._powers  # which it keeps to itself
+        never = LOOSENING if self._origin.layer == "project" else ()
+        return runner if may is None or options.get("phase") == "observe" else RestrictedHook(runner, may, never)
 
     def _command(self, argv: list[str], events: list[str], options: dict[str, Any]) -> Any:
         from ..runners.command import Command
@@ -380,9 +306,9 @@ class _Reader:
         return Command.shell(line, **self._command_options(events, options))
 
     def _check_script(self, argv: list[str]) -> None:
-        """A script in the agent's workspace is the agent's, whatever interprets it."""
+        """Refuse a script in the agent's workspace, where the agent can change it."""
         script = script_of(argv)
-        if script and self._outside is not None and touches(self._place.folder / script, self._outside):
+        if script and self._outside is not None and lies_in(self._origin.folder / script, self._outside):
             raise ValueError(f"{script!r} lies in the agent's workspace, where the agent can change it")
 
     def _command_options(self, events: list[str], options: dict[str, Any]) -> dict[str, Any]:
@@ -398,15 +324,15 @@ class _Reader:
                 for event in events:
                     self._check_control(control, event)
                 exits[int(code)] = control
-        given = {"output": self._entry["output"]} if "output" in self._entry else {}
-        if "output" in given and given["output"] not in OUTPUTS:
+        settings = {"output": self._entry["output"]} if "output" in self._entry else {}
+        if "output" in settings and settings["output"] not in OUTPUTS:
             with self._at("output"):
-                raise UnknownName("output", given.pop("output"), OUTPUTS)
+                raise UnknownName("output", settings.pop("output"), OUTPUTS)
         self._check_output(options)
-        return {"around": self._around(), "exits": exits, **given}
+        return {"environment": self._environment(), "exits": exits, **settings}
 
     def _check_output(self, options: dict[str, Any]) -> None:
-        """A hook whose output is context needs the power to inject it, unless it only observes."""
+        """Refuse output as context if the hook may not inject it, unless it only observes."""
         if self._entry.get("output") == "context" and options.get("phase") != "observe":
             with self._at("output"):
                 self._may("inject")
@@ -423,10 +349,10 @@ class _Reader:
         from ..runners.worker import Worker
 
         self._check_script(argv)
-        return Worker(self._pinned(argv), around=self._around(), workspace=self._outside)
+        return Worker(self._pinned(argv), environment=self._environment(), workspace=self._outside)
 
     def _python(self, target: str, *_: Any) -> Any:
-        """Code never runs inside the host: it has a worker of its own."""
+        """A Python hook runs in a worker of its own, never inside the host."""
         from ..runners.worker import Worker
 
         module, colon, function = target.rpartition(":")
@@ -435,10 +361,10 @@ class _Reader:
         if "\0" in target:
             raise ValueError("no name holds a NUL")
         if module.endswith(".py"):
-            file = (self._place.folder / module).absolute()
+            file = (self._origin.folder / module).absolute()
             if self._copy_of(module) is None and not os.path.isfile(file):
-                raise MissingProgram(f"{module!r} is not in {self._place.folder}", str(file))
-            if self._outside is not None and touches(file, self._outside):
+                raise MissingProgram(f"{module!r} is not in {self._origin.folder}", str(file))
+            if self._outside is not None and lies_in(file, self._outside):
                 raise ValueError(f"{module!r} lies in the agent's workspace, where the agent can change it")
             module = self._copy_of(module) or str(file)
         elif not all(part.isidentifier() for part in module.split(".")):
@@ -447,16 +373,16 @@ class _Reader:
         if "interpreter" in self._entry:
             with self._at("interpreter"):
                 first, *rest = self._program(self._entry["interpreter"])
-                launch = [resolve_program(first, self._around(), self._outside), *rest]
+                launch = [resolve_program(first, self._environment(), self._outside), *rest]
         argv = [*launch, "-P", "-m", "fairlead.worker", f"{module}:{function}"]
         if not module.endswith(".py") and self._importable():
-            argv.append(str(self._place.folder))
-        return Worker(argv, around=self._around(), workspace=self._outside) if self._sound else None
+            argv.append(str(self._origin.folder))
+        return Worker(argv, environment=self._environment(), workspace=self._outside) if self._sound else None
 
     def _importable(self) -> bool:
         """Whether modules beside the file may be imported: not where the agent could have put them."""
         outside = self._outside
-        return outside is None or not self._place.folder.resolve().is_relative_to(Path(outside).resolve())
+        return outside is None or not self._origin.folder.resolve().is_relative_to(Path(outside).resolve())
 
     def _url(self, url: str, events: list[str], options: dict[str, Any]) -> Any:
         from ..runners.http import Url, check_header
@@ -475,7 +401,7 @@ class _Reader:
                     raise ValueError("the secret is empty")
         sound = headers if self._sound else {}
         return Url(
-            url, headers=sound, secret=secret, layer=self._place.layer, allow_hosts=self._place.allow_hosts,
+            url, headers=sound, secret=secret, layer=self._origin.layer, allow_hosts=self._origin.allow_hosts,
             **self._outbound(events, options),
         )  # fmt: skip
 
@@ -484,7 +410,7 @@ class _Reader:
         from ..runners.outbound import check_fields
 
         raw, fields = self._entry.get("raw", False), self._entry.get("fields", [])
-        if raw and self._place.layer == "project" and RAW not in self._entry.get("may", ()):
+        if raw and self._origin.layer == "project" and RAW not in self._entry.get("may", ()):
             with self._at("raw"):
                 raise ValueError('a project\'s hook is sent steps as they are only with may = ["raw"]')
         if "fields" in self._entry and options.get("phase") == "observe":
@@ -512,7 +438,7 @@ class _Reader:
         return Rule(
             expression,
             on=events,
-            tried=self._place.trusted,
+            tried=self._origin.trusted,
             **(outcomes if self._sound or not outcomes else {"warn": ""}),
         )
 
@@ -522,23 +448,23 @@ class _Reader:
         require("pydantic_ai", "prompt", "hooks with a prompt")
         if "model" not in self._entry:
             raise ValueError('which model? Add model = "provider:name"')
-        given: dict[str, Any] = {key: self._entry[key] for key in ("output", "template") if key in self._entry}
+        settings: dict[str, Any] = {key: self._entry[key] for key in ("output", "template") if key in self._entry}
         for key in ("output", "template"):
-            if key in given:
+            if key in settings:
                 with self._at(key):  # by itself first, too
-                    Prompt("", model="", **{key: given[key]})
-        if self._place.layer == "project":  # elsewhere, `may` limits a prompt's verdicts only
+                    Prompt("", model="", **{key: settings[key]})
+        if self._origin.layer == "project":  # elsewhere, `may` limits a prompt's verdicts only
             self._check_output(options)
-        given |= self._outbound(events, options)
+        settings |= self._outbound(events, options)
         if not self._sound:
             return None
         may = [word for word in self._entry.get("may", ()) if word != RAW]
-        return Prompt(prompt, model=self._entry["model"], may=(*MAY, *may), **given)
+        return Prompt(prompt, model=self._entry["model"], may=(*MAY, *may), **settings)
 
     @property
     def _outside(self) -> Path | None:
         """Where a program may not lie: a project's own files are pinned instead."""
-        return None if self._place.layer == "project" else self._place.workspace
+        return None if self._origin.layer == "project" else self._origin.workspace
 
     def _pinned(self, argv: list[str]) -> list[str]:
         """The words of a command, with the copies of what was trusted in place of a project's files."""
@@ -546,11 +472,11 @@ class _Reader:
 
     def _program(self, program: str) -> list[str]:
         """The words that start a program: just the one that was looked at when the project was trusted."""
-        copies = self._place.copies
+        copies = self._origin.copies
         words = copies.launch.get(program, [program]) if copies is not None else [program]
         return [self._copy_of(word) or word for word in words]
 
-    def _pinned_runner(self, runner: Any, form: str, copies: Copies) -> Any:
+    def _pinned_runner(self, runner: Any, form: str, copies: TrustedCopies) -> Any:
         """The runner, which first looks whether all that it uses is as it was trusted."""
         words = self._entry[form][1:] if form in ("command", "worker") else []
         root, pins, absent = copies.root, copies.outside.get(self._entry["name"], []), self._absent(words)
@@ -567,13 +493,13 @@ class _Reader:
     def _absent(self, words: list[str]) -> list[Path]:
         """Paths that a trusted command names, and that were not there when it was trusted."""
         named = {word[start:end] for word in words for start, end in path_spans(word, _may_be_a_file, all_parts=True)}
-        paths = {Path(os.path.normpath(self._place.folder / part)) for part in named if self._copy_of(part) is None}
-        root = self._place.folder
+        paths = {Path(os.path.normpath(self._origin.folder / part)) for part in named if self._copy_of(part) is None}
+        root = self._origin.folder
         return sorted(path for path in paths if path.is_relative_to(root) and path != root)
 
     def _copy_of(self, path: str) -> str | None:
-        copies = self._place.copies
-        return None if copies is None else copies.paths.get(os.path.normpath(self._place.folder / path))
+        copies = self._origin.copies
+        return None if copies is None else copies.paths.get(os.path.normpath(self._origin.folder / path))
 
     def _with_copies(self, word: str) -> str:
         """A word with each path in it replaced by its copy: `rules.txt`, `--rules=rules.txt`, `-crules.txt`, `a,b`."""
@@ -584,23 +510,23 @@ class _Reader:
         return word
 
     def _value(self, value: Any) -> str:
-        return value_of(value, self._place.environ)
+        return value_of(value, self._origin.environ)
 
-    def _around(self) -> Surroundings:
+    def _environment(self) -> HookEnvironment:
         env = self._entry.get("env", [])
         values: dict[str, str] = {}
         for i, name in enumerate(env):
             with self._at("env", name if isinstance(env, dict) else i):
                 if not name or "=" in name or "\0" in name:
-                    raise ValueError(f"{name!r} is no name of a variable")
+                    raise ValueError(f"{name!r} is not the name of a variable")
                 if isinstance(env, dict):
                     values[name] = self._value(env[name])
                     if "\0" in values[name]:
                         raise ValueError("no variable holds a NUL")
-        around = self._place.surroundings([] if isinstance(env, dict) else env)
-        if "PATH" in values and self._place.layer != "project":
-            values["PATH"] = outside_path(values["PATH"], self._place.workspace)
-        return replace(around, env=around.env | values)
+        environment = self._origin.environment([] if isinstance(env, dict) else env)
+        if "PATH" in values and self._origin.layer != "project":
+            values["PATH"] = outside_path(values["PATH"], self._origin.workspace)
+        return replace(environment, env=environment.env | values)
 
 
 def _may_be_a_file(part: str) -> bool:
@@ -610,32 +536,3 @@ def _may_be_a_file(part: str) -> bool:
 
 def _probe(step: Any) -> None:
     """Stands in for a runner while options are checked."""
-
-
-def variables(data: Mapping[str, Any]) -> set[str]:
-    """The variables that the hooks of a file name. They see no others, the usual ones aside."""
-    found: set[str] = set()
-    for entry in data.get("hook", ()) if isinstance(data.get("hook"), list) else ():
-        if isinstance(entry, dict):
-            env = entry.get("env")
-            found |= {name for name in env if isinstance(name, str)} if isinstance(env, list) else set()
-            tables = [entry, *(table for key in ("env", "headers") if isinstance(table := entry.get(key), dict))]
-            values = [value for table in tables for value in table.values() if isinstance(value, dict)]
-            found |= {value["env"] for value in values if isinstance(value.get("env"), str)}
-    redact = data.get("redact")
-    listed = redact.get("values") if isinstance(redact, dict) else ()
-    found |= {item["env"] for item in listed or () if isinstance(item, dict) and isinstance(item.get("env"), str)}
-    return found
-
-
-def value_of(value: Any, environ: Mapping[str, str] | None = None) -> str:
-    """A text, or what an environment variable holds, where the file says so."""
-    if isinstance(value, str):
-        return value
-    texts = isinstance(value, dict) and all(isinstance(part, str) for part in value.values())
-    if not texts or "env" not in value or value.keys() - {"env", "prefix"}:
-        raise ValueError('write a text, or { env = "NAME" } for what a variable holds (prefix = "..." goes before it)')
-    found = (os.environ if environ is None else environ).get(value["env"])
-    if found is None:
-        raise MissingVariable(value["env"])
-    return f"{value.get('prefix', '')}{found}"

@@ -14,22 +14,22 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
+from ..engine.threads import threads
 from ..errors import FairleadError
-from ..logs import logger
+from ..redaction.logs import logger
 from ..registry import Hooks
-from ..threads import threads
 from .document import Mistake
-from .layers import SYSTEM_FILE, Config, LayerFile, find, load_usable, read, user_file
+from .layers import SYSTEM_FILE, Config, ConfigFile, find, load_usable, read, user_file
 from .project import FILE_NAME
 from .signed import TRUST_FILE
 from .trust import Trust
 
 RETRY = 5.0
-"""Seconds after which it is looked again for what a hook needs and this machine did not have."""
+"""Seconds until the reloader looks again for what a hook needs and this machine lacked."""
 GIT = ".git"
 """Which says what work tree a folder is in, and so what is trusted there."""
 POLL = 0.5
-"""Seconds after which a change is noticed that nothing else has told of."""
+"""Seconds after which the reloader looks for changes that the file system did not report."""
 
 
 class Reloader:
@@ -98,7 +98,7 @@ class Reloader:
         """All layers as they are now. Compiling their rules takes a while, so this runs on a thread."""
         return read(find(self._cwd, self._trust), self._trust, self.config, self._environ)
 
-    def _without(self, config: Config, bad: Sequence[LayerFile]) -> Config:
+    def _without(self, config: Config, bad: Sequence[ConfigFile]) -> Config:
         """A configuration in which bad layers are what they were.
 
         Of a project they stay if they were nothing: a file that is not trusted runs nothing and is complained of, and
@@ -107,7 +107,7 @@ class Reloader:
         if not bad:
             return config
         old = {layer.identity: layer for layer in self.config.layers if layer.trusted}
-        layers: list[LayerFile] = []
+        layers: list[ConfigFile] = []
         for layer in config.layers:
             if layer not in bad or not layer.trusted:
                 layers.append(layer)
@@ -118,13 +118,13 @@ class Reloader:
     # --- noticing ---------------------------------------------------------------------------
 
     async def look(self) -> None:
-        """Reload if a file has changed: for whoever would rather ask than watch."""
+        """Reload if a file has changed, for a caller that does not watch."""
         if self._look() != self.seen or self._may_run_now():
             await self._reload_safely()
 
     def _may_run_now(self) -> bool:
-        """Whether to look again for a program or a package that a hook needs: it may be there by now."""
-        return bool(self.config.unavailable) and monotonic() - self._read_at >= RETRY
+        """Whether to look again for what was missing: what a hook needs, or the name of a work tree."""
+        return bool(self.config.unavailable or self.config.sources.claims) and monotonic() - self._read_at >= RETRY
 
     async def watch(self) -> None:
         """Reload whenever a file changes, until cancelled: at once with the package watchfiles, else after a moment."""
@@ -141,7 +141,7 @@ class Reloader:
         except Exception:
             logger.exception("the configuration could not be read again")
 
-    def _files(self, layers: Sequence[LayerFile]) -> set[Path]:
+    def _files(self, layers: Sequence[ConfigFile]) -> set[Path]:
         """All files that the configuration is or could be made from."""
         real = self._cwd.resolve()
         around = {self._cwd, *self._cwd.parents, real, *real.parents}
@@ -175,15 +175,15 @@ class Reloader:
             task.add_done_callback(hangups.discard)
 
         before = signal.getsignal(signal.SIGHUP)
-        heard = False
+        has_handler = False
         with contextlib.suppress(ValueError, NotImplementedError, RuntimeError):  # not the main thread
             loop.add_signal_handler(signal.SIGHUP, hang_up)
-            heard = True
+            has_handler = True
         task = loop.create_task(self.watch())
         try:
             yield self
         finally:
-            if heard:
+            if has_handler:
                 loop.remove_signal_handler(signal.SIGHUP)
                 signal.signal(signal.SIGHUP, before)
             task.cancel()
@@ -201,8 +201,8 @@ def _stamp(path: str) -> tuple[int | str, ...] | None:
 
 
 async def _changes(folders: set[str]) -> AsyncIterator[None]:
-    """Something may have changed in these folders, or half a second has passed."""
-    yield  # whatever happened before there was anybody to notice
+    """Yield when something may have changed in these folders, or after half a second."""
+    yield  # for changes before the watch began
     try:
         from watchfiles import awatch
     except ImportError:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from .regular import read_regular
+from .regular_files import read_regular
 
 _LIMIT = 1 << 16
 """Bytes that are read of any file of git's."""
@@ -59,14 +59,37 @@ def repositories_of(folder: Path) -> list[Repository]:
     return found
 
 
+def claims_of(folder: Path) -> list[Repository]:
+    """The repositories that git uses in a folder though they do not name it, as after a work tree was moved by hand."""
+    found: list[Repository] = []
+    for place in (folder, *folder.parents):
+        git = place / ".git"
+        try:
+            directory = _named_by(git, place) if git.is_file() else git
+            if directory is None or not directory.is_dir():
+                continue
+            common = directory / (_first_line(directory / "commondir") or ".")
+            tree = _repository(common, place, linked=True)
+            confirmed = _repository(git, place) if git.is_dir() else _linked(git, place)
+        except OSError:
+            continue
+        found += [tree] if tree is not None and confirmed is None else []
+    return found
+
+
+def _named_by(git: Path, top: Path) -> Path | None:
+    """The directory that a file `.git` names."""
+    named = _first_line(git).removeprefix("gitdir:").strip()
+    return Path(os.path.normpath(top / named)) if named else None
+
+
 def _linked(git: Path, top: Path) -> Repository | None:
     """A linked work tree, or a submodule: `.git` is a file that names the directory.
 
     A work tree counts only if the repository names it, too. Otherwise any folder could claim to be one.
     """
-    named = _first_line(git).removeprefix("gitdir:").strip()
-    directory = Path(os.path.normpath(top / named))
-    if not named or not directory.is_dir():
+    directory = _named_by(git, top)
+    if directory is None or not directory.is_dir():
         return None
     if not (directory / "commondir").is_file():
         return _repository(directory, top)  # a submodule is a repository of its own
@@ -98,11 +121,11 @@ def _made(description: Path) -> int:
 
 def _origin(config: str) -> str | None:
     """The address of the remote `origin`, as git's configuration has it."""
-    inside = False
+    in_origin = False
     for line in map(str.strip, config.splitlines()):
         if line.startswith("["):
-            inside = line.replace(" ", "").lower() == '[remote"origin"]'
-        elif inside and line.partition("=")[0].strip().lower() == "url":
+            in_origin = line.replace(" ", "").lower() == '[remote"origin"]'
+        elif in_origin and line.partition("=")[0].strip().lower() == "url":
             return line.partition("=")[2].strip() or None
     return None
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from ..hook import PHASES, POLICIES
+from ..hook import PHASES
 from ..journal.anchor import Anchor
-from ..lifecycle import CONTROLS, EVENTS
+from ..lifecycle import CONTROLS, EVENTS, FAILURE_POLICIES
 from ..runners.command import OUTPUTS
 from ..tools import KINDS, SAFETIES, UNKNOWN_TOOL
 from ..verdict import POWERS
-from . import journaling, layers, reading
+from . import hook_entry, journaling, layers
 
 FILE_NAME = "fairlead.schema.json"
 DIALECT = "http://json-schema.org/draft-07/schema#"  # the newest that editors of TOML understand
@@ -68,13 +68,13 @@ def _variable(**more: _Schema) -> _Schema:
 
 
 def _hook() -> _Schema:
-    forms = [form for form in reading.FORMS if form not in reading.LATER]
-    of_forms = {key for keys in reading.OF_FORM.values() for key in keys}
-    keys = dict.fromkeys((*reading.COMMON, *forms, *sorted(of_forms)))
+    forms = [form for form in hook_entry.FORMS if form not in hook_entry.LATER]
+    of_forms = {key for keys in hook_entry.OF_FORM.values() for key in keys}
+    keys = dict.fromkeys((*hook_entry.COMMON, *forms, *sorted(of_forms)))
     return {
         **_table({key: _option(key) for key in keys}, required=("name", "on")),
         "oneOf": [{"required": [form]} for form in forms],
-        "allOf": [_without(form, sorted(of_forms - set(reading.OF_FORM[form]))) for form in forms],
+        "allOf": [_without(form, sorted(of_forms - set(hook_entry.OF_FORM[form]))) for form in forms],
     }
 
 
@@ -85,8 +85,8 @@ def _without(form: str, keys: list[str]) -> _Schema:
 
 def _option(key: str) -> _Schema:
     """One key of a hook: the shape that the reader demands, and the words it takes, where they are a few."""
-    shape = _MORE[key] if key in _MORE else _shape(*reading.SHAPES[key])
-    return {"description": reading.SHAPES[key][1], **shape} if key in reading.SHAPES else shape
+    shape = _MORE[key] if key in _MORE else _shape(*hook_entry.SHAPES[key])
+    return {"description": hook_entry.SHAPES[key][1], **shape} if key in hook_entry.SHAPES else shape
 
 
 def _shape(kinds: tuple[type, ...], _: str = "") -> _Schema:
@@ -102,14 +102,14 @@ _MORE: dict[str, _Schema] = {
     "on": {"anyOf": [{"enum": [*EVENTS, "*"]}, {**_list(_EVENT), "minItems": 1}]},
     "match": _table({
         key: _one_or_more({"enum": [*_WORDS_OF_FILTERS[key]]} if key in _WORDS_OF_FILTERS else _TEXT)
-        for key in reading.FILTERS
+        for key in hook_entry.FILTERS
     }),
     "phase": {"enum": [*PHASES]},
-    "on_failure": {"enum": [*POLICIES]},
+    "on_failure": {"enum": [*FAILURE_POLICIES]},
     "output": {"enum": [*OUTPUTS]},
     "timeout": _TIMEOUT,
     "quarantine": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
-    "may": _list({"enum": [*POWERS, reading.RAW]}),
+    "may": _list({"enum": [*POWERS, hook_entry.RAW]}),
     "exit": {
         "type": "object",
         "propertyNames": {"pattern": "^[0-9]{1,3}$"},

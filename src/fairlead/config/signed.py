@@ -18,10 +18,10 @@ import msgspec
 from msgspec.structs import replace
 
 from ..errors import FairleadError
-from ..logs import logger
-from ..runners.surroundings import MissingProgram, resolve_program, surroundings
+from ..redaction.logs import logger
+from ..runners.environment import MissingProgram, hook_environment, resolve_program
 from .public_keys import PUBLIC_KEY
-from .regular import read_regular
+from .regular_files import read_regular
 from .survey import Survey
 from .trust import Trust, TrustedProject
 
@@ -152,12 +152,12 @@ def _verifies(signed: SignedTrust, key: str) -> bool:
 
 def _ssh_keygen(words: list[str], payload: bytes, *, prompt: bool = False) -> str:
     """Run the system's ssh-keygen, whatever PATH says. With `prompt`, it may ask for a passphrase."""
-    around = surroundings("/", env=("SSH_AUTH_SOCK", "TERM") if prompt else ())
-    around = replace(around, env=around.env | {"PATH": SAFE_PATH}, path=SAFE_PATH)
+    environment = hook_environment("/", env=("SSH_AUTH_SOCK", "TERM") if prompt else ())
+    environment = replace(environment, env=environment.env | {"PATH": SAFE_PATH}, path=SAFE_PATH)
     try:
-        argv = [resolve_program("ssh-keygen", around), *words]
+        argv = [resolve_program("ssh-keygen", environment), *words]
         done = run(  # noqa: S603 (argv, no shell)
-            argv, input=payload, stdout=PIPE, stderr=None if prompt else DEVNULL, env=around.env, cwd="/",
+            argv, input=payload, stdout=PIPE, stderr=None if prompt else DEVNULL, env=environment.env, cwd="/",
             timeout=None if prompt else _SLOWEST, check=False,
         )  # fmt: skip
     except (MissingProgram, OSError, TimeoutExpired) as error:

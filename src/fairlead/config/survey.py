@@ -18,12 +18,13 @@ from typing import Any
 
 import msgspec
 
+from ..runners.environment import HookEnvironment, hook_environment, leads_into, resolve_program, steers
 from ..runners.interpreters import script_of
-from ..runners.surroundings import Surroundings, inside, resolve_program, steers, surroundings
-from .budget import LONGEST_PATH, Budget, Untrustworthy, glob_files
 from .document import Document
+from .hook_entry import FORMS
 from .programs import ProgramPin, can_write, pin_program
-from .regular import read_regular
+from .regular_files import read_regular
+from .survey_budget import LONGEST_PATH, SurveyBudget, Untrustworthy, glob_files
 
 FILE_LIMIT = 16 << 20
 """Bytes of one file that a project's hook names."""
@@ -46,7 +47,7 @@ TOTAL_LIMIT = 64 << 20
 """Bytes of all files that a project's hooks name."""
 
 
-class Seen(msgspec.Struct):
+class SurveyedHook(msgspec.Struct):
     """What one hook of a project would run."""
 
     name: str
@@ -70,28 +71,28 @@ class Seen(msgspec.Struct):
 
 
 class Survey(msgspec.Struct):
-    """All that trusting a project means."""
+    """Everything that a human trusts with a project: its hooks, its files and its programs."""
 
     root: str
     digest: str
-    hooks: list[Seen]
+    hooks: list[SurveyedHook]
     file: bytes
     contents: dict[str, bytes] = {}  # of every file of the project that is named, by its path in the project
     files: dict[str, str] = {}  # the SHA-256 of each
     folders: list[str] = []  # that are named as a whole
     others: dict[str, Any] = {}  # what the file says beside its hooks
     launch: dict[str, list[str]] = {}  # the words that start each program, once resolved
-    budget: Budget = msgspec.field(default_factory=Budget)
+    budget: SurveyBudget = msgspec.field(default_factory=SurveyBudget)
     size: int = 0  # of all contents
     walked: dict[str, list[str] | None] = {}  # folders that were looked through; None: they hold too much
 
     @property
     def document_digest(self) -> str:
-        """The SHA-256 of fairlead.toml, letter for letter."""
+        """The SHA-256 of the bytes of fairlead.toml."""
         return sha256(self.file).hexdigest()
 
     @property
-    def uncovered(self) -> list[Seen]:
+    def uncovered(self) -> list[SurveyedHook]:
         return [seen for seen in self.hooks if seen.uncovered is not None]
 
     def refuse_uncovered(self) -> None:
@@ -101,20 +102,20 @@ class Survey(msgspec.Struct):
 
     def resolve(self, environ: Mapping[str, str] | None = None) -> Survey:
         """Find and pin the programs outside the project. `environ` says where, if not this process's own."""
-        around = surroundings(self.root, source=environ, workspace=self.root)
+        environment = hook_environment(self.root, source=environ, workspace=self.root)
         for seen in self.hooks:
             pins: dict[str, ProgramPin] = {}
             for program in seen.programs:
-                self.launch[program] = words = self._launch(program, around, SHEBANGS)
+                self.launch[program] = words = self._launch(program, environment, SHEBANGS)
                 pins |= {word: _pin(word) for word in words if os.path.isabs(word) and os.path.isfile(word)}
             pins |= {path: _pin(path) for path in seen.outside_files}
             pins |= {path: ProgramPin(path, digest=self.files[path]) for path in seen.live}
             seen.outside = list(pins.values())
         return self
 
-    def _launch(self, program: str, around: Surroundings, depth: int) -> list[str]:
+    def _launch(self, program: str, environment: HookEnvironment, depth: int) -> list[str]:
         """The words that start a program. A script of the project is started by the interpreter that it names."""
-        found, path = resolve_program(program, around), _own_program(program, Path(self.root))
+        found, path = resolve_program(program, environment), _own_program(program, Path(self.root))
         if path is None:
             return [found]
         words = shebang_of(self.contents.get(path, b""))
@@ -123,11 +124,11 @@ class Survey(msgspec.Struct):
         if depth == 0:
             raise Untrustworthy(f"{path}: too many interpreters, one run by another")
         arguments = [f"./{part}" if (part := _in_project(word, Path(self.root))) else word for word in words[1:]]
-        return [*self._launch(words[0], around, depth - 1), *arguments, f"./{path}"]
+        return [*self._launch(words[0], environment, depth - 1), *arguments, f"./{path}"]
 
 
 def survey(document: Document, root: Path) -> Survey:
-    """What the hooks of a project would run. Raises `Untrustworthy` where that cannot be told."""
+    """Survey what the hooks of a project would run. Raises `Untrustworthy` where that is not clear."""
     if not _is_utf8(str(root)):
         raise Untrustworthy(f"the name of the folder {str(root)!r} is not UTF-8")
     found = Survey(str(root), "", [], document.content)
@@ -142,12 +143,12 @@ def survey(document: Document, root: Path) -> Survey:
     return found
 
 
-def _look(entry: dict[str, Any], found: Survey) -> Seen:
-    from .reading import FORMS  # which needs this module
-
+def _look(entry: dict[str, Any], found: Survey) -> SurveyedHook:
     form = next((form for form in FORMS if form in entry), "nothing")
     runs, may, env = entry.get(form), entry.get("may"), entry.get("env")
-    seen = Seen(str(entry.get("name")), form, _shown(runs), [str(w) for w in may] if isinstance(may, list) else [])
+    seen = SurveyedHook(
+        str(entry.get("name")), form, _shown(runs), [str(w) for w in may] if isinstance(may, list) else []
+    )
     seen.options = {key: value for key, value in entry.items() if key not in ("name", form, "may", "env")}
     if entry.get("raw") is True:
         seen.raw_to = str(runs) if form == "url" else f"the model {entry.get('model')}"
@@ -167,7 +168,7 @@ def _look(entry: dict[str, Any], found: Survey) -> Seen:
     return seen
 
 
-def _look_at_argv(argv: list[str], seen: Seen, found: Survey) -> None:
+def _look_at_argv(argv: list[str], seen: SurveyedHook, found: Survey) -> None:
     _take_program(argv[0], seen, found)
     for word in argv[1:]:
         _take_word(word, seen, found)
@@ -187,8 +188,8 @@ def _interpreted(argv: list[str], found: Survey) -> list[str]:
     return argv
 
 
-def _uncovered(words: list[str], seen: Seen, found: Survey) -> str | None:
-    """Why no digest covers what a command runs, if that is so."""
+def _uncovered(words: list[str], seen: SurveyedHook, found: Survey) -> str | None:
+    """Why no digest covers what a command runs; None if one does."""
     if not words:
         return None
     if os.path.basename(words[0]) in _WITH_A_FILE and words[1:2] in (["-f"], ["-nf"]):
@@ -204,11 +205,11 @@ def _uncovered(words: list[str], seen: Seen, found: Survey) -> str | None:
     return None
 
 
-def _is_taken(script: str, seen: Seen, found: Survey) -> bool:
+def _is_taken(script: str, seen: SurveyedHook, found: Survey) -> bool:
     return os.path.normpath(Path(found.root) / script) in seen.outside_files
 
 
-def _look_at_python(module: str, interpreter: Any, seen: Seen, found: Survey) -> None:
+def _look_at_python(module: str, interpreter: Any, seen: SurveyedHook, found: Survey) -> None:
     if module.endswith(".py"):
         path = _in_project(module, Path(found.root))
         if path is None:
@@ -223,9 +224,9 @@ def _look_at_python(module: str, interpreter: Any, seen: Seen, found: Survey) ->
 # --- taking files -------------------------------------------------------------------------------
 
 
-def _take_program(program: str, seen: Seen, found: Survey) -> None:
+def _take_program(program: str, seen: SurveyedHook, found: Survey) -> None:
     if "\0" in program:
-        raise Untrustworthy(f"hook {seen.name!r}: {program!r} is no name of a program")
+        raise Untrustworthy(f"hook {seen.name!r}: {program!r} is not the name of a program")
     seen.programs.append(program)
     path: str | None = program
     for _ in range(SHEBANGS):
@@ -239,7 +240,7 @@ def _take_program(program: str, seen: Seen, found: Survey) -> None:
         path = words[0] if words else None
 
 
-def _take_word(word: str, seen: Seen, found: Survey) -> None:
+def _take_word(word: str, seen: SurveyedHook, found: Survey) -> None:
     """The files that a word of a command line names: in the project they are covered, outside they are pinned."""
     root = Path(found.root)
     if len(_SEPARATED[1].findall(word)) > _PARTS:
@@ -284,7 +285,7 @@ def path_spans(word: str, is_path: Callable[[str], bool], *, all_parts: bool = F
     return sorted(taken)
 
 
-def _loose_files(word: str, spans: list[tuple[int, int]], root: Path, budget: Budget) -> Iterator[str]:
+def _loose_files(word: str, spans: list[tuple[int, int]], root: Path, budget: SurveyBudget) -> Iterator[str]:
     """Files of the project whose name stands anywhere else in a word, between characters that are no letters.
 
     Such a name begins with one in the project's folder, so that only those are looked for.
@@ -312,7 +313,7 @@ def _ends(start: int, edges: list[int]) -> list[int]:
     return edges[bisect_right(edges, start) : bisect_right(edges, start + LONGEST_PATH)]
 
 
-def _is_path(part: str, root: Path, budget: Budget) -> bool:
+def _is_path(part: str, root: Path, budget: SurveyBudget) -> bool:
     """Whether a file or a folder goes by this name. The project as a whole is what hooks look at, not what they are."""
     path = os.path.join(root, part)
     kind = budget.kind(path)
@@ -321,8 +322,9 @@ def _is_path(part: str, root: Path, budget: Budget) -> bool:
 
 def _in_project(path: str, root: Path) -> str | None:
     """The path in the project that this is; None for one outside."""
-    named = Path(os.path.normpath(root / path))
-    return str(named.relative_to(root)) if named.is_relative_to(root) and named != root else None
+    # By text: `Path.is_relative_to` takes time with the square of a path's depth, and the budget does not count that.
+    named, folder = os.path.normpath(os.path.join(root, path)), os.path.join(root, "")
+    return (named.removeprefix(folder) or None) if named.startswith(folder) else None
 
 
 def _own_program(program: str, root: Path) -> str | None:
@@ -330,13 +332,13 @@ def _own_program(program: str, root: Path) -> str | None:
     return _in_project(program, root) if os.sep in program else None
 
 
-def _take_file(path: str, seen: Seen, found: Survey) -> None:
+def _take_file(path: str, seen: SurveyedHook, found: Survey) -> None:
     found.budget.spend()
     if path not in found.contents:
         place = Path(found.root) / path
         if "\0" in path or not _is_utf8(path):
             raise Untrustworthy(f"hook {seen.name!r} names a file whose name cannot be kept: {path!r}")
-        if not inside(place, found.root):
+        if not leads_into(place, found.root):
             raise Untrustworthy(f"hook {seen.name!r}: {place} leads out of the project, to {place.resolve()}")
         found.contents[path] = content = _content(place)
         found.files[path] = sha256(content).hexdigest()
@@ -346,7 +348,7 @@ def _take_file(path: str, seen: Seen, found: Survey) -> None:
     seen.files[path] = found.files[path]
 
 
-def _take_folder(path: str, seen: Seen, found: Survey) -> None:
+def _take_folder(path: str, seen: SurveyedHook, found: Survey) -> None:
     if path not in found.walked:
         found.walked[path] = _files_below(path, seen, found)
     files = found.walked[path]
@@ -359,7 +361,7 @@ def _take_folder(path: str, seen: Seen, found: Survey) -> None:
         found.folders.append(path)
 
 
-def _files_below(path: str, seen: Seen, found: Survey) -> list[str] | None:
+def _files_below(path: str, seen: SurveyedHook, found: Survey) -> list[str] | None:
     """All files below a folder; None if they are too many or too large."""
     size, files = 0, []
     for folder, folders, names in os.walk(Path(found.root) / path):

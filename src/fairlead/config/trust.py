@@ -17,15 +17,16 @@ from pathlib import Path
 
 import msgspec
 
+from ..agent_process import agent_around
 from ..errors import FairleadError
-from ..fallback_file import close_folder
-from ..places import state_folder
-from ..runners.surroundings import inside
-from .budget import Untrustworthy
+from ..paths import atomic_write, state_folder
+from ..runners.environment import leads_into
+from .fallback_file import close_folder
 from .programs import ProgramPin
-from .regular import read_regular
+from .regular_files import read_regular
 from .repository import Repository, repositories_of
 from .survey import FILE_LIMIT, Survey
+from .survey_budget import Untrustworthy
 
 TREES = 256
 """Work trees that are remembered of one project."""
@@ -161,8 +162,8 @@ class Trust:
                         projects[key] = msgspec.structs.replace(project, repository=repository, inner=inner)
 
     def check_folder(self, root: Path) -> None:
-        """Raise if this folder is worth nothing: an agent, or another user, could write what it holds."""
-        if inside(self.folder, root):
+        """Raise if an agent or another user could write into the folder that holds what is trusted."""
+        if leads_into(self.folder, root):
             raise Untrustworthy(f"{self.folder} lies in the project, where its agents can change it")
         if self.folder.is_dir() and self.folder.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise Untrustworthy(f"others may write to {self.folder}; chmod go-w it")
@@ -214,7 +215,7 @@ class Trust:
         return copies | {str(root / path): str(self._folder(snapshot, path)) for path in snapshot.folders}
 
     def _store(self, path: str, content: bytes) -> str:
-        """Keep the content of a file, and give its digest."""
+        """Store the content of a file, and return its digest."""
         digest = sha256(content).hexdigest()
         self._write_copy(self._place(path, digest), content)
         return digest
@@ -239,7 +240,7 @@ class Trust:
         try:
             if not place.is_file() or place.is_symlink() or place.read_bytes() != content:
                 place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                _write(place, content, 0o500)  # it may be a program
+                atomic_write(place, content, 0o500)  # it may be a program
         except OSError as error:
             raise Untrustworthy(f"{place} cannot be written: {error.strerror}") from None
 
@@ -259,7 +260,7 @@ class Trust:
             self._remove_others(folder, {os.path.relpath(name, path) for name in inner})
 
     def _remove_others(self, folder: Path, names: set[str]) -> None:
-        """Nothing may lie in the copy of a folder that was not in the folder."""
+        """Remove what lies in the copy of a folder but was not in the folder."""
         for place, _, files in os.walk(folder):
             for name in files:
                 if os.path.relpath(os.path.join(place, name), folder) not in names:
@@ -285,7 +286,7 @@ class Trust:
             raise FairleadError(problem) from None
 
     def _decode(self, content: bytes) -> _TrustFile:
-        """What the file says. One of a newer version is not to be removed, so that is told apart first."""
+        """The projects in the file. The version is checked first: a file of a newer version must not be removed."""
         version = msgspec.json.decode(content, type=_Version).version
         if version > VERSION:
             raise FairleadError(
@@ -306,7 +307,7 @@ class Trust:
                 projects = self._read()
                 yield projects
                 encoded = msgspec.json.encode(_TrustFile(VERSION, projects), order="sorted")
-                _write(self._file, msgspec.json.format(encoded), 0o600)
+                atomic_write(self._file, msgspec.json.format(encoded))
         except OSError as error:
             raise FairleadError(f"{self.folder} cannot be written: {error.strerror}") from None
         except UnicodeError:
@@ -321,70 +322,3 @@ def _repository_of(root: Path) -> tuple[Repository | None, str]:
 
 def _next_order(projects: Mapping[str, TrustedProject]) -> int:
     return 1 + max((project.order for project in projects.values()), default=0)
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    """All of it or nothing."""
-    from tempfile import NamedTemporaryFile
-
-    with NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
-        file.write(content)
-        os.fchmod(file.fileno(), mode)
-    os.replace(file.name, path)
-
-
-# --- who is asking --------------------------------------------------------------------------------
-
-AGENTS = frozenset({
-    "aider", "amp", "claude", "cline", "codex", "copilot", "crush", "cursor-agent", "droid", "gemini", "goose",
-    "kiro-cli", "opencode", "qwen",
-})  # fmt: skip
-_MARKS = ("CLAUDECODE", "CODEX_SANDBOX", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE", "QWEN_CODE", "FAIRLEAD_AGENT")
-
-
-def agent_around(environ: Mapping[str, str] | None = None, pid: int | None = None) -> str | None:
-    """The agent that a process, this one if none is named, runs under, if it does: an agent must not trust hooks."""
-    if environ is None:
-        environ = os.environ if pid is None else _environ_of(pid)
-    for mark in _MARKS:
-        if environ.get(mark):
-            return f"{mark} is set"
-    for words in _ancestors(os.getppid() if pid is None else pid):
-        for word in [word for word in words if not word.startswith("-")][:2]:  # the program, or what it interprets
-            name = os.path.basename(word).removesuffix(".js").removesuffix(".exe")
-            if name in AGENTS:
-                return f"this runs under {name}"
-    return None
-
-
-def _environ_of(pid: int) -> dict[str, str]:
-    """The variables that a process was started with, where the system tells."""
-    try:
-        pairs = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
-        return {}
-    return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
-
-
-def _ancestors(pid: int) -> Iterator[list[str]]:
-    """The command lines of a process and its ancestors."""
-    from subprocess import run
-
-    for _ in range(64):
-        if pid <= 1:
-            return
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-            parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-        except OSError:
-            if os.path.isdir("/proc/self"):
-                return
-            shown = run(  # noqa: S603 (a number is all that varies)
-                ["/bin/ps", "-o", "ppid=,command=", "-p", str(pid)], capture_output=True, text=True, check=False
-            )
-            parent, _, command = shown.stdout.strip().partition(" ")
-            words = command.split()
-        yield words
-        if not parent.isdigit():
-            return
-        pid = int(parent)

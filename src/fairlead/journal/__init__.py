@@ -1,4 +1,4 @@
-"""The journal: what was decided, why, and by whom, in one file that shows if it was changed."""
+"""The journal: every decision with its reasons, in one file that shows tampering."""
 
 from .errors import JournalError
 from .writer import Journal

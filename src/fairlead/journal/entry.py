@@ -1,8 +1,8 @@
-"""Entries: a decision, or a note, as the bytes that are kept and chained.
+"""Entries: a decision or a note, as the bytes that are stored and chained.
 
-An entry is one JSON object. Secrets are taken out first, and long texts are kept once, by their
-digest: where one stood, the entry says `{"$text": digest}`. What is searched for is also kept in columns, which
-follow from the object, so that whoever changes a column is found out.
+An entry is one JSON object. Secrets are redacted first. A long text is stored once, by its digest, and the entry has
+`{"$text": digest}` in its place. The fields that are searched for are stored in columns, too. The columns follow from
+the object, so a changed column is noticed.
 """
 
 from __future__ import annotations
@@ -14,38 +14,39 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from ..errors import describe
-from .exactness import halves, inexact_fields
+from .exactness import inexact_fields, lone_surrogates
 
 if TYPE_CHECKING:
-    from ..redaction import Redactor
+    from ..redaction.redactor import Redactor
     from .policy import Policy
 
 LONG_TEXT: Final = 512
-"""Characters from which a text is kept apart, once."""
+"""Characters from which a text is stored by its digest."""
 LONG_MESSAGE: Final = 128
-"""Bytes from which a message of a conversation is, since the next request to the model repeats it."""
+"""Bytes from which a message of a conversation is, because the next request to the model repeats it."""
 TEXT: Final = "$text"
 PLAIN: Final = "$plain"
 
 VERSION: Final = 2
-"""The version of what is in an entry: its `v`."""
-_OWN: Final = (
+"""The version of an entry's format: its `v`."""
+_PLAIN_KEYS: Final = (
     "v", "id", "at", "kind", "took", "control", "effect", "enforcement", "can", "lenient", "variables", "machine",
 )  # fmt: skip
-Call = Callable[..., Any]
+Invoke = Callable[..., Any]
+"""Calls a function with arguments: here, on a thread, or in another process."""
 OLD_COLUMNS: Final = ("id", "at", "kind", "event", "session", "host", "agent", "tool", "control", "hook", "cause")
-"""What records of schema 1 have."""
+"""The columns of schema 1."""
 COLUMNS: Final = (*OLD_COLUMNS, "effect", "user")
-"""What is searched for. `effect` is None where the control was carried out as it is."""
+"""The fields that are searched for. `effect` is None if the control was carried out unchanged."""
 REFUSED: Final = ("deny", "stop", "abort")
-"""The controls that keep an operation from running."""
+"""The controls that stop an operation."""
 FAILED: Final = ("error", "timeout", "malformed", "quarantined", "dropped")
-"""The outcomes of hooks that broke."""
+"""The outcomes of hooks that failed."""
 WOULD: Final = "would "
-"""What a monitored verdict's control begins with, in a run: it was not carried out."""
+"""The prefix of a monitored verdict's control in a run: the control was not carried out."""
 
 
-class Tally(NamedTuple):
+class SessionCounts(NamedTuple):
     """What a record adds to the counts of its session: 0 or 1 each."""
 
     denied: int = 0
@@ -54,39 +55,44 @@ class Tally(NamedTuple):
     asked: int = 0
 
 
-NOTHING: Final = Tally()
+NO_COUNTS: Final = SessionCounts()
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What is written: the object, what follows from it, and the long texts that it refers to."""
+    """What is written: the JSON object, its columns and counts, and its long texts."""
 
     body: bytes
     columns: tuple[Any, ...]
     runs: tuple[tuple[Any, ...], ...]
-    tally: Tally
+    counts: SessionCounts
     texts: dict[bytes, bytes]
 
 
 def entry_of(body: Mapping[str, Any], encoded: bytes | None = None, texts: dict[bytes, bytes] | None = None) -> Entry:
-    """The entry of an object, or of the bytes that it was decoded from."""
+    """Make the entry of an object.
+
+    `encoded` are the bytes that it was decoded from, if there are any.
+    """
     data = msgspec.json.encode(body) if encoded is None else encoded
-    return Entry(data, columns_of(body), runs_of(body), tally_of(body), {} if texts is None else texts)
+    return Entry(data, columns_of(body), runs_of(body), counts_of(body), {} if texts is None else texts)
 
 
 def make_entry(
-    facts: Mapping[str, Any], redactor: Redactor, policy: Policy | None = None, call: Call | None = None
+    facts: Mapping[str, Any], redactor: Redactor, policy: Policy | None = None, call: Invoke | None = None
 ) -> Entry:
-    """An entry of some facts. Whatever they hold, there is one: what cannot be written down says so.
+    """Make an entry of some facts.
 
-    `call(fn, *args)` calls a function elsewhere, for facts that take long to redact.
+    This never fails: an entry says which facts could not be written.
+
+    `call(fn, *args)` calls a function elsewhere, for facts that are slow to redact.
     """
     try:
         lossy = [place for part in ("step", "left") if part in facts for place in inexact_fields(facts[part], part)]
         if lossy:
             facts = {**facts, "lossy": [*facts.get("lossy", ()), *lossy]}
-        plain = msgspec.to_builtins(facts, enc_hook=_shown, str_keys=True, builtin_types=(bytes, bytearray))
-        return (call or directly)(_legible_entry, plain, redactor, policy)  # type: ignore[no-any-return]
-    except Exception as error:  # whatever others have put into a step
+        plain = msgspec.to_builtins(facts, enc_hook=_type_name, str_keys=True, builtin_types=(bytes, bytearray))
+        return (call or call_here)(_encodable_entry, plain, redactor, policy)  # type: ignore[no-any-return]
+    except Exception as error:  # a step can hold any object of the host
         step: Any = facts.get("step")
         step = step if isinstance(step, Mapping) else {}
         kept = {key: facts[key] for key in ("v", "id", "at", "kind", "took", "control", "effect") if key in facts}
@@ -95,27 +101,27 @@ def make_entry(
         return _entry(kept, redactor, policy)
 
 
-def directly(fn: Callable[..., Any], *args: Any) -> Any:
-    """The call that calls here and now."""
+def call_here(fn: Callable[..., Any], *args: Any) -> Any:
+    """Call a function here: the default `Invoke`."""
     return fn(*args)
 
 
-def _legible_entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> Entry:
+def _encodable_entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> Entry:
     try:
         return _entry(plain, redactor, policy)
-    except UnicodeError:  # half a character must not hide what stands beside it
-        lossy = [place for part in ("step", "left") if part in plain for place in halves(plain[part], part)]
+    except UnicodeError:  # a lone surrogate must not hide the rest of the entry
+        lossy = [place for part in ("step", "left") if part in plain for place in lone_surrogates(plain[part], part)]
         named = {"lossy": [*plain.get("lossy", ()), *lossy]} if lossy else {}
-        return _entry(legible({**plain, **named}), redactor, policy)
+        return _entry(escape_surrogates({**plain, **named}), redactor, policy)
 
 
-def legible(value: Any) -> Any:
-    """The same, with halves of characters made visible."""
+def escape_surrogates(value: Any) -> Any:
+    """The value with lone surrogates spelled out, so that it can be encoded."""
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if isinstance(value, dict):
-        return {legible(key): legible(item) for key, item in value.items()}
-    return [legible(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {escape_surrogates(key): escape_surrogates(item) for key, item in value.items()}
+    return [escape_surrogates(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _session(step: Mapping[str, Any]) -> str | None:
@@ -123,13 +129,15 @@ def _session(step: Mapping[str, Any]) -> str | None:
     return found.encode(errors="replace").decode() if isinstance(found, str) else None
 
 
-def _shown(value: Any) -> str:
-    return f"<{type(value).__name__}>"  # whose own words could be anything
+def _type_name(value: Any) -> str:
+    return f"<{type(value).__name__}>"  # its own text could be anything
 
 
 def _entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> Entry:
-    own: dict[str, Any] = {key: plain[key] for key in _OWN if key in plain}  # ours, where a number is no secret
-    if "user" in plain and plain["kind"] == "decision":  # whom the system names; a note may name anybody
+    own: dict[str, Any] = {
+        key: plain[key] for key in _PLAIN_KEYS if key in plain
+    }  # fairlead's own fields, which hold no secrets
+    if "user" in plain and plain["kind"] == "decision":  # from the system; the user of a note is free text
         own["user"] = plain["user"]
     clean, taken = redactor.record({key: value for key, value in plain.items() if key not in own and key != "runs"})
     texts: dict[bytes, bytes] = {}
@@ -153,7 +161,7 @@ def _entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> 
 
 
 def _fold(value: Any, texts: dict[bytes, bytes]) -> Any:
-    """A value without its long texts, which are put among `texts`."""
+    """The value without its long texts, which are added to `texts`."""
     if isinstance(value, str):
         return _put(value, texts) if len(value) >= LONG_TEXT else value
     if isinstance(value, list):
@@ -182,7 +190,7 @@ def _put(value: Any, texts: dict[bytes, bytes]) -> dict[str, str]:
 
 
 def references(value: Any) -> set[bytes]:
-    """The digests of all texts that a folded value refers to."""
+    """The digests of the long texts that a folded value refers to."""
     if isinstance(value, dict):
         if value.keys() == {PLAIN}:
             return set().union(*map(references, value[PLAIN].values()))
@@ -193,7 +201,7 @@ def references(value: Any) -> set[bytes]:
 
 
 def unfold(value: Any, texts: Mapping[bytes, bytes]) -> Any:
-    """A folded value, its long texts back in place."""
+    """The folded value with its long texts back in place."""
     if isinstance(value, list):
         return [unfold(item, texts) for item in value]
     if not isinstance(value, dict):
@@ -207,7 +215,7 @@ def unfold(value: Any, texts: Mapping[bytes, bytes]) -> Any:
 
 
 def columns_of(body: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The columns that follow from an entry's object, in the order of `COLUMNS`."""
+    """The columns of an entry's object, in the order of `COLUMNS`."""
     step = body.get("step") or {}
     agent = step.get("agent") or {}
     winner = body.get("winner") or {}
@@ -218,31 +226,31 @@ def columns_of(body: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def runs_of(body: Mapping[str, Any]) -> tuple[tuple[Any, ...], ...]:
-    """One row per hook that ran: place in the chain, hook, outcome, nanoseconds, and what it said.
+    """One row per hook that ran: place in the chain, hook, outcome, nanoseconds, and control.
 
-    What a monitored hook said was not carried out: its row says what the hook would have done.
+    The control of a monitored hook begins with `WOULD`, because it was not carried out.
     """
     verdicts = {}
-    would = WOULD if body.get("v", 1) >= 2 else ""  # which schema 1 did not tell apart
-    for said in body.get("said") or ():
-        for what, mood in ((said, ""), (said.get("monitored") or {}, would)):
-            if "verdict" in what and isinstance(what["hook"], str):
-                verdicts[what["hook"]] = mood + what["verdict"].get("control", "proceed")
+    would = WOULD if body.get("v", 1) >= 2 else ""  # schema 1 did not distinguish them
+    for contribution in body.get("said") or ():
+        for one, prefix in ((contribution, ""), (contribution.get("monitored") or {}, would)):
+            if "verdict" in one and isinstance(one["hook"], str):
+                verdicts[one["hook"]] = prefix + one["verdict"].get("control", "proceed")
     return tuple(
         (place, run[0], run[2], int(run[3] * 1e9), verdicts.get(run[0]) if run[2] == "verdict" else None)
         for place, run in enumerate(body.get("runs") or ())
     )
 
 
-def tally_of(body: Mapping[str, Any]) -> Tally:
+def counts_of(body: Mapping[str, Any]) -> SessionCounts:
     """What an entry's object adds to the counts of its session."""
-    said = body.get("said") or ()
+    contributions = body.get("said") or ()
     effect = body.get("effect") or body.get("control")
-    if not said and effect == "proceed" and "left" not in body:  # as a rule
-        return NOTHING
-    return Tally(
+    if not contributions and effect == "proceed" and "left" not in body:  # the usual case
+        return NO_COUNTS
+    return SessionCounts(
         int(effect in REFUSED),
-        int(any("failure" in what for what in said)),
+        int(any("failure" in one for one in contributions)),
         int(bool(body.get("left"))),
-        int(effect == "ask" or any("approval" in what for what in said)),
+        int(effect == "ask" or any("approval" in one for one in contributions)),
     )

@@ -1,4 +1,4 @@
-"""What can be wrong with a journal."""
+"""Errors of the journal."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ..errors import FairleadError
 
 
 class JournalError(FairleadError):
-    """The journal cannot be read or written. The text names the file and the way out."""
+    """The journal cannot be read or written. The message names the file and what to do."""
 
 
 class NewerJournal(JournalError):
-    """A journal that a newer fairlead has made."""
+    """A newer fairlead has made this journal."""
 
 
 class NoJournal(JournalError):

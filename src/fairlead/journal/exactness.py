@@ -1,7 +1,7 @@
-"""Where a record is not exact: values that JSON cannot hold, and that are written down as something else.
+"""Finds the values of a step that JSON cannot hold, and that are recorded as something else.
 
-A step that is read back from the journal differs there from the one that was judged, so a replay must not trust its
-answer. Each place is named together with what stood there.
+There, a step that is read from the journal differs from the one that was judged, so a replay cannot trust its result.
+A record names each such place and the type of its value.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import msgspec
 from ..frozen import FrozenDict, FrozenList
 
 LIMIT: Final = 100
-"""Places that one record names. A record with more has lost so much that the rest does not matter."""
+"""Places that one record names. If there are more, the rest does not matter."""
 DEEP: Final = 250
-"""Levels beyond which the redactor cuts a value off, which the record says elsewhere."""
+"""Levels beyond which the redactor cuts off a value, which the record lists under `redacted`."""
 
 _EXACT: Final = frozenset({int, bool, type(None)})
 _DICTS: Final[frozenset[type]] = frozenset((dict, FrozenDict))
@@ -25,9 +25,9 @@ _LISTS: Final[frozenset[type]] = frozenset((list, FrozenList))
 
 
 def inexact(value: Any, place: str) -> list[list[str]]:
-    """The places in a value that are not read back as they are, each with the kind of what stood there.
+    """The places in a value that are not read back unchanged, each with the type of its value.
 
-    Halves of characters are not looked for: see `halves`.
+    This does not find lone surrogates: see `lone_surrogates`.
     """
     found: list[list[str]] = []
     _look(value, place, _odd, found, 0)
@@ -35,7 +35,7 @@ def inexact(value: Any, place: str) -> list[list[str]]:
 
 
 def inexact_fields(fields: Mapping[str, Any], place: str) -> list[list[str]]:
-    """The same for the fields of a step. Those with a type of their own are read back as that."""
+    """Like `inexact`, for the fields of a step. Fields that are structs are read back exactly."""
     found: list[list[str]] = []
     for name, value in fields.items():
         kind = value.__class__
@@ -44,10 +44,10 @@ def inexact_fields(fields: Mapping[str, Any], place: str) -> list[list[str]]:
     return found
 
 
-def halves(value: Any, place: str) -> list[list[str]]:
-    """The places of texts with half a character in them: few records have any, and looking for them takes long."""
+def lone_surrogates(value: Any, place: str) -> list[list[str]]:
+    """The places of texts with lone surrogates. Few records have any, and the search is slow."""
     found: list[list[str]] = []
-    _look(value, place, _half, found, 0)
+    _look(value, place, _lone_surrogate, found, 0)
     return found
 
 
@@ -59,9 +59,9 @@ def _look(
         return
     if kind in _DICTS:
         for key, item in value.items():
-            odd = kind_of(key) if key.__class__ is str or kind_of is _half else key.__class__.__name__
+            odd = kind_of(key) if key.__class__ is str or kind_of is _lone_surrogate else key.__class__.__name__
             if odd is not None:
-                found.append([_legible(place), f"{odd} as a key"])
+                found.append([_escape(place), f"{odd} as a key"])
             if item.__class__ not in _EXACT:
                 _look(item, f"{place}.{key}", kind_of, found, depth + 1)
     elif kind in _LISTS:
@@ -69,18 +69,18 @@ def _look(
             if item.__class__ not in _EXACT:
                 _look(item, f"{place}.{number}", kind_of, found, depth + 1)
     elif (odd := kind_of(value)) is not None:
-        found.append([_legible(place), odd])
+        found.append([_escape(place), odd])
 
 
 def _odd(value: Any) -> str | None:
-    """What JSON cannot hold, in a word."""
+    """The type of a value that JSON cannot hold; None if JSON can."""
     kind = value.__class__
     if kind is float:
         return None if math.isfinite(value) else str(value)
     return None if kind is str else str(kind.__name__)
 
 
-def _half(value: Any) -> str | None:
+def _lone_surrogate(value: Any) -> str | None:
     try:
         if isinstance(value, str):
             value.encode()
@@ -89,5 +89,5 @@ def _half(value: Any) -> str | None:
     return None
 
 
-def _legible(text: str) -> str:
+def _escape(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()

@@ -1,12 +1,15 @@
-"""Records as OpenTelemetry spans, in OTLP's JSON. Ids follow from the record, so that exporting twice adds nothing."""
+"""Exports records as OpenTelemetry spans in OTLP's JSON.
+
+Ids follow from the record, so a second export adds nothing.
+"""
 
 from __future__ import annotations
 
 from hashlib import sha256
 from typing import Any
 
-from ..record import BadRecord
-from ..spans import BAD, SCOPE, attributes, run_attributes, timeline, title
+from ..telemetry.attributes import BAD, SCOPE, attributes, run_attributes, timeline, title
+from ..wire.decisions import BadRecord
 from .reading import Record
 
 _INTERNAL = 1
@@ -14,7 +17,7 @@ _ERROR = 2
 
 
 def otlp(record: Record) -> dict[str, Any]:
-    """The spans of one decision: the dispatch, and the hooks under it."""
+    """The spans of one decision: one for the dispatch, and one for each hook under it."""
     end = int(record.body["at"])
     start = end - int((record.body.get("took") or 0) * 1e9)
     session = record.body["step"].get("session_id") or record.id
@@ -22,16 +25,14 @@ def otlp(record: Record) -> dict[str, Any]:
     top = _span_id(record.id)
     try:
         decision = record.decision
-    except BadRecord:  # it could not be written down in full
+    except BadRecord:  # the record is incomplete
         spans = [_span(trace, top, None, str(record.body["step"].get("event")), start, end, {})]
     else:
         about = attributes(decision) | {"fairlead.record": record.id}
         spans = [_span(trace, top, None, title(decision), start, end, about, bool(decision.failures))]
         for place, (run, began, ended) in enumerate(timeline(decision, start, end)):
-            said = run_attributes(run)
-            spans.append(
-                _span(trace, _span_id(f"{record.id}/{place}"), top, run.hook, began, ended, said, run.outcome in BAD)
-            )
+            hook_id, about = _span_id(f"{record.id}/{place}"), run_attributes(run)
+            spans.append(_span(trace, hook_id, top, run.hook, began, ended, about, run.outcome in BAD))
     resource = {"attributes": _attributes({"service.name": SCOPE})}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": SCOPE}, "spans": spans}]}]}
 

@@ -1,6 +1,6 @@
-"""The policy id: a digest of everything that was in force, so that two decisions can be told to stand on the same.
+"""The policy id: a digest of all hooks and tool descriptions in force.
 
-The policy itself is a text of the journal, kept once, under that very digest.
+Two decisions with the same id were made under the same policy. The journal stores the policy once, under its id.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..hook import form_of
-from ..redaction import process_redactor
-from .entry import legible
+from ..redaction.redactor import process_redactor
+from .entry import escape_surrogates
 
 if TYPE_CHECKING:
+    from ..engine.chain import Table
     from ..hook import Hook
-    from ..table import Table
 
 _OPTIONS = (
     "name", "phase", "priority", "layer", "source", "timeout", "on_failure", "enforce", "locked", "detached",
@@ -31,88 +31,98 @@ _OPTIONS = (
 
 
 Policy = tuple[bytes, bytes]
-"""A digest, and the text it is of."""
+"""A digest, and the text that it is the digest of."""
 
 
 def policy_of(table: Table) -> Policy:
-    """The policy of a table: each hook, what it applies to, and a digest of what it does. Worked out once."""
+    """The policy of a table: its hooks, their options and versions, and the described tools.
+
+    Computed once per table.
+    """
     if table.policy is None:
-        # With the process's own redactor: the same policy has the same id, whatever variables a caller brings.
-        described = process_redactor().value([_described(hook) for hook in table.registered])
-        text = msgspec.json.encode(legible(described))
+        # The process's own redactor: the id must not depend on the variables that a caller brings.
+        hooks, tools = [_hook_to_builtins(hook) for hook in table.registered], table.hooks.tools.to_builtins()
+        described = process_redactor().value({"hooks": hooks, **tools} if tools else hooks)
+        text = msgspec.json.encode(escape_surrogates(described))
         table.policy = (sha256(text).digest(), text)
     return table.policy
 
 
-def _described(hook: Hook) -> dict[str, Any]:
+def _hook_to_builtins(hook: Hook) -> dict[str, Any]:
     options = {name: value for name in _OPTIONS if (value := getattr(hook, name)) not in (None, False)}
     return {**options, "on": hook.described_events, "form": form_of(hook), "version": version_of(hook)}
 
 
 def version_of(hook: Hook) -> str:
-    """A digest of what a hook does, as far as that can be seen: its entry in a file, or its function.
+    """A digest of what a hook does: of its entry in a file, or of its function.
 
-    Of a function that is its code, its defaults, and what it reads from around it: closures, globals, its object.
+    The digest of a function covers its code, its defaults, and the closures, globals and object that it reads.
     """
     if hook.version is not None:
         return hook.version
     fn: Any = hook.fn
-    given: list[str] = []
+    arguments: list[str] = []
     while isinstance(fn, partial):
-        given.append(_told((fn.args, fn.keywords)))
+        arguments.append(_stable_text((fn.args, fn.keywords)))
         fn = fn.func
-    given.append(_told((getattr(fn, "__defaults__", None), getattr(fn, "__kwdefaults__", None))))
+    arguments.append(_stable_text((getattr(fn, "__defaults__", None), getattr(fn, "__kwdefaults__", None))))
     code = getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)
-    seen = _seen(code) if isinstance(code, types.CodeType) else ""
-    shown = repr(fn) if " at 0x" not in repr(fn) else ""
-    told = f"{type(fn).__qualname__} {shown} {seen} {given} {_Surroundings().of(fn)}"
-    return sha256(told.encode(errors="replace")).hexdigest()[:16]
+    code_text = _code_text(code) if isinstance(code, types.CodeType) else ""
+    name = repr(fn) if " at 0x" not in repr(fn) else ""
+    text = f"{type(fn).__qualname__} {name} {code_text} {arguments} {_ReadValues().of(fn)}"
+    return sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
-class _Surroundings:
-    """What functions read from around them, function by function. What cannot be told in words counts by its type."""
+class _ReadValues:
+    """The values that functions read from outside, as text.
+
+    An object without a stable text counts by its type.
+    """
 
     def __init__(self) -> None:
-        self._known: set[int] = set()
+        self._visited: set[int] = set()
         self._left = FUNCTIONS
 
     def of(self, fn: Any) -> str:
-        """The values of a function's closure, of the globals that it names, and of the object that it belongs to."""
+        """The values of a function's closure, of the globals that it names, and of its object."""
         owner = getattr(fn, "__self__", None) if isinstance(fn, types.MethodType) else fn
         function = getattr(fn, "__func__", fn)
         if not isinstance(function, types.FunctionType):
             function = type(fn).__dict__.get("__call__")
-        told: list[str] = []
-        if isinstance(function, types.FunctionType) and id(function) not in self._known and self._left > 0:
-            self._known.add(id(function))
+        values: list[str] = []
+        if isinstance(function, types.FunctionType) and id(function) not in self._visited and self._left > 0:
+            self._visited.add(id(function))
             self._left -= 1
             found = {**_cells(function), **_globals(function)}
-            told += [f"{name}={self._value(value)}" for name, value in sorted(found.items())]
+            values += [f"{name}={self._value(value)}" for name, value in sorted(found.items())]
         if not isinstance(owner, (type, types.ModuleType, types.FunctionType)):
             own = getattr(owner, "__dict__", None)
-            told += [f".{name}={self._value(value)}" for name, value in sorted((own or {}).items())]
-        return f"[{', '.join(told)}]"
+            values += [f".{name}={self._value(value)}" for name, value in sorted((own or {}).items())]
+        return f"[{', '.join(values)}]"
 
     def _value(self, value: Any) -> str:
         if isinstance(value, types.FunctionType):
-            return f"{value.__qualname__} {_seen(value.__code__)} {self.of(value)}"
-        return _told(value)
+            return f"{value.__qualname__} {_code_text(value.__code__)} {self.of(value)}"
+        return _stable_text(value)
 
 
 FUNCTIONS = 100
-"""Functions that one hook's version looks into."""
+"""Functions that the version of one hook covers."""
 
 
 def _cells(function: types.FunctionType) -> dict[str, Any]:
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
-        with suppress(ValueError):  # of a cell that is still empty
+        with suppress(ValueError):  # the cell is still empty
             found[name] = cell.cell_contents
     return found
 
 
 def _globals(function: types.FunctionType) -> dict[str, Any]:
-    """The globals that a function names, or a function inside it. Modules and builtins are somebody else's."""
+    """The globals that a function, or a function inside it, names.
+
+    Modules and builtins do not count.
+    """
     known = function.__globals__
     return {
         name: known[name]
@@ -127,20 +137,22 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 MANY = 10_000
-"""Items of a container that count, one by one. Of a larger one, the rest counts by its number."""
+"""Items of a container that count. The rest of a larger container counts only by its length."""
 
 
-def _told(value: Any, depth: int = 0) -> str:
-    """A value, in words that are the same in every process; of an object, only its type."""
+def _stable_text(value: Any, depth: int = 0) -> str:
+    """A text for a value that is the same in every process; for an object, only its type."""
     if depth > DEEP:
         return type(value).__qualname__
     if isinstance(value, (set, frozenset)):
-        return f"{{{', '.join(sorted(_told(item, depth + 1) for item in _some(value)))}}}{len(value)}"
+        return f"{{{', '.join(sorted(_stable_text(item, depth + 1) for item in _some(value)))}}}{len(value)}"
     if isinstance(value, (tuple, list)):
-        return f"({', '.join(_told(item, depth + 1) for item in _some(value))}){len(value)}"
+        return f"({', '.join(_stable_text(item, depth + 1) for item in _some(value))}){len(value)}"
     if isinstance(value, dict):
-        told = (f"{_told(key, depth + 1)}: {_told(item, depth + 1)}" for key, item in _some(value.items()))
-        return f"{{{', '.join(told)}}}{len(value)}"
+        items = (
+            f"{_stable_text(key, depth + 1)}: {_stable_text(item, depth + 1)}" for key, item in _some(value.items())
+        )
+        return f"{{{', '.join(items)}}}{len(value)}"
     plain = value is None or value is ... or isinstance(value, (bool, int, float, complex, str, bytes, re.Pattern))
     return repr(value) if plain else type(value).__qualname__
 
@@ -152,7 +164,9 @@ def _some(items: Iterable[Any]) -> Iterator[Any]:
     return islice(iter(items), MANY)
 
 
-def _seen(code: types.CodeType) -> str:
-    """Code without where it stands."""
-    constants = (_seen(item) if isinstance(item, types.CodeType) else _told(item) for item in code.co_consts)
+def _code_text(code: types.CodeType) -> str:
+    """A text for code, without its file and line numbers."""
+    constants = (
+        _code_text(item) if isinstance(item, types.CodeType) else _stable_text(item) for item in code.co_consts
+    )
     return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {' '.join(constants)}"

@@ -1,4 +1,4 @@
-"""Reading a journal: what was decided, filtered, one record in full, and what the hooks come to."""
+"""Reads a journal: records, filtered or one by one, and statistics of hooks and sessions."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ import msgspec
 
 from ..decision import Decision
 from ..glob import compile_glob, is_exact
-from ..record import hear
+from ..wire.decisions import decode_decision
 from .entry import COLUMNS, FAILED, REFUSED, WOULD, references, unfold
 from .errors import JournalError, NoJournal, NoRecord
-from .store import EFFECT, RARE, SCHEMA, newer, version_of
+from .store import EFFECT, RARE, SCHEMA, newer_error, version_of
 
 PAGE = 500
 _LONG = 9e9
-"""Seconds: what SQLite takes as nanoseconds, and no clock shows."""
+"""Seconds that SQLite can store as nanoseconds. No clock shows more."""
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Which records. What is None does not matter."""
+    """Selects records. A field that is None matches all."""
 
     event: str | None = None
     tool: str | None = None  # a glob
-    decision: str | None = None  # what was carried out
-    hook: str | None = None  # it ran, or decided
+    decision: str | None = None  # the effective control
+    hook: str | None = None  # that ran, or decided
     session: str | None = None
     host: str | None = None
     agent: str | None = None
@@ -44,7 +44,10 @@ class Filter(msgspec.Struct, frozen=True):
     user: str | None = None
 
     def where(self, schema: int = SCHEMA) -> tuple[str, list[Any]]:
-        """As SQL, for a file of that schema. `fits` is the reader's own function."""
+        """The SQL condition for a file of this schema, and its values.
+
+        `Reader` defines the SQL function `fits`.
+        """
         parts: list[str] = ["1"]
         values: list[Any] = []
         effect, user = (EFFECT, "user") if schema > 1 else ("control", "NULL")
@@ -54,7 +57,7 @@ class Filter(msgspec.Struct, frozen=True):
             user: self.user,
         }  # fmt: skip
         if self.decision not in (None, "proceed") and schema > 1:
-            parts.append(RARE)  # so that its index is used
+            parts.append(RARE)  # so that SQLite uses its index
         for column, value in exact.items():
             if value is not None:
                 parts.append(f"{column} = ?")
@@ -82,7 +85,7 @@ def _fits(glob: str, tool: str | None) -> bool:
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One record, its long texts in place."""
+    """One record, with its long texts in place."""
 
     seq: int
     digest: str
@@ -98,23 +101,26 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def began(self) -> float:
-        """When it began to be decided; of a step from a transcript, when it was taken. Order is by number, though."""
+        """When the dispatch began, or the time in the transcript of an imported step.
+
+        Sort records by number, never by time.
+        """
         step = self.body.get("step") or {}
-        about = step.get("metadata") if isinstance(step, dict) else None
-        if isinstance(about, dict) and about.get("imported") is True and isinstance(about.get("at"), str):
+        metadata = step.get("metadata") if isinstance(step, dict) else None
+        if isinstance(metadata, dict) and metadata.get("imported") is True and isinstance(metadata.get("at"), str):
             with suppress(ValueError):
-                return datetime.fromisoformat(about["at"]).timestamp()
+                return datetime.fromisoformat(metadata["at"]).timestamp()
         return self.at - float(self.body.get("took") or 0.0)
 
     @property
     def effect(self) -> str | None:
-        """What was carried out; None of a note."""
+        """What the host carried out; None for a note."""
         found = self.body.get("effect") or self.body.get("control")
         return None if found is None else str(found)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it can be told as a decision: it was written down in full, and its body was not erased."""
+        """Whether the decision is complete: all of it was written, and it was not erased."""
         return not self.is_note and "unwritable" not in self.body and "erased" not in self.body
 
     @property
@@ -123,19 +129,28 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def policy(self) -> str | None:
-        """The policy id: the digest of what was in force."""
+        """The policy id: the digest of the policy that was in force."""
         return self.body.get("policy_id")
 
     @property
+    def policy_hooks(self) -> list[dict[str, Any]]:
+        """The hooks that were registered, each with its options, form and version."""
+        policy = self.body.get("policy") or []
+        found = policy.get("hooks") if isinstance(policy, dict) else policy  # a list, where no tools were described
+        return [hook for hook in found if isinstance(hook, dict)] if isinstance(found, list) else []
+
+    @property
     def decision(self) -> Decision[Any]:
-        """The decision, as it was. Raises `BadRecord` for a note."""
-        return hear(self.body)
+        """The recorded decision. Raises `BadRecord` for a note."""
+        return decode_decision(self.body)
 
 
 class HookStats(msgspec.Struct, frozen=True):
-    """What one hook comes to. Times are in seconds; `share` is its part of the time of all hooks.
+    """The statistics of one hook.
 
-    `denials` were carried out; `monitored` are those that would have been, had the hook been enforced.
+    Times are in seconds; `share` is its part of the time of all hooks.
+
+    `denials` were carried out. `monitored` counts denials of a hook that is not enforced.
     """
 
     hook: str
@@ -150,7 +165,7 @@ class HookStats(msgspec.Struct, frozen=True):
 
 
 class SessionRow(msgspec.Struct, frozen=True):
-    """What one session comes to, also what of it was pruned. Times are in nanoseconds since 1970."""
+    """The counts of one session, including pruned records. Times are in nanoseconds since 1970."""
 
     session: str
     host: str | None
@@ -166,13 +181,14 @@ class SessionRow(msgspec.Struct, frozen=True):
 
 
 class Reader:
-    """A journal, open for reading. Others may write to it meanwhile."""
+    """A journal that is open for reading. Other processes may write to it at the same time."""
 
     def __init__(self, path: str | Path) -> None:
         path = Path(path)
         if not path.exists():
             raise NoJournal(
-                f"there is no journal at {path} yet; keep one with Hooks(journal=Journal()) or `fairlead serve`"
+                f"there is no journal at {path} yet; the first step of an agent creates it: an agent CLI after "
+                "`fairlead install`, or your own agent with Hooks(journal=Journal())"
             )
         self.path = path
         try:
@@ -192,7 +208,7 @@ class Reader:
             raise NoJournal(f"there is no journal at {path} yet: its first record was never written")
         if version > SCHEMA:
             self.db.close()
-            raise newer(path, version)
+            raise newer_error(path, version)
         self.version = version
 
     def __enter__(self) -> Self:
@@ -204,7 +220,7 @@ class Reader:
     # --- records ----------------------------------------------------------------------------
 
     def records(self, which: Filter | None = None, *, limit: int | None = None, after: int = 0) -> Iterator[Record]:
-        """Records in order; with a limit, the newest so many."""
+        """The records in order; with a limit, only the newest ones."""
         which = which or Filter()
         condition, values = which.where(self.version)
         if limit is None:
@@ -216,7 +232,7 @@ class Reader:
 
     def _forward(self, condition: str, values: list[Any], after: int) -> Iterator[Record]:
         query = f"SELECT seq, digest, body FROM records WHERE {condition} AND seq > ? ORDER BY seq LIMIT {PAGE}"  # noqa: S608
-        while True:  # page by page: a long look would keep the file from being tidied
+        while True:  # page by page, because a long read would keep SQLite from emptying its log
             page = list(self._run(query, [*values, after]))
             for row in page:
                 yield self._record(*row)
@@ -234,7 +250,10 @@ class Reader:
     def follow(
         self, which: Filter | None = None, *, after: int | None = None, every: float = 0.2
     ) -> Iterator[Record | None]:
-        """Records as they come, from now or after some record, for ever. None is given where there was nothing new."""
+        """Yield new records for ever, from now on or after a record.
+
+        Yields None if there is no new one.
+        """
         if after is None:
             after = self._last()
         while True:
@@ -256,8 +275,7 @@ class Reader:
             return Record(seq, digest.hex(), self._without_body(seq))
         try:
             folded = msgspec.json.decode(body)
-            wanted = references(folded)
-            texts = {key: text for key in wanted if (text := self._text(key)) is not None}
+            texts = {key: text for key in references(folded) if (text := self._text(key)) is not None}
             unfolded = {key: unfold(value, texts) for key, value in folded.items()}
             if "policy" in folded:
                 unfolded["policy_id"] = folded["policy"]["$text"]
@@ -266,7 +284,7 @@ class Reader:
             raise JournalError(f"record {seq} of {self.path} is damaged; run `fairlead verify`") from None
 
     def _without_body(self, seq: int) -> dict[str, Any]:
-        """What is left of a record whose body was erased: its columns."""
+        """The body of an erased record, as far as its columns tell."""
         (row,) = self._run(f"SELECT {', '.join(COLUMNS)} FROM records WHERE seq = ?", [seq])  # noqa: S608
         known = dict(zip(COLUMNS, row, strict=True))
         step = {
@@ -296,14 +314,14 @@ class Reader:
         except (sqlite3.Error, UnicodeError) as error:
             raise JournalError(f"the journal {self.path} cannot be read: {error}; run `fairlead verify`") from None
 
-    # --- what it comes to -------------------------------------------------------------------
+    # --- statistics -------------------------------------------------------------------------
 
     def stats(self, which: Filter | None = None) -> list[HookStats]:
-        """Per hook: how often it ran, refused and failed, and how long it took. The most costly first."""
+        """Per hook: its runs, denials, failures and times. The most costly hook comes first."""
         return hook_stats([self], which)
 
     def add_to(self, totals: HookTotals, which: Filter | None) -> None:
-        """Add what the hooks of this journal come to."""
+        """Add the runs of this journal's hooks."""
         condition, values = (which or Filter()).where(self.version)
         query = "SELECT hook, outcome, took, control FROM runs"
         if condition != "1":
@@ -319,7 +337,7 @@ class Reader:
                 totals.failures[hook] += 1
 
     def _denials(self, condition: str, values: list[Any]) -> dict[str, int]:
-        """How often each hook had an operation refused: it denied, or it decided something that came to that."""
+        """How many operations each hook stopped, with a denial or with the same effect."""
         effect = EFFECT if self.version > 1 else "records.control"
         rare = f"AND {RARE} AND " if self.version > 1 else "AND "
         words = ", ".join(f"'{word}'" for word in REFUSED)
@@ -332,16 +350,18 @@ class Reader:
         return dict(self._run(query, values))
 
     def counts(self, which: Filter | None = None) -> dict[str, int]:
-        """How many decisions there are of each control, as it was carried out."""
+        """The number of decisions per effective control."""
         condition, values = (which or Filter()).where(self.version)
         effect = EFFECT if self.version > 1 else "control"
         query = f"SELECT {effect}, count(*) FROM records WHERE {condition} AND kind = 'decision' GROUP BY 1"  # noqa: S608
         return dict(self._run(query, values))
 
     def sessions(self, *, limit: int = 50, before: int | None = None) -> list[SessionRow]:
-        """What the newest sessions come to, the newest first: those whose last record has a number less than `before`.
+        """The newest sessions first.
 
-        Empty for a file of schema 1, which counts nothing.
+        `before` skips those whose last record has this number or a higher one.
+
+        Empty for a file of schema 1, which has no counts.
         """
         if self.version < 2:
             return []
@@ -350,7 +370,7 @@ class Reader:
 
 
 class HookTotals(msgspec.Struct):
-    """What hooks come to in one journal or several, before it is worked out."""
+    """The runs of hooks in one or several journals, from which `HookStats` are computed."""
 
     taken: dict[str, array[int]] = {}
     denials: Counter[str] = msgspec.field(default_factory=Counter)
@@ -359,7 +379,7 @@ class HookTotals(msgspec.Struct):
 
 
 def hook_stats(readers: Iterable[Reader], which: Filter | None = None) -> list[HookStats]:
-    """What each hook comes to in several journals, as if they were one. The most costly first."""
+    """The statistics of each hook over several journals. The most costly hook comes first."""
     totals = HookTotals()
     for reader in readers:
         reader.add_to(totals, which)

@@ -1,6 +1,6 @@
-"""Spools: where records wait while the journal itself cannot take them, one file per writer beside it.
+"""Spools hold records while a newer fairlead owns the journal: one file per writer.
 
-Each line is a record. Whoever can write the journal takes the spools of processes that are gone into it.
+Each line is a record. The next process that can write the journal imports the spools of processes that have ended.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ..logs import logger
+from ..redaction.logs import logger
 from .entry import Entry, entry_of
-from .store import Head, beside
+from .store import Head, sibling
 
 
 class Spool:
     """A spool that this process appends to."""
 
     def __init__(self, journal: Path, writer: str) -> None:
-        folder = beside(journal, ".spool")
+        folder = sibling(journal, ".spool")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path = folder / f"{writer}.jsonl"
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -40,13 +40,13 @@ class Spool:
                 while left:
                     left = left[os.write(self._file, left) :]
                 os.fsync(self._file)
-            except OSError:  # all of it or nothing
+            except OSError:  # all lines or none
                 os.ftruncate(self._file, before)
                 raise
         return None
 
     def abandon(self) -> None:
-        """In a child process: the spool is the parent's."""
+        """Close the file in a child process: the spool is the parent's."""
         os.close(self._file)
 
     def close(self) -> None:
@@ -61,9 +61,9 @@ def _line(entry: Entry) -> bytes:
 
 
 def read_spools(journal: Path) -> Iterator[list[Entry]]:
-    """The entries of each spool whose process is gone. It is removed once its entries are taken."""
+    """Yield the entries of each spool whose process has ended, and remove the spool afterwards."""
     try:
-        spools = sorted(beside(journal, ".spool").glob("*.jsonl"))
+        spools = sorted(sibling(journal, ".spool").glob("*.jsonl"))
     except OSError:
         return
     for spool in spools:
@@ -71,7 +71,7 @@ def read_spools(journal: Path) -> Iterator[list[Entry]]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                continue  # its writer lives
+                continue  # its writer is running
             yield list(_read(spool, file))
             spool.unlink()
 
@@ -79,21 +79,21 @@ def read_spools(journal: Path) -> Iterator[list[Entry]]:
 def _read(spool: Path, lines: Iterable[bytes]) -> Iterator[Entry]:
     for number, line in enumerate(lines, 1):
         try:
-            told: dict[str, Any] = msgspec.json.decode(line)
-            body = b64decode(told["body"])
-            texts = [b64decode(text) for text in told["texts"]]
+            record: dict[str, Any] = msgspec.json.decode(line)
+            body = b64decode(record["body"])
+            texts = [b64decode(text) for text in record["texts"]]
             known = msgspec.json.decode(body)
             entry = entry_of(known, body, {sha256(text).digest(): text for text in texts})
             _check(entry, known)
-        except Exception:  # whoever can write there can write anything
-            logger.warning("%s, line %d: not a record, or cut off by a crash; left out", spool, number)
+        except Exception:  # any program of the user can write to the file
+            logger.warning("%s, line %d: not a record, or cut off by a crash; skipped", spool, number)
         else:
             yield entry
 
 
 def _check(entry: Entry, known: dict[str, Any]) -> None:
-    """Raise for what the journal could not take."""
-    name, at, kind, *_ = entry.columns  # the others are texts or None
+    """Raise for an entry that the journal could not store."""
+    name, at, kind, *_ = entry.columns  # the others are strings or None
     msgspec.convert((name, at, kind), tuple[str, _Number, Literal["decision", "note"]])
     if kind == "decision":
         msgspec.convert(known["step"], dict[str, Any])

@@ -1,8 +1,7 @@
-"""The file: an SQLite database that any number of processes append to.
+"""The journal's file: an SQLite database that any number of processes append to.
 
-Each record's digest covers the one before it, its number, its columns and its salted bytes, so that a body can be
-erased and the chain still checks. The newest digest is also kept in a file of its own beside the database (`.head`), so
-that a record that was cut off at the end is missed, too.
+Each record has a digest that covers all records before it (see `digest_chain`). The newest digest is also in a file
+beside the database (`.head`), which shows whether records were cut off at the end.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
-from hashlib import sha256
 from itertools import chain
 from operator import add
 from pathlib import Path
@@ -25,13 +23,14 @@ from typing import Any
 
 import msgspec
 
-from ..logs import logger
-from ..places import BadPlace, refuse_remote
-from .entry import NOTHING, OLD_COLUMNS, VERSION, Entry, Tally, columns_of, entry_of, references, tally_of
+from ..paths import BadPath, atomic_write, refuse_remote
+from ..redaction.logs import logger
+from .digest_chain import genesis, link, seal
+from .entry import NO_COUNTS, OLD_COLUMNS, VERSION, Entry, SessionCounts, columns_of, counts_of, entry_of, references
 from .errors import JournalError, NewerJournal
 
 SCHEMA = 2
-"""The version of what is below. A file that says more was made by a newer fairlead."""
+"""The version of the tables below. A newer fairlead has made a file with a higher one."""
 APPLICATION = 0x66616972
 _TABLES = f"""
 CREATE TABLE records (
@@ -49,7 +48,7 @@ CREATE TABLE uses (digest BLOB PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 EFFECT = "coalesce(effect, control)"
-"""What was carried out, in SQL. Written just so, it is found in the index of what is rare."""
+"""The effective control, in SQL. The index below needs exactly this expression."""
 RARE = f"{EFFECT} NOT IN ('proceed')"
 _SECOND = f"""
 ALTER TABLE records ADD COLUMN effect TEXT;
@@ -64,27 +63,27 @@ CREATE TABLE sessions (
 ) WITHOUT ROWID;
 CREATE INDEX by_last ON sessions (last);
 """
-"""What schema 2 adds. A new file is made of the same steps as an old one that goes on, so that the two are equal."""
+"""What schema 2 adds. A new file runs the same statements as an upgraded one, so that both are equal."""
 SCRIPTS = {1: _TABLES, 2: _TABLES + _SECOND}
 SALT = 16
-"""Random bytes that go into the digest of a body, so that a short one that was erased cannot be guessed."""
+"""Random bytes in the digest of a body, so that a short body cannot be guessed after it was erased."""
 KEY = 32
-"""Bytes of the key of the digests of what was redacted."""
-WITNESSED = 3600 * 10**9
-"""Nanoseconds that a run of records must span before the clock that dated them is believed."""
+"""Bytes of the key for the digests of redacted values."""
+CLOCK_SPAN = 3600 * 10**9
+"""Nanoseconds that consecutive records must span before pruning trusts their clock."""
 ROWS = 8
-"""Rows that are inserted at once: one by one, Python's lock would go to and fro between threads."""
-BUSY = 30.0
-"""Seconds to wait for other processes' batches: a disk may take its time, and what waits is not lost by waiting."""
-PATIENT, EAGER = 0.001, 0.0001
-"""Seconds between looks whether they are done, at first and after a while."""
-CHECKPOINT = 0.05
-"""Seconds between two tries to empty the log while a process reads old pages."""
+"""Rows per INSERT. With single rows, threads would pass Python's lock to and fro."""
+LOCK_TIMEOUT = 30.0
+"""Seconds to wait for the lock while other processes write. A slow disk may take long, and waiting loses nothing."""
+LOCK_POLL, LOCK_POLL_EAGER = 0.001, 0.0001
+"""Seconds between two tries to get the lock, at first and after a while."""
+CHECKPOINT_POLL = 0.05
+"""Seconds between two tries to empty SQLite's log while a process reads old pages."""
 
 
-Counted = tuple[int, tuple[Any, ...], Tally]
-"""A record as it is counted for its session: its number, its columns, and what it adds."""
-Written = list[Counted]
+CountedRecord = tuple[int, tuple[Any, ...], SessionCounts]
+"""A record to count for its session: its number, its columns, and what it adds."""
+CountedRecords = list[CountedRecord]
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -96,60 +95,39 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Tail(msgspec.Struct):
-    """The end of the chain inside a transaction: the number and the digest that the next record is chained to."""
+    """The end of the chain in a transaction: the number and digest before the next record."""
 
     seq: int
     digest: bytes
 
 
-def link(previous: bytes, seq: int, columns: Sequence[Any], runs: Sequence[Any], content: bytes) -> bytes:
-    """The digest of a record: it covers all that went before. `content` stands for the body: see `seal`."""
-    about = sha256(msgspec.json.encode([columns, runs])).digest()
-    return sha256(previous + seq.to_bytes(8, "big") + about + content).digest()
-
-
-def seal(salt: bytes, body: bytes) -> bytes:
-    """What of a body goes into its record's digest, and stays when the body and its salt are erased."""
-    return sha256(salt + body).digest()
-
-
-def old_link(previous: bytes, seq: int, body: bytes) -> bytes:
-    """The digest of a record of schema 1."""
-    return sha256(previous + seq.to_bytes(8, "big") + body).digest()
-
-
-def genesis(journal: str) -> bytes:
-    """What the first record of a journal is chained to."""
-    return sha256(b"fairlead journal " + journal.encode()).digest()
-
-
 _abandoned: list[sqlite3.Connection] = []
 
 
-class Store:
-    """A journal's file, open for appending by one thread of this process."""
+class JournalFile:
+    """A journal's file that one thread of this process appends to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.journal = ""
-        self._tables: list[Any] = []  # as they were when they were last found to be ours
+        self._tables: list[Any] = []  # at the last check
         try:
             refuse_remote(path)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(beside(path, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except BadPlace as error:
+            self._lock = os.open(sibling(path, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except BadPath as error:
             raise JournalError(str(error)) from None
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise write_error(path, error) from None
         try:
             with self._locked():
                 self._db = _connect(path)
                 self._prepare()
-                self._look_at_tables()
+                self._check_tables()
         except BaseException as error:
             self.close()
             if isinstance(error, (sqlite3.Error, OSError)):
-                raise unwritable(path, error) from None
+                raise write_error(path, error) from None
             raise
 
     def close(self) -> None:
@@ -161,16 +139,16 @@ class Store:
             self._lock = -1
 
     def abandon(self) -> None:
-        """In a child process: the file is the parent's, whose connection must be neither used nor closed here."""
+        """Forget the file in a child process, which must not use or close the connection."""
         _abandoned.append(self._db)
         os.close(self._lock)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One process at a time: the head beside the file must follow the file.
+        """Hold the lock that keeps the head in step with the database.
 
-        Whoever has waited for a while looks more often, or it would seldom find the short moment between two
-        batches of a process that commits one after the other.
+        After a while, this polls more often. Otherwise it would seldom find the short gap between two batches of a
+        busy process.
         """
         began = time.monotonic()
         while True:
@@ -179,19 +157,19 @@ class Store:
                 break
             except BlockingIOError:
                 waited = time.monotonic() - began
-                if waited > BUSY:
+                if waited > LOCK_TIMEOUT:
                     raise JournalError(f"the journal {self.path} is busy: another process holds its lock") from None
-                time.sleep(PATIENT if waited < 100 * PATIENT else EAGER)
+                time.sleep(LOCK_POLL if waited < 100 * LOCK_POLL else LOCK_POLL_EAGER)
         try:
             yield
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def _prepare(self) -> None:
-        """Make the tables, or add those that an older journal lacks, and read the journal's name."""
+        """Create the tables, or upgrade an older file, and read the journal's id."""
         version = version_of(self._db, self.path)
         if version > SCHEMA:
-            raise newer(self.path, version)
+            raise newer_error(self.path, version)
         if version == 0:
             os.chmod(self.path, 0o600)
             journal = os.urandom(16).hex()
@@ -204,19 +182,19 @@ class Store:
             raise JournalError(f"the journal {self.path} has lost its name; move it away; `fairlead verify` says more")
         self.journal = str(row[0])
         if version == 1:
-            self._go_on_from_schema_1()
+            self._upgrade_schema_1()
 
     def _make_head(self, journal: str) -> None:
-        """Make the head before the tables, so that a journal without one has lost it.
+        """Create the head before the tables, so that a journal without a head has lost it.
 
-        The head of a journal that had records is left: it says that a file is gone.
+        An old head that names records stays, because it shows that their file is gone.
         """
         head = read_head(self.path)
         if head is None or head.seq == 0:
             write_head(self.path, Head(0, genesis(journal).hex(), journal))
 
-    def _go_on_from_schema_1(self) -> None:
-        """Give an old journal what is new, under a note in its chain. Its records stay as they are."""
+    def _upgrade_schema_1(self) -> None:
+        """Add schema 2 to an old journal, with a note in its chain. Its records stay as they are."""
         refuse_changed(self._db, self.path, 1)
         with self._chained(self._add_schema_2) as tail:
             name = f"{self.journal[:10]}-schema-{SCHEMA}"
@@ -228,8 +206,8 @@ class Store:
         self._db.execute(f"PRAGMA user_version = {SCHEMA}")
         self._count_sessions(_counted(self._db))
 
-    def _look_at_tables(self) -> None:
-        """Refuse a file with tables, or triggers, that are not ours: what it acknowledges could be lost."""
+    def _check_tables(self) -> None:
+        """Refuse a file with foreign tables or triggers, which could drop acknowledged records."""
         tables = _master(self._db)
         if tables != self._tables:
             refuse_changed(self._db, self.path, SCHEMA)
@@ -237,7 +215,7 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All of it or nothing."""
+        """Commit all statements or none."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             yield
@@ -249,10 +227,10 @@ class Store:
 
     @contextmanager
     def _chained(self, prepare: Callable[[], None] | None = None) -> Iterator[Tail]:
-        """A transaction that adds to the chain, for who holds the lock. The head beside the file follows it.
+        """A transaction that adds to the chain and then updates the head. The caller holds the lock.
 
-        The old head is compared first, since it is what tells that records were cut off: a note of what is wrong comes
-        before all else.
+        The old head is compared first, because it shows whether records were cut off. If so, a note comes before the
+        new records.
         """
         head = read_head(self.path)
         with self._transaction():
@@ -268,9 +246,9 @@ class Store:
         write_head(self.path, Head(tail.seq, tail.digest.hex(), self.journal))
 
     def _problem_at_end(self, head: Head | None, tail: Tail) -> str | None:
-        """What is wrong with the end of the file, as the head beside it tells.
+        """What is wrong with the end of the file, compared with the head.
 
-        A head may lag behind: a writer was killed before it could write its own.
+        A head may be behind, if a writer was killed before it could update it.
         """
         if head is None:
             return "the head beside the file is missing"
@@ -284,7 +262,7 @@ class Store:
         return None if digest.hex() == head.digest else f"record {head.seq} is not what the head beside the file says"
 
     def _digest_after(self, seq: int) -> bytes | None:
-        """What the record after this number is chained to, as far as the file has it."""
+        """The digest that the record after this number follows; None if the file has neither."""
         if seq == 0:
             row = self._db.execute("SELECT 1 FROM records WHERE seq = 1").fetchone()
             return None if row is None else genesis(self.journal)
@@ -294,12 +272,12 @@ class Store:
     # --- appending --------------------------------------------------------------------------
 
     def append(self, entries: Sequence[Entry], rest: float = 0.0) -> Head:
-        """Write entries after whatever is there, all of them or none. One that is there already is left out.
+        """Append all entries or none. An entry whose id is there already is skipped.
 
-        `rest` is for how many seconds others may have the processor after each few.
+        `rest` is how many seconds this sleeps after each `ROWS` entries, to leave the processor to other threads.
         """
-        with self._locked(), self._chained(self._look_again) as tail:
-            written: Written = []
+        with self._locked(), self._chained(self._check_file) as tail:
+            written: CountedRecords = []
             for start in range(0, len(entries), ROWS):
                 self._insert(entries[start : start + ROWS], tail, written)
                 if rest:
@@ -307,15 +285,15 @@ class Store:
             self._count_sessions(written)
         return Head(tail.seq, tail.digest.hex(), self.journal)
 
-    def _look_again(self) -> None:
-        """Refuse to write to a file that another program has changed: to a newer schema, or behind our back."""
+    def _check_file(self) -> None:
+        """Refuse to write to a file that another program has changed since it was opened."""
         version = version_of(self._db, self.path)
         if version > SCHEMA:
-            raise newer(self.path, version)
-        self._look_at_tables()
+            raise newer_error(self.path, version)
+        self._check_tables()
 
-    def _insert(self, entries: Sequence[Entry], tail: Tail, written: Written) -> None:
-        """Write a few entries at the end. What is to be counted for their sessions is added to `written`."""
+    def _insert(self, entries: Sequence[Entry], tail: Tail, written: CountedRecords) -> None:
+        """Insert a few entries at the end, and add them to `written`, to be counted."""
         rows: list[Any] = []
         runs: list[Any] = []
         texts: dict[bytes, bytes] = {}
@@ -332,22 +310,22 @@ class Store:
             tail.digest = digest = link(tail.digest, seq, entry.columns, entry.runs, seal(salt, entry.body))
             old, new = entry.columns[: len(OLD_COLUMNS)], entry.columns[len(OLD_COLUMNS) :]
             rows.append((seq, *old, entry.body, digest, *new, salt, None))
-            written.append((seq, entry.columns, entry.tally))
+            written.append((seq, entry.columns, entry.counts))
             runs += [(seq, *run) for run in entry.runs]
             texts |= entry.texts
             uses |= dict.fromkeys(entry.texts, seq)
-        self._put("INSERT INTO records", rows)
-        self._put("INSERT INTO runs", runs)
-        self._put("INSERT OR IGNORE INTO texts", list(texts.items()))
-        self._put("INSERT OR REPLACE INTO uses", list(uses.items()))
+        self._insert_rows("INSERT INTO records", rows)
+        self._insert_rows("INSERT INTO runs", runs)
+        self._insert_rows("INSERT OR IGNORE INTO texts", list(texts.items()))
+        self._insert_rows("INSERT OR REPLACE INTO uses", list(uses.items()))
 
-    def _count_sessions(self, written: Iterable[Counted]) -> None:
+    def _count_sessions(self, written: Iterable[CountedRecord]) -> None:
         """Add records to the rows of their sessions."""
         sessions = sessions_of(written)
         self._db.executemany(_COUNT, [(name, *row) for name, row in sessions.items()])
 
-    def _put(self, into: str, rows: list[tuple[Any, ...]]) -> None:
-        """Insert rows. A statement has room for a few, or for one: then SQLite need not read it each time."""
+    def _insert_rows(self, into: str, rows: list[tuple[Any, ...]]) -> None:
+        """Insert rows, `ROWS` or one per statement, so that SQLite caches the two statements."""
         start = 0
         while start < len(rows):
             part = rows[start : start + (ROWS if len(rows) - start >= ROWS else 1)]
@@ -356,25 +334,25 @@ class Store:
             start += len(part)
 
     def key(self) -> bytes:
-        """The key of the digests of what was redacted. It is made with the journal, and kept beside it."""
-        file = beside(self.path, ".key")
+        """The key for the digests of redacted values, from the file beside the journal.
+
+        The first call makes it.
+        """
+        file = sibling(self.path, ".key")
         with self._locked():
             try:
                 if len(found := file.read_bytes()) != KEY:
-                    raise JournalError(f"{file} is no key of fairlead's; move it away, and another is made")
+                    raise JournalError(f"{file} is not a key of fairlead's; move it away, and fairlead makes another")
                 return found
             except FileNotFoundError:
-                made, new = os.urandom(KEY), beside(self.path, ".key.new")
-                descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-                with os.fdopen(descriptor, "wb") as written:
-                    written.write(made)
-                os.replace(new, file)
+                made = os.urandom(KEY)
+                atomic_write(file, made)
                 return made
 
-    # --- what is old ------------------------------------------------------------------------
+    # --- pruning ----------------------------------------------------------------------------
 
     def oldest_kept(self, max_size: int, max_age: float) -> int | None:
-        """The first record to keep, if there is something to prune."""
+        """The first record to keep; None if there is nothing to prune."""
         (size,) = self._db.execute(
             "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, "
             "pragma_page_size"
@@ -383,35 +361,35 @@ class Store:
         if first is None:
             return None
         keep = max(self._first_young(first, max_age), first)
-        if size > max_size:  # down to nine tenths, so that it is not done again at once
+        if size > max_size:  # down to nine tenths, so that the next batch does not prune again
             keep = max(keep, first + (int((last - first + 1) * (1 - 0.9 * max_size / size)) or 1))
         return keep if keep > first else None
 
     def _first_young(self, first: int, max_age: float) -> int:
-        """The first record to keep for its age.
+        """The first record to keep by age.
 
-        The last of those that are too old stays: it alone may be dated by a clock that was set back for a moment.
+        The last record that is too old stays, because its clock may have been set back for a moment.
         """
-        age = int(min(max_age, 1e9) * 1e9)  # 1e9 s: longer than there are records
+        age = int(min(max_age, 1e9) * 1e9)  # 1e9 s is older than any record
         query = "SELECT at, (SELECT max(at) FROM records) FROM records WHERE seq = ?"
         begins, ends = self._db.execute(query, (first,)).fetchone()
-        if begins >= ends - age:  # by no clock is any too old
+        if begins >= ends - age:  # no record is too old by any clock
             return first
         cutoff = self._believed_time() - age
         (young,) = self._db.execute("SELECT min(seq) FROM records WHERE at >= ?", (cutoff,)).fetchone()
         return int(young) - 1
 
     def _believed_time(self) -> int:
-        """A time that has certainly come, by which records are old. A leap of the clock is not believed.
+        """A time that has certainly passed, whatever the clock shows, to judge the age of records.
 
-        It is the earliest in the newest run of records that spans an hour. If the clock leapt and came back within the
-        hour, a record from before or after the leap is in that run.
+        It is the earliest time among the newest records that span an hour. If the clock jumped ahead and came back
+        within the hour, a record from before or after the jump is among them.
         """
         with closing(self._db.execute("SELECT at FROM records ORDER BY seq DESC")) as times:
             (earliest,) = (latest,) = times.fetchone()
             for (at,) in times:
                 earliest, latest = min(earliest, at), max(latest, at)
-                if latest - earliest >= WITNESSED:
+                if latest - earliest >= CLOCK_SPAN:
                     break
         return int(earliest)
 
@@ -422,7 +400,7 @@ class Store:
         return bytes(row[0])
 
     def prune(self, keep: int) -> None:
-        """Drop the records before `keep`, whose note in the chain was written already."""
+        """Delete the records before `keep`. The caller has already written the note about that."""
         with self._locked():
             with self._transaction():
                 self._db.execute("DELETE FROM records WHERE seq < ?", (keep,))
@@ -430,18 +408,18 @@ class Store:
                 self._db.execute("DELETE FROM texts WHERE digest IN (SELECT digest FROM uses WHERE last < ?)", (keep,))
                 self._db.execute("DELETE FROM uses WHERE last < ?", (keep,))
                 self._db.execute("DELETE FROM sessions WHERE last < ?", (keep,))
-            self._db.executescript("PRAGMA incremental_vacuum")  # to its end: `execute` takes one step of it
+            self._db.executescript("PRAGMA incremental_vacuum")  # `execute` would do only the first step
 
     # --- erasing ----------------------------------------------------------------------------
 
     def erase(self, seqs: Sequence[int], note: Entry) -> Head:
-        """Erase the bodies of records, their salts, and the texts that no other record has, under a note in the chain.
+        """Erase bodies, salts and the texts that no other record uses, and add a note to the chain.
 
-        The digests stay, so the chain still checks. A record of schema 1 cannot be erased: its digest needs its body.
+        The digests stay, so the chain still verifies. A record of schema 1 cannot be erased: its digest needs its body.
         """
         with self._locked():
-            self._db.execute("PRAGMA secure_delete = ON")  # what was erased is overwritten, and not just let go of
-            with self._chained(self._look_again) as tail:
+            self._db.execute("PRAGMA secure_delete = ON")  # SQLite overwrites erased content
+            with self._chained(self._check_file) as tail:
                 texts: set[bytes] = set()
                 for seq in seqs:
                     texts |= self._erase_body(seq)
@@ -455,12 +433,12 @@ class Store:
         return Head(tail.seq, tail.digest.hex(), self.journal)
 
     def _drop_old_pages(self) -> None:
-        """Write the log into the file and empty it: both have what was erased until then.
+        """Empty SQLite's log into the file, because both still hold the erased content.
 
-        A process that is reading needs the old pages. Others may write while it is waited for.
+        This waits for processes that read the old pages. Others may write in the meantime.
         """
-        until = time.monotonic() + BUSY
-        self._db.execute("PRAGMA busy_timeout = 0")  # a try that waits would keep others from writing
+        until = time.monotonic() + LOCK_TIMEOUT
+        self._db.execute("PRAGMA busy_timeout = 0")  # a waiting try would block writers
         try:
             while self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 if time.monotonic() > until:
@@ -468,12 +446,12 @@ class Store:
                         f"what was erased is still in the file {self.path}, since a process is reading it; end that "
                         "process, and erase the same records again"
                     )
-                time.sleep(CHECKPOINT)
+                time.sleep(CHECKPOINT_POLL)
         finally:
-            self._db.execute(f"PRAGMA busy_timeout = {int(BUSY * 1000)}")
+            self._db.execute(f"PRAGMA busy_timeout = {int(LOCK_TIMEOUT * 1000)}")
 
     def _erase_body(self, seq: int) -> set[bytes]:
-        """Erase one body. The texts that it refers to are returned."""
+        """Erase one body, and return the digests of the texts that it refers to."""
         row = self._db.execute("SELECT kind, body, salt, erased FROM records WHERE seq = ?", (seq,)).fetchone()
         if row is None:
             raise JournalError(f"the journal {self.path} has no record {seq}")
@@ -499,57 +477,60 @@ VALUES ({", ".join("?" * 11)}) ON CONFLICT (session) DO UPDATE SET
 """  # noqa: S608 (names of ours)
 
 
-def sessions_of(written: Iterable[Counted]) -> dict[str, list[Any]]:
-    """What some records add to the rows of their sessions: host, first, last, began, ended, and the counts."""
+def sessions_of(written: Iterable[CountedRecord]) -> dict[str, list[Any]]:
+    """What records add to their sessions: host, first, last, began, ended, and counts."""
     sessions: dict[str, list[Any]] = {}
-    for seq, columns, tally in written:
+    for seq, columns, counts in written:
         _, at, _, _, session, host, *_ = columns
         if session is None:
             continue
         row = sessions.get(session)
         if row is None:
-            sessions[session] = [host, seq, seq, at, at, 1, *tally]
+            sessions[session] = [host, seq, seq, at, at, 1, *counts]
             continue
         row[0] = row[0] or host
         row[2], row[3], row[4] = seq, min(row[3], at), max(row[4], at)
         row[5] += 1
-        if tally is not NOTHING:
-            row[6:] = map(add, row[6:], tally)
+        if counts is not NO_COUNTS:
+            row[6:] = map(add, row[6:], counts)
     return sessions
 
 
 def _note(name: str, note: str, **about: Any) -> Entry:
-    """A note of the store's own."""
-    told = {"v": VERSION, "id": name, "at": time.time_ns(), "kind": "note", "note": note}
-    return entry_of(told | about)
+    """A note that the file itself adds to the chain."""
+    body = {"v": VERSION, "id": name, "at": time.time_ns(), "kind": "note", "note": note}
+    return entry_of(body | about)
 
 
-def _counted(db: sqlite3.Connection) -> Iterator[Counted]:
-    """The records of a file, to be counted. One that is damaged is for `fairlead verify` to name."""
+def _counted(db: sqlite3.Connection) -> Iterator[CountedRecord]:
+    """The records of a file, to be counted.
+
+    Damaged ones are skipped; `fairlead verify` names them.
+    """
     for seq, body in db.execute("SELECT seq, body FROM records ORDER BY seq"):
         with suppress(msgspec.MsgspecError, UnicodeError, TypeError, KeyError, AttributeError):
-            told = msgspec.json.decode(body, type=dict[str, Any])
-            yield seq, columns_of(told), tally_of(told)
+            decoded = msgspec.json.decode(body, type=dict[str, Any])
+            yield seq, columns_of(decoded), counts_of(decoded)
 
 
 _Object = tuple[str, str, str, str]
 _SPACES = re.compile(r"[ \t\n\f\r]+")
-"""White space to SQLite. Any other is part of a name."""
+"""SQLite's white space. Other white space can be part of a name."""
 _STATISTICS = [
     ("table", "sqlite_stat1", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"),
     ("table", "sqlite_stat4", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"),
 ]
-"""What ANALYZE makes for the query planner: the second in some builds of SQLite only."""
+"""The tables that ANALYZE makes for the query planner. Only some builds of SQLite make the second."""
 
 
 def refuse_changed(db: sqlite3.Connection, path: Path, schema: int) -> None:
-    """Raise `JournalError` for a file with tables, or triggers, that are not ours: nothing is written to one."""
+    """Raise `JournalError` for a file with foreign tables or triggers. Nothing is written to it."""
     if changed := changes_of(db, schema):
-        raise JournalError(_strange(path, changed))
+        raise JournalError(_foreign_objects(path, changed))
 
 
 def changes_of(db: sqlite3.Connection, schema: int) -> list[str]:
-    """How the tables, indexes, triggers and views of a file differ from those that this program would make."""
+    """How the tables, indexes, triggers and views of a file differ from what fairlead creates."""
     return sorted(f"{what} {name!r} is {how}" for (what, name), how in _differences(db, schema))
 
 
@@ -562,7 +543,7 @@ def _differences(db: sqlite3.Connection, schema: int) -> Iterator[tuple[tuple[st
 
 
 def _master(db: sqlite3.Connection) -> list[Any]:
-    """All that the file says it has, of whatever type and name. What SQLite makes of it follows from the SQL alone."""
+    """All objects of the file. What SQLite does with an object follows from its SQL alone."""
     return db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid").fetchall()
 
 
@@ -577,7 +558,7 @@ def _expected(schema: int) -> list[_Object]:
         return _objects(db)
 
 
-def _strange(path: Path, changes: list[str]) -> str:
+def _foreign_objects(path: Path, changes: list[str]) -> str:
     return (
         f"the journal {path} cannot be trusted to keep what is written to it: {'; '.join(changes)}; move it away; "
         "`fairlead verify` says more"
@@ -589,12 +570,12 @@ def _places(values: Sequence[Any]) -> str:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False)
     try:
-        if version_of(db, path) == 0:  # which also says if the file is somebody else's
-            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # which is heard only before anything is written
+        if version_of(db, path) == 0:  # raises for another program's database
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has no effect after the first write
         db.execute("PRAGMA journal_mode = WAL").fetchone()
-        db.execute("PRAGMA synchronous = FULL")  # so that the head beside the file is never ahead of it
+        db.execute("PRAGMA synchronous = FULL")  # so that the head is never ahead of the file
         db.execute("PRAGMA journal_size_limit = 67108864")
     except BaseException:
         db.close()
@@ -603,23 +584,28 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def version_of(db: sqlite3.Connection, path: Path) -> int:
-    """The schema of a file: 0 if it is new. Raises `JournalError` for a file that is none of ours."""
+    """The schema of a file; 0 for a new file.
+
+    Raises `JournalError` for another program's database.
+    """
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (application,) = db.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION and (version or db.execute("SELECT 1 FROM sqlite_master").fetchone()):
-        raise JournalError(f"{path} is a database, but not a journal of fairlead's; name another path")
+        raise JournalError(f"{path} is a database, but not a fairlead journal; name another path")
     return int(version)
 
 
-def newer(path: Path, version: int) -> NewerJournal:
+def newer_error(path: Path, version: int) -> NewerJournal:
+    """The error for a journal that a newer fairlead has made."""
     return NewerJournal(f"the journal {path} has schema {version}, and this fairlead knows {SCHEMA}: update fairlead")
 
 
-def unwritable(path: Path, error: Exception) -> JournalError:
+def write_error(path: Path, error: Exception) -> JournalError:
+    """The error for a journal that cannot be written, with what to do about it."""
     if isinstance(error, JournalError):
         return error
     problem = getattr(error, "strerror", None) or str(error)
-    ways = {
+    remedies = {
         "full": "free some space, or lower max_size in [journal]",
         "No space": "free some space, or lower max_size in [journal]",
         "disk I/O": "look at the disk: free some space, or lower max_size in [journal]",
@@ -636,40 +622,41 @@ def unwritable(path: Path, error: Exception) -> JournalError:
         "malformed": "move it away; `fairlead verify` says more",
     }
     file = getattr(error, "filename", None)
-    if isinstance(file, str | os.PathLike) and Path(file) != path:  # one of those beside it
+    if isinstance(file, str | os.PathLike) and Path(file) != path:  # one of the files beside it
         problem = f"{os.fspath(file)}: {problem}"
-    way = next((f"; {way}" for word, way in ways.items() if word in problem), "")
-    return JournalError(f"the journal {path} cannot be written: {problem}{way}")
+    remedy = next((f"; {remedy}" for word, remedy in remedies.items() if word in problem), "")
+    return JournalError(f"the journal {path} cannot be written: {problem}{remedy}")
 
 
 def newest(db: sqlite3.Connection, journal: str) -> tuple[int, bytes]:
-    """The number and the digest that the next record is chained to."""
+    """The number and the digest that the next record follows."""
     row = db.execute("SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1").fetchone()
     return (0, genesis(journal)) if row is None else (row[0], bytes(row[1]))
 
 
-# --- beside the file --------------------------------------------------------------------------
+# --- files beside it --------------------------------------------------------------------------
 
 
-def beside(path: Path, suffix: str) -> Path:
+def sibling(path: Path, suffix: str) -> Path:
+    """The file beside a journal with this suffix."""
     return path.with_name(path.name + suffix)
 
 
 def read_head(path: Path) -> Head | None:
     try:
-        return msgspec.json.decode(beside(path, ".head").read_bytes(), type=Head)
+        return msgspec.json.decode(sibling(path, ".head").read_bytes(), type=Head)
     except (OSError, msgspec.MsgspecError, UnicodeError):
         return None
 
 
 def write_head(path: Path, head: Head) -> None:
-    """All of it or nothing, and nobody sees half of it."""
-    new = beside(path, ".head.new")
+    """Replace the head atomically: a reader sees the old one or the new one."""
+    new = sibling(path, ".head.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         data = msgspec.json.encode(head)
-        if os.write(descriptor, data) != len(data):  # half a head would be taken for a lost one
+        if os.write(descriptor, data) != len(data):  # half a head would count as a lost one
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
         os.close(descriptor)
-    os.replace(new, beside(path, ".head"))
+    os.replace(new, sibling(path, ".head"))

@@ -1,8 +1,8 @@
-"""Journal: takes decisions off the hot path and writes them, in batches, on one thread.
+"""The journal's writer takes decisions off the hot path and writes them in batches.
 
-Keeping a decision is putting it into a queue. The writer's thread gathers what comes within a moment, takes the
-secrets out (unless somebody else had the time), chains and commits it. Where the queue is full, or durability is
-"full", whoever dispatches waits for the commit.
+To keep a decision is to put it into a queue. The writer's thread collects a batch, redacts it (unless the daemon has
+prepared the records before), chains and commits it. If the queue is full, or durability is "full", the dispatch waits
+for the commit.
 """
 
 from __future__ import annotations
@@ -23,49 +23,47 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
+from ..engine.run import active_session
 from ..errors import describe
-from ..logs import logger
+from ..paths import journal_file
 from ..peers import user_name
-from ..places import journal_file
-from ..record import tell
-from ..redaction import Scope, current_scope, redactor_of
-from ..run import working
-from .anchor import Anchor, Anchoring
-from .endings import hear_of_the_end, watch
-from .entry import VERSION, Call, Entry, make_entry
+from ..redaction.logs import logger
+from ..redaction.redactor import Scope, current_scope, redactor_of
+from ..wire.decisions import encode_decision
+from .anchor import Anchor, AnchorSender
+from .entry import VERSION, Entry, Invoke, make_entry
 from .errors import JournalError, NewerJournal
 from .exactness import inexact
 from .policy import policy_of
+from .shutdown import install_exit_handlers, register
 from .spool import Spool, read_spools
-from .store import Head, Store, unwritable
-from .writers import Mark, crashed
+from .store import Head, JournalFile, write_error
+from .writers import WriterMark, crashed_writers
 
 if TYPE_CHECKING:
     from ..decision import Decision
-    from ..redaction import Redactor
+    from ..engine.chain import DecisionSink, Table
+    from ..redaction.redactor import Redactor
     from ..session import Session
-    from ..table import Table
 
 Durability = Literal["normal", "full"]
-Keep = Callable[["Decision[Any]", float], "Future[None] | None"]
-
 MAX_SIZE = 1 << 30
 MAX_AGE = 30 * 86400.0
-QUEUE = 4096
-"""Decisions that wait to be written. Beyond that, whoever dispatches waits."""
-HEAVY = 64 << 20
-"""Bytes of records that wait to be written, beyond which the dispatch of a large step waits."""
+QUEUE_LIMIT = 4096
+"""Decisions in the queue. Beyond that, a dispatch waits."""
+QUEUE_BYTES = 64 << 20
+"""Bytes of prepared records in the queue. Beyond that, the dispatch of a large step waits."""
 BATCH = 512
-LULL, GATHER = 0.03, 0.5
-"""Seconds without a decision after which those before are written, and for which they are gathered at most."""
-RUN, REST = 8, 0.0001
-"""Records that are made in one go, and seconds of rest then, while nobody waits for them."""
-RESTFUL = 128
-"""Records in a batch that is written with rests in between. Other processes wait for their turn meanwhile."""
-RETRY = 0.5
+QUIET_DELAY, MAX_DELAY = 0.03, 0.5
+"""Seconds without a new decision after which a batch is written, and the longest time to collect one."""
+ENTRIES_PER_SLICE, SLICE_PAUSE = 8, 0.0001
+"""Records that are prepared at a time, and seconds of sleep in between, if no dispatch waits for them."""
+PAUSED_BATCH = 128
+"""Records of the largest batch that is written with pauses. Other processes wait for the lock during them."""
+RETRY_DELAY = 0.5
 """Seconds until a failed write is tried again."""
-TIDY = 600.0
-"""Seconds between looks at what is too old or too much."""
+PRUNE_INTERVAL = 600.0
+"""Seconds between two checks whether there is something to prune."""
 
 
 _OWN_NOTES = frozenset({"pruned", "damaged", "crashed", "lost", "schema", "erased"})
@@ -76,32 +74,33 @@ _OWN_WORDS = frozenset({
 })  # fmt: skip
 
 
-class Waiting(msgspec.Struct):
-    """Something to be written, and who waits for that."""
+class QueuedRecord(msgspec.Struct):
+    """A record to write, and the future of the dispatch that waits for it."""
 
     facts: Callable[[], dict[str, Any]] | None
     table: Any = None
     number: int = 0
     done: Future[None] | None = None
-    entry: Entry | None = None  # once it was made: it is not made twice, whatever goes wrong
-    scope: Scope | None = None  # of the request that it is about: its record is made elsewhere
+    entry: Entry | None = None  # once prepared: a retry does not prepare it again
+    scope: Scope | None = None  # of its request, for another thread that prepares it
 
 
-class HeldBack(msgspec.Struct):
-    """Records that are made before they are queued: by `make_elsewhere`, and then `put`."""
+class DeferredRecords(msgspec.Struct):
+    """Records that the caller prepares with `prepare_with` and then queues with `enqueue`."""
 
-    records: list[Waiting] = []
-    over: bool = False  # they were put, and tasks that are still at work in this context put their own
+    records: list[QueuedRecord] = []
+    closed: bool = False  # the records were queued; tasks that still run in this context queue their own
 
 
-held_back: ContextVar[HeldBack | None] = ContextVar("fairlead_held_back", default=None)
+deferred_records: ContextVar[DeferredRecords | None] = ContextVar("fairlead_deferred_records", default=None)
 
 
 class Journal:
-    """Keeps every decision of the hooks it is given to: `Hooks(journal=Journal())`.
+    """Records every decision of its hooks: `Hooks(journal=Journal())`.
 
-    `durability="full"` commits a decision before it is acted on. `on_failure` says what becomes of the agent when
-    the journal cannot be written: "open" goes on and says so, "closed" raises `JournalError` in place of a decision.
+    `durability="full"` commits a decision before the host acts on it. `on_failure` says what happens if the journal
+    cannot be written: with "open" the agent goes on and the log has the error, with "closed" a dispatch raises
+    `JournalError`.
     """
 
     def __init__(
@@ -129,148 +128,150 @@ class Journal:
         self._anchor = anchor
         self._redactor = redactor
         self._start()
-        watch(self)
+        register(self)
 
     def _start(self) -> None:
-        """Begin with nothing: in a new journal, and in a child process, which has none of its parent's threads."""
+        """Start empty: in a new journal, and in a child process, which has no threads of its parent."""
         self.writer = os.urandom(5).hex()
         self._pid = os.getpid()
         self._numbers = count(1)
-        self._queue: deque[Waiting] = deque()
+        self._queue: deque[QueuedRecord] = deque()
         self._asleep = True
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._closing = False
         self._thread: threading.Thread | None = None
-        self._store: Store | Spool | None = None
-        self._mark: Mark | None = None
-        self._anchoring: Anchoring | None = None
+        self._store: JournalFile | Spool | None = None
+        self._mark: WriterMark | None = None
+        self._anchoring: AnchorSender | None = None
         self._kept_head: Head | None = None
-        self._tidied = 0.0
-        self._grown = 0  # bytes since then
-        self._where = {"machine": gethostname(), "user": user_name(os.geteuid())}
+        self._pruned_at = 0.0
+        self._grown = 0  # bytes since the last pruning
+        self._origin = {"machine": gethostname(), "user": user_name(os.geteuid())}
         self._key: bytes | None = None
-        self._starting = threading.RLock()  # a signal may come while it is held, and close the journal
-        self._writing = threading.RLock()  # held while the file is in use: SQLite must not be forked in the middle
+        self._starting = threading.RLock()  # a signal handler may close the journal while it is held
+        self._writing = (
+            threading.RLock()
+        )  # held while the file is in use, because SQLite does not survive a fork in the middle
 
     def __repr__(self) -> str:
         return f"<journal {self.path}>"
 
-    # --- keeping ----------------------------------------------------------------------------
+    # --- queueing ---------------------------------------------------------------------------
 
-    def keep_for(self, table: Table) -> Keep:
-        """What a table's chains call with each finished decision, and when it was begun."""
+    def sink_for(self, table: Table) -> DecisionSink:
+        """The function that a table's chains call with each decision and the time when it began."""
         time_ns, monotonic, hooks = time.time_ns, time.monotonic, table.hooks
 
         def keep(decision: Decision[Any], began: float) -> Future[None] | None:
             at, took = time_ns(), monotonic() - began
-            session, switch = working.get(), hooks.switch
-            around = None
-            if session is not None:  # what of it may be something else by the time that this is written
-                around = (session.parent, session.capabilities, session.lenient, session.caller)
+            session, switch = active_session.get(), hooks.switch
+            context = None
+            if session is not None:  # the values now: they may change before the record is written
+                context = (session.parent, session.capabilities, session.lenient, session.caller)
             mode = None if hooks.enforce and (switch is None or switch()) else _enforcement(switch)
             state = getattr(decision.step, "state", None)
             lossy: list[list[str]] = []
-            if state is not None:  # which hooks may edit in place, before it is written
+            if state is not None:  # hooks may edit it in place before the record is written
                 lossy = inexact(state, "step.state")
                 decision = _with_state(decision, state)
-            return self._put(lambda: _facts(decision, at, took) | _around(decision, around, mode, lossy), table)
+            return self._put(lambda: _facts(decision, at, took) | _context_facts(decision, context, mode, lossy), table)
 
         return keep
 
     def __call__(self, decision: Decision[Any]) -> None:
-        """Keep a decision that was made elsewhere."""
+        """Record a decision that another program has made."""
         at = time.time_ns()
         self._put(lambda: _facts(decision, at, None))
 
     def keep_facts(self, facts: dict[str, Any]) -> None:
-        """Keep a record that was made elsewhere. One whose id is in the journal already is left out."""
+        """Record some facts. A record whose id is in the journal already is skipped."""
         self._put(lambda: facts)
 
     def note(self, note: str, **about: Any) -> None:
-        """Write down something that is no decision: a pause, say."""
+        """Record something that is not a decision, such as a pause."""
         for word in (*(_OWN_WORDS & about.keys()), *(_OWN_NOTES & {note})):
             raise JournalError(f"a note cannot say {word!r}, which is the journal's own word; use another")
         facts = self._note(note, **about)
         self._put(lambda: facts)
 
     def _put(self, facts: Callable[[], dict[str, Any]], table: Table | None = None) -> Future[None] | None:
-        waiting = Waiting(facts, table, next(self._numbers), scope=current_scope())
-        later = held_back.get()
-        if later is None or later.over:
-            return self.put(waiting)
+        queued = QueuedRecord(facts, table, next(self._numbers), scope=current_scope())
+        deferred = deferred_records.get()
+        if deferred is None or deferred.closed:
+            return self.enqueue(queued)
         self._refuse_if_closed()
-        later.records.append(waiting)
+        deferred.records.append(queued)
         return None
 
-    def put(self, waiting: Waiting) -> Future[None] | None:
-        """Have something written. What is returned is to be waited for."""
+    def enqueue(self, queued: QueuedRecord) -> Future[None] | None:
+        """Put a record into the queue. If this returns a future, the caller must wait for it."""
         self._refuse_if_closed()
         queue = self._queue
-        full = len(queue) >= QUEUE or (waiting.entry is not None and sum(map(_size, list(queue))) > HEAVY)
-        if full and self.error is not None:  # nothing is being written, and there is a limit to what can wait
+        full = len(queue) >= QUEUE_LIMIT or (queued.entry is not None and sum(map(_size, list(queue))) > QUEUE_BYTES)
+        if full and self.error is not None:  # the journal cannot be written, and the queue has a limit
             self.lost += 1
             return None
         if full or (self.durability == "full" and self.error is None):
-            waiting.done = Future()
-            queue.append(waiting)
+            queued.done = Future()
+            queue.append(queued)
             self._hurry.set()
         else:
-            queue.append(waiting)
+            queue.append(queued)
         if self._asleep:
-            self._rouse()
-        return waiting.done
+            self._wake_thread()
+        return queued.done
 
     def _refuse_if_closed(self) -> None:
         if self.error is not None and self.on_failure == "closed":
             raise JournalError(str(self.error))
 
-    def newest(self) -> Waiting | None:
-        """What was kept last, if it is still to be written: for `make`."""
+    def newest_queued(self) -> QueuedRecord | None:
+        """The last queued record, for `prepare`; None if it is written or a dispatch waits for it."""
         with suppress(IndexError):
             newest = self._queue[-1]
             return newest if newest.done is None else None
         return None
 
-    def make(self, waiting: Waiting) -> None:
-        """Make a record here and now, for whoever has the time.
+    def prepare(self, queued: QueuedRecord) -> None:
+        """Prepare a record on this thread, which has nothing else to do now.
 
-        The journal's own thread would make it while something else is decided, and the two would hold each other up.
+        The journal's thread would prepare it during the next dispatch, and the two would slow each other down.
         """
-        if self._store is not None and self._key is not None:  # else nobody knows yet where it will be written
-            with suppress(Exception):  # which happens again, and is told, when it is written
-                self._make(waiting)
+        if self._store is not None and self._key is not None:  # otherwise the key for redaction is not known yet
+            with suppress(Exception):  # happens again, and is reported, when it is written
+                self._prepare_entry(queued)
 
-    def make_elsewhere(self, waiting: Waiting, call: Call) -> None:
-        """Make a record that was held back, by calling with `call` what takes long."""
-        with suppress(Exception):  # which happens again, and is told, when it is written
+    def prepare_with(self, queued: QueuedRecord, call: Invoke) -> None:
+        """Prepare a deferred record. `call` runs the slow part elsewhere."""
+        with suppress(Exception):  # happens again, and is reported, when it is written
             with self._writing:
                 if self._store is None:
                     self._open()
-            self._make(waiting, call)
+            self._prepare_entry(queued, call)
 
     def flush(self, timeout: float | None = 30.0) -> None:
-        """Wait until all that was kept so far is written. Raises `JournalError` if it is not."""
+        """Wait until all queued records are written. Raises `JournalError` if that fails."""
         if not self._queue and (self._thread is None or not self._thread.is_alive()):
             return
         done: Future[None] = Future()
-        self._queue.append(Waiting(None, done=done))
+        self._queue.append(QueuedRecord(None, done=done))
         self._hurry.set()
-        self._rouse()
+        self._wake_thread()
         try:
             done.result(timeout)
         except TimeoutError:
             raise self.error or JournalError(f"the journal {self.path} was not written within {timeout:g} s") from None
 
     def close(self, timeout: float = 10.0) -> None:
-        """Write what is left, and let go of the file. What is kept afterwards opens it again.
+        """Write what is left, and close the file. A later record opens it again.
 
-        `timeout` is for how long nothing may come of it: as long as records are being written, it goes on.
+        `timeout` is for a time without progress. As long as records are being written, this waits.
         """
         thread = self._thread
         if thread is None or self._pid != os.getpid() or not (thread.is_alive() or self._queue):
             return
-        while True:  # as long as something comes of it
+        while True:  # as long as there is progress
             left = len(self._queue)
             try:
                 self.flush(timeout)
@@ -284,18 +285,18 @@ class Journal:
         self._wake.set()
         thread.join(timeout)
 
-    def hold(self) -> None:
-        """Wait until nothing is being written, and keep it so: see `endings`."""
+    def pause(self) -> None:
+        """Wait for the current write, and write nothing until `resume`: see `shutdown`."""
         self._writing.acquire()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self._writing.release()
 
-    def begin_anew(self) -> None:
-        """In a child process: all that is open is the parent's."""
-        for held in (self._store, self._mark):
-            if held is not None:
-                held.abandon()
+    def reset_in_child(self) -> None:
+        """Start over in a child process: all open files are the parent's."""
+        for file in (self._store, self._mark):
+            if file is not None:
+                file.abandon()
         self._start()
 
     def __enter__(self) -> Self:
@@ -306,64 +307,70 @@ class Journal:
 
     # --- the thread -------------------------------------------------------------------------
 
-    def _rouse(self) -> None:
+    def _wake_thread(self) -> None:
         self._asleep = False
         if self._thread is None or self._closing or not self._thread.is_alive():
             with self._starting:
                 if self._thread is None or not self._thread.is_alive():
                     self._closing = False
-                    self._thread = threading.Thread(target=self._work, name="fairlead-journal", daemon=True)
+                    self._thread = threading.Thread(target=self._run, name="fairlead-journal", daemon=True)
                     self._thread.start()
-                    hear_of_the_end()
+                    install_exit_handlers()
         self._wake.set()
 
-    def _work(self) -> None:
-        with suppress(OSError, AttributeError):  # on Linux: it then takes no processor from whoever is at work
+    def _run(self) -> None:
+        with suppress(OSError, AttributeError):  # on Linux, so that it yields the processor to other threads
             if os.sched_getscheduler(0) == os.SCHED_OTHER:
                 os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         try:
-            while not self._ended():
-                self._wake.wait(None if self.error is None else RETRY)
+            while not self._close_if_done():
+                self._wake.wait(None if self.error is None else RETRY_DELAY)
                 self._wake.clear()
-                self._turn()
+                self._write_due()
         finally:
-            self._asleep = True  # so that whoever comes next finds out that nobody is here
+            self._asleep = True  # so that the next record starts another thread
 
-    def _ended(self) -> bool:
-        """Whether there is nothing left to do. Then whoever puts something starts another thread."""
+    def _close_if_done(self) -> bool:
+        """Close the file if the journal is closing and the queue is empty.
+
+        The next record starts a new thread.
+        """
         if not self._closing or self._queue:
             return False
-        self._let_go()
+        self._close_file()
         with self._starting:
-            if self._queue:  # put while the file was let go of
+            if self._queue:  # queued while the file was closed
                 return False
             self._thread = None
             return True
 
-    def _turn(self) -> None:
+    def _write_due(self) -> None:
         if self._queue and not self._closing and self.durability == "normal":
             self._mark_pending()
-            self._gather()
+            self._wait_for_batch()
         self._hurry.clear()
         with self._writing:
             self._write_all()
         self._asleep = True
-        if self._queue:  # what came in between the look and the nap
+        if self._queue:  # queued before `_asleep` was set
             self._asleep = False
             self._wake.set()
             if self.error is not None and not self._closing:
-                time.sleep(RETRY)
+                time.sleep(RETRY_DELAY)
 
-    def _gather(self) -> None:
-        """Wait for a lull, in which writing holds nobody up; but not for long, nor for more than a batch."""
-        until, known = time.monotonic() + GATHER, 0
+    def _wait_for_batch(self) -> None:
+        """Wait for a quiet moment, so that writing delays no dispatch, or for a full batch."""
+        until, known = time.monotonic() + MAX_DELAY, 0
         while known < len(self._queue) < BATCH and time.monotonic() < until:
             known = len(self._queue)
-            if self._hurry.wait(min(LULL, GATHER)):
+            if self._hurry.wait(min(QUIET_DELAY, MAX_DELAY)):
                 return
 
     def _mark_pending(self) -> None:
-        """From now on a crash loses something. What goes wrong here does so again, and is told, when it is written."""
+        """Mark that a crash would lose records from now on.
+
+        Errors here happen again when the batch is written.
+        """
         with suppress(Exception), self._writing:
             if self._store is None:
                 self._open()
@@ -371,7 +378,7 @@ class Journal:
                 self._mark.set(True)
 
     def _write_all(self) -> None:
-        """Write all that waits by now, batch after batch, until it is written or cannot be. What comes is gathered."""
+        """Write all records that are queued now, in batches, until writing fails."""
         due = len(self._queue)
         while True:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
@@ -380,58 +387,66 @@ class Journal:
             try:
                 self._write(batch)
             except Exception as error:
-                self._fail(batch, unwritable(self.path, error))
+                self._fail(batch, write_error(self.path, error))
                 return
             self._recover()
-            for waiting in batch:
-                if waiting.done is not None:
-                    with suppress(InvalidStateError):  # who waited was cancelled
-                        waiting.done.set_result(None)
+            for queued in batch:
+                if queued.done is not None:
+                    with suppress(InvalidStateError):  # the waiting dispatch was cancelled
+                        queued.done.set_result(None)
             due -= len(batch)
             if due <= 0 and len(self._queue) < BATCH:
                 return
 
-    def _write(self, batch: list[Waiting]) -> None:
+    def _write(self, batch: list[QueuedRecord]) -> None:
         store = self._store or self._open()
         if self._mark is not None:
             self._mark.set(True)
-        patient = not self._closing and not any(waiting.done for waiting in batch)
+        patient = not self._closing and not any(queued.done for queued in batch)
         entries = list(self._entries(batch, patient))
         lost = self.lost
         if lost:
             entries.append(self._entry(self._note("lost", records=lost)))
         try:
             if entries or self.error is not None:
-                self._kept_head = store.append(entries, REST if patient and len(entries) <= RESTFUL else 0.0)
+                self._kept_head = store.append(
+                    entries, SLICE_PAUSE if patient and len(entries) <= PAUSED_BATCH else 0.0
+                )
                 self._grown += sum(map(_weight, entries))
-        except NewerJournal as error:  # a newer fairlead has taken the file over meanwhile
-            self._let_go()
+        except NewerJournal as error:  # a newer fairlead has upgraded the file
+            self._close_file()
             self._spool(error).append(entries)
-        self.lost -= lost  # more may have come in the meantime
+        self.lost -= lost  # more may have been lost in the meantime
         if self._anchoring is not None and self._kept_head is not None:
-            self._anchoring.reached(self._kept_head)
+            self._anchoring.update(self._kept_head)
         if not self._queue and self._mark is not None:
             self._mark.set(False)
         try:
-            self._tidy()
-        except Exception as error:  # what was written is written
+            self._prune_if_due()
+        except Exception as error:  # the batch itself is written
             logger.error("the journal %s could not be pruned: %s", self.path, error)
 
-    def _entries(self, batch: list[Waiting], patient: bool) -> Iterator[Entry]:
-        """The entries of a batch. Now and then it rests, so that the program's own threads need not wait for it."""
-        made = 0
-        for waiting in batch:
-            made += self._make(waiting)
-            if patient and made >= RUN and not self._closing and len(self._queue) < BATCH:
-                made = 0
-                time.sleep(REST)
-            if waiting.entry is not None:
-                yield waiting.entry
+    def _entries(self, batch: list[QueuedRecord], patient: bool) -> Iterator[Entry]:
+        """The entries of a batch.
 
-    def _make(self, waiting: Waiting, call: Call | None = None) -> bool:
-        """Make the record of something. Should two threads do so at once, the two have one id."""
-        if waiting.entry is None and waiting.facts is not None:
-            waiting.entry = self._entry(waiting.facts(), waiting.table, waiting.number, waiting.scope, call)
+        This sleeps now and then, to leave Python to the program's own threads.
+        """
+        made = 0
+        for queued in batch:
+            made += self._prepare_entry(queued)
+            if patient and made >= ENTRIES_PER_SLICE and not self._closing and len(self._queue) < BATCH:
+                made = 0
+                time.sleep(SLICE_PAUSE)
+            if queued.entry is not None:
+                yield queued.entry
+
+    def _prepare_entry(self, queued: QueuedRecord, call: Invoke | None = None) -> bool:
+        """Prepare the entry of a record.
+
+        If two threads do so at once, both entries have the same id.
+        """
+        if queued.entry is None and queued.facts is not None:
+            queued.entry = self._entry(queued.facts(), queued.table, queued.number, queued.scope, call)
             return True
         return False
 
@@ -441,9 +456,9 @@ class Journal:
         table: Table | None = None,
         number: int | None = None,
         scope: Scope | None = None,
-        call: Call | None = None,
+        call: Invoke | None = None,
     ) -> Entry:
-        about = {"v": VERSION, "id": f"{self.writer}-{number or next(self._numbers)}", **self._where}
+        about = {"v": VERSION, "id": f"{self.writer}-{number or next(self._numbers)}", **self._origin}
         policy = None
         if table is not None:
             policy = policy_of(table)
@@ -453,13 +468,13 @@ class Journal:
         return make_entry(about | facts, redactor, policy, call)
 
     def _project(self, table: Table) -> dict[str, Any]:
-        """What a record says of the project: its folder, and a keyed digest of the variables that hooks were given."""
+        """The project's folder, and a keyed digest of the variables that its hooks see."""
         about: dict[str, Any] = {} if table.hooks.root is None else {"root": table.hooks.root}
-        given = table.hooks.variables
-        if given is not None and self._key is not None:
+        variables = table.hooks.variables
+        if variables is not None and self._key is not None:
             if table.variables is None:
-                told = msgspec.json.encode(sorted(given.items()))
-                table.variables = blake2b(told, digest_size=8, key=self._key).hexdigest()
+                text = msgspec.json.encode(sorted(variables.items()))
+                table.variables = blake2b(text, digest_size=8, key=self._key).hexdigest()
             about["variables"] = table.variables
         return about
 
@@ -468,31 +483,31 @@ class Journal:
 
     # --- opening and closing ----------------------------------------------------------------
 
-    def _open(self) -> Store | Spool:
+    def _open(self) -> JournalFile | Spool:
         try:
-            self._store = store = Store(self.path)
+            self._store = store = JournalFile(self.path)
         except NewerJournal as error:
             return self._spool(error)
         try:
-            self._mark = Mark(self.path, self.writer)
+            self._mark = WriterMark(self.path, self.writer)
             self._key = store.key()
-            for about in crashed(self.path):
+            for about in crashed_writers(self.path):
                 crash = self._note("crashed", **about)
-                # Its name follows from the crash: who is killed before the mark is gone tells it only once.
+                # Its id follows from the crash, so that it is noted once even if this process is killed now.
                 store.append([self._entry({"id": f"{about['writer']}-crashed", **crash})])
-                logger.warning("journal %s: %s", self.path, _told(crash))
+                logger.warning("journal %s: %s", self.path, _crash_text(crash))
             for entries in read_spools(self.path):
                 store.append(entries)
         except BaseException:
-            self._let_go()
+            self._close_file()
             raise
         if self._anchor is not None:
-            self._anchoring = Anchoring(self._anchor)
+            self._anchoring = AnchorSender(self._anchor)
         return store
 
     @property
     def anchor_error(self) -> str | None:
-        """Why the newest record could not be anchored. None: it was, or there is nothing to anchor."""
+        """Why the newest record could not be anchored; None if it was, or if there is no anchor."""
         anchoring = self._anchoring
         return None if anchoring is None else anchoring.error
 
@@ -501,7 +516,7 @@ class Journal:
         logger.warning("%s; until then, records go to %s", error, self._store.path)
         return self._store
 
-    def _let_go(self) -> None:
+    def _close_file(self) -> None:
         if self._anchoring is not None:
             self._anchoring.close()
             self._anchoring = None
@@ -513,13 +528,17 @@ class Journal:
                 self._mark.close()
                 self._mark = None
 
-    def _tidy(self) -> None:
-        """Prune now and then. The chain says what is gone, and goes on from there."""
+    def _prune_if_due(self) -> None:
+        """Prune once per interval, after a note in the chain that says what is gone."""
         store = self._store
-        soon = self._tidied and time.monotonic() < self._tidied + TIDY and self._grown < self.max_size // 10
-        if not isinstance(store, Store) or soon:
+        soon = (
+            self._pruned_at
+            and time.monotonic() < self._pruned_at + PRUNE_INTERVAL
+            and self._grown < self.max_size // 10
+        )
+        if not isinstance(store, JournalFile) or soon:
             return
-        self._tidied, self._grown = time.monotonic(), 0
+        self._pruned_at, self._grown = time.monotonic(), 0
         keep = store.oldest_kept(self.max_size, self.max_age)
         if keep is not None:
             gone = self._note("pruned", through=keep - 1, digest=store.digest_of(keep - 1).hex())
@@ -528,20 +547,23 @@ class Journal:
 
     # --- failing ----------------------------------------------------------------------------
 
-    def _fail(self, batch: list[Waiting], error: JournalError) -> None:
-        """Nothing of the batch was written. What nobody waits for is tried again."""
+    def _fail(self, batch: list[QueuedRecord], error: JournalError) -> None:
+        """Handle a batch that could not be written.
+
+        Records that no dispatch waits for are tried again.
+        """
         closed, before, self.error = self.on_failure == "closed", self.error, error
         again = [w for w in batch if w.facts is not None and not (closed and w.done is not None)]
-        room = 0 if self._closing else max(QUEUE - len(self._queue), 0)
+        room = 0 if self._closing else max(QUEUE_LIMIT - len(self._queue), 0)
         self.lost += len(again) - len(again[:room])
         self._queue.extendleft(reversed(again[:room]))
-        for waiting in batch:
-            if waiting.done is not None:
+        for queued in batch:
+            if queued.done is not None:
                 with suppress(InvalidStateError):
-                    if closed or waiting.facts is None:
-                        waiting.done.set_exception(error)
+                    if closed or queued.facts is None:
+                        queued.done.set_exception(error)
                     else:
-                        waiting.done.set_result(None)
+                        queued.done.set_result(None)
         if before is None or str(before) != str(error):
             logger.error("%s", error)
         if self._closing and self.lost:
@@ -554,7 +576,7 @@ class Journal:
 
 
 def default_on_failure(durability: Durability) -> Literal["open", "closed"]:
-    """What becomes of the agent when a journal of that durability cannot be written, if nothing else is said."""
+    """The failure policy of a journal with this durability, if the user has set none."""
     return "closed" if durability == "full" else "open"
 
 
@@ -562,38 +584,40 @@ def _weight(entry: Entry) -> int:
     return len(entry.body) + sum(map(len, entry.texts.values()))
 
 
-def _size(waiting: Waiting) -> int:
-    return 0 if waiting.entry is None else _weight(waiting.entry)
+def _size(queued: QueuedRecord) -> int:
+    return 0 if queued.entry is None else _weight(queued.entry)
 
 
 def _facts(decision: Decision[Any], at: int, took: float | None) -> dict[str, Any]:
-    """A decision as it is written down."""
+    """The facts that are recorded of a decision."""
     facts: dict[str, Any] = {"kind": "decision", "at": at, "took": took, "control": decision.control}
     try:
-        facts |= tell(decision)
-    except Exception as error:  # of something that others have put into it
+        facts |= encode_decision(decision)
+    except Exception as error:  # a decision can hold any object of the host
         event = {"event": decision.event, "session_id": decision.original.session_id}
         return facts | {"step": event, "unwritable": describe(error)}
-    if decision.said and (hook := decision.hook) is not None:
+    if decision.contributions and (hook := decision.hook) is not None:
         facts["winner"] = {"hook": hook, "cause": decision.cause}
-    elif decision.effect is not None and (names := [one.hook.name for one in decision.opinions if one.verdict.changes]):
-        facts["winner"] = {"hook": names[-1], "cause": "policy"}  # whose change the host could not take over
+    elif decision.effect is not None and (names := [one.hook.name for one in decision.verdicts if one.verdict.changes]):
+        facts["winner"] = {"hook": names[-1], "cause": "policy"}  # the host could not apply its change
     return facts
 
 
-Around = tuple["Session | None", Any, bool, "str | None"]
-"""Of a session: its parent, its capabilities, whether it is lenient, and for whom it works."""
+SessionContext = tuple["Session | None", Any, bool, "str | None"]
+"""Of a session: its parent, its capabilities, whether it is lenient, and its caller."""
 
 
-def _around(decision: Decision[Any], around: Around | None, mode: str | None, lossy: list[Any]) -> dict[str, Any]:
-    """What was so around a decision, where it is not as usual."""
+def _context_facts(
+    decision: Decision[Any], context: SessionContext | None, mode: str | None, lossy: list[Any]
+) -> dict[str, Any]:
+    """The facts about the session and enforcement of a decision, where they are unusual."""
     facts: dict[str, Any] = {}
     if mode is not None:
         facts["enforcement"] = mode
     if lossy:
         facts["lossy"] = lossy
-    if around is not None:
-        parent, capabilities, lenient, caller = around
+    if context is not None:
+        parent, capabilities, lenient, caller = context
         if parent is not None:
             facts["parent"] = parent.session_id
         if capabilities is not None:
@@ -606,7 +630,7 @@ def _around(decision: Decision[Any], around: Around | None, mode: str | None, lo
 
 
 def _enforcement(switch: Any) -> str:
-    """Why verdicts are only watched: somebody has paused them for a while, or put them in monitor mode."""
+    """Why verdicts take no effect: the user has paused enforcement, or set monitor mode."""
     setting = getattr(switch, "setting", None)
     return "paused" if getattr(setting, "until", None) is not None else "monitor"
 
@@ -619,8 +643,8 @@ def _with_state(decision: Decision[Any], state: Any) -> Decision[Any]:
     if decision.step is decision.original:
         return replace(decision, step=step, original=step)
     before = decision.original.state
-    came = now if before is state else _plain(before)
-    return replace(decision, step=step, original=replace(decision.original, state=came))
+    original = now if before is state else _plain(before)
+    return replace(decision, step=step, original=replace(decision.original, state=original))
 
 
 def _plain(state: Any) -> Any:
@@ -630,8 +654,8 @@ def _plain(state: Any) -> Any:
         return repr(type(state))
 
 
-def _told(note: dict[str, Any]) -> str:
+def _crash_text(note: dict[str, Any]) -> str:
     return (
         f"process {note['pid']} ended without closing it: what it had not written yet, "
-        f"as a rule its last {LULL:g} to {GATHER:g} s and never more than {QUEUE} records, is lost"
+        f"as a rule its last {QUIET_DELAY:g} to {MAX_DELAY:g} s and never more than {QUEUE_LIMIT} records, is lost"
     )

@@ -1,6 +1,6 @@
-"""Who is writing: each process marks what it has not written yet, so that a crash is noticed afterwards.
+"""Crash detection: the mark of a process says whether it has unwritten records.
 
-The mark is a file that its writer keeps locked. One that can be locked belongs to a process that is gone.
+The mark is a file that its process keeps locked. A mark that can be locked belongs to a process that has ended.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from .store import beside
+from .store import sibling
 
 
-class Mark:
-    """This process's mark. Its first byte says whether there is something that was not written yet."""
+class WriterMark:
+    """This process's mark. Its first byte says whether there are unwritten records."""
 
     def __init__(self, path: Path, writer: str) -> None:
         folder = _folder(path)
@@ -30,8 +30,8 @@ class Mark:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             os.write(self._file, b"0" + msgspec.json.encode({"pid": os.getpid(), "since": time.time_ns()}))
-            os.rename(new, self._path)  # only now can it be taken for a mark
-        except BaseException:  # of a full disk, say: the next try must not wait for the lock of this one
+            os.rename(new, self._path)  # only now do other processes see it
+        except BaseException:  # such as a full disk: release the lock for the next try
             os.close(self._file)
             raise
 
@@ -41,11 +41,11 @@ class Mark:
             os.pwrite(self._file, b"1" if pending else b"0", 0)
 
     def abandon(self) -> None:
-        """In a child process: the mark is the parent's."""
+        """Close the file in a child process: the mark is the parent's."""
         os.close(self._file)
 
     def close(self) -> None:
-        """Called once nothing is left to write: there is nothing to notice."""
+        """Remove the mark. Called when all records are written."""
         if self._file >= 0:
             with suppress(OSError):
                 self._path.unlink()
@@ -54,30 +54,30 @@ class Mark:
 
 
 def _folder(path: Path) -> Path:
-    return beside(path, ".writers")
+    return sibling(path, ".writers")
 
 
-def crashed(path: Path) -> Iterator[dict[str, Any]]:
-    """The writers that ended with something unwritten. Each is forgotten once the next one is asked for."""
+def crashed_writers(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the writers that ended with unwritten records, and remove their marks."""
     try:
         marks = [mark for mark in _folder(path).iterdir() if not mark.name.startswith(".")]
     except OSError:
         return
     for mark in marks:
-        left = _left_by(mark)
-        if left is None:
+        content = _content_of_ended(mark)
+        if content is None:
             continue
-        if left[:1] == b"1":
+        if content[:1] == b"1":
             about: dict[str, Any] = {"pid": None, "since": None}
             with suppress(msgspec.MsgspecError, UnicodeError):
-                about |= msgspec.json.decode(left[1:], type=dict[str, int])
+                about |= msgspec.json.decode(content[1:], type=dict[str, int])
             yield {"writer": mark.name, **about}
         with suppress(OSError):
             mark.unlink()
 
 
-def _left_by(mark: Path) -> bytes | None:
-    """What a dead writer's mark says; None for one that lives."""
+def _content_of_ended(mark: Path) -> bytes | None:
+    """The content of an ended writer's mark; None if the writer is running."""
     try:
         file = os.open(mark, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -13,15 +13,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from ..engine.threads import threads
 from ..errors import FairleadError, MalformedVerdict, RunnerFailed, UnknownName
-from ..hook import Ran
+from ..hook import RunnerResult
 from ..lifecycle import CONTROLS, EVENTS, Step
-from ..threads import threads
 from ..verdict import clean, read_verdict
-from ..wire import encode_step
+from ..wire.steps import encode_step
+from .environment import HookEnvironment, MissingProgram, hook_environment, resolve_program
 from .interpreters import scripts_of
 from .process import Finished, Process
-from .surroundings import MissingProgram, Surroundings, resolve_program, surroundings
 
 Output = Literal["verdict", "context", "ignore"]
 OUTPUTS: tuple[str, ...] = get_args(Output)
@@ -29,7 +29,7 @@ EXITS: dict[int, str] = {0: "proceed", 2: "veto"}
 
 
 class CommandFailed(RunnerFailed):
-    """A command ended in a way that means nothing."""
+    """A command ended in a way that is no verdict."""
 
 
 class Command:
@@ -41,7 +41,7 @@ class Command:
         self,
         argv: Sequence[str],
         *,
-        around: Surroundings | None = None,
+        environment: HookEnvironment | None = None,
         exits: Mapping[int, str] | None = None,
         output: Output = "verdict",
         workspace: str | Path | None = None,
@@ -53,25 +53,25 @@ class Command:
         for control in (exits or {}).values():
             if control != "veto" and control not in CONTROLS:
                 raise UnknownName("control", control, (*CONTROLS, "veto"), " for an exit code")
-        self.around = around or surroundings()
-        self.argv = [resolve_program(argv[0], self.around, workspace), *argv[1:]]
+        self.environment = environment or hook_environment()
+        self.argv = [resolve_program(argv[0], self.environment, workspace), *argv[1:]]
         self.exits = {**EXITS, **(exits or {})}
         self.output = output
-        self._needed = [self.argv[0], *scripts_of(self.argv, self.around.cwd)]
+        self._needed = [self.argv[0], *scripts_of(self.argv, self.environment.cwd)]
 
     @classmethod
     def shell(cls, line: str, **options: Any) -> Command:
-        """A command line for /bin/sh: only where somebody asked for a shell."""
+        """A command line that /bin/sh runs. Use it only if you need a shell."""
         return cls(["/bin/sh", "-c", line], **options)
 
     def __repr__(self) -> str:
         return f"<command {shlex.join(self.argv)}>"
 
-    async def __call__(self, step: Step) -> Ran:
+    async def __call__(self, step: Step) -> RunnerResult:
         for path in self._needed:
             if not os.path.exists(path):
                 raise MissingProgram(f"{path} is gone; put it back or remove the hook")
-        process = Process(self.argv, self.around.cwd, self.around.for_step(step))
+        process = Process(self.argv, self.environment.cwd, self.environment.for_step(step))
         try:
             finished = await threads.run(process.run, encode_step(step))
         except CancelledError:
@@ -79,7 +79,7 @@ class Command:
             raise
         return self._read(finished, step)
 
-    def _read(self, finished: Finished, step: Step) -> Ran:
+    def _read(self, finished: Finished, step: Step) -> RunnerResult:
         stderr = clean(finished.stderr.decode(errors="replace").strip())
         details: dict[str, Any] = {"exit": finished.exit, "stderr": stderr}
         control = self.exits.get(finished.exit)
@@ -87,15 +87,15 @@ class Command:
             raise CommandFailed(_ending(finished.exit, stderr), details)
         if control != "proceed":
             details["veto by exit code"] = True
-            said = {"control": control, "reason": stderr or None, "additional_context": self._context(finished)}
-            return Ran(said, details)
+            verdict = {"control": control, "reason": stderr or None, "additional_context": self._context(finished)}
+            return RunnerResult(verdict, details)
         if self.output == "context":
             context = self._context(finished)
-            return Ran({"additional_context": context} if context else None, details)
+            return RunnerResult({"additional_context": context} if context else None, details)
         if self.output == "ignore" or not finished.stdout.strip():
-            return Ran(None, details)
+            return RunnerResult(None, details)
         try:
-            return Ran(read_verdict(finished.stdout, EVENTS[step.event]), details)
+            return RunnerResult(read_verdict(finished.stdout, EVENTS[step.event]), details)
         except MalformedVerdict as problem:
             problem.details = details
             raise

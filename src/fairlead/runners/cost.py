@@ -43,62 +43,62 @@ class TooCostly(Exception):
     """An evaluation could take too long."""
 
 
-class Shape(NamedTuple):
-    """How large a value is at most."""
+class SizeBound(NamedTuple):
+    """An upper bound of the size of a value."""
 
     length: float  # of a list or a map
     nodes: float  # of all values and keys in it, itself included
     size: float  # of all texts in it, in bytes
-    inner: Shape | None = None  # any of its elements; None: as itself
+    inner: SizeBound | None = None  # any of its elements; None: as itself
 
     @property
-    def element(self) -> Shape:
+    def element(self) -> SizeBound:
         return self.inner or self
 
-    def plus(self, other: Shape) -> Shape:
+    def plus(self, other: SizeBound) -> SizeBound:
         """Either of two values, or both in one."""
         inner = None
         if self.inner is not None or other.inner is not None:
             inner = self.element.plus(other.element)
-        return Shape(self.length + other.length, self.nodes + other.nodes, self.size + other.size, inner)
+        return SizeBound(self.length + other.length, self.nodes + other.nodes, self.size + other.size, inner)
 
     @property
     def copying(self) -> float:
         return self.nodes * COPY + self.size * COPY_BYTE
 
 
-NOTHING, SCALAR = Shape(0, 0, 0), Shape(0, 1, 32)
+NOTHING, SCALAR = SizeBound(0, 0, 0), SizeBound(0, 1, 32)
 
 
-def anything(nodes: float, size: float) -> Shape:
+def anything(nodes: float, size: float) -> SizeBound:
     """A value of which only the weight is known."""
-    return Shape(nodes, nodes, size)
+    return SizeBound(nodes, nodes, size)
 
 
 class Estimate(NamedTuple):
     cost: float
-    shape: Shape
+    bound: SizeBound
 
 
-def estimate(tree: Node, shapes: Mapping[str, Shape]) -> float:
+def estimate(tree: Node, shapes: Mapping[str, SizeBound]) -> float:
     """Returns what evaluating this costs at most, where the values that it reads have these shapes.
 
     Their names are those of fields, and those of parts of fields: `args.path`.
     """
-    read = sum(shape.nodes * READ + shape.size * READ_BYTE for shape in shapes.values())
+    read = sum(bound.nodes * READ + bound.size * READ_BYTE for bound in shapes.values())
     cost, result = _estimate(tree, shapes, False)
     return read + cost + result.nodes * RETURN + result.size * RETURN_BYTE
 
 
-def _estimate(node: Node, scope: Mapping[str, Shape], summed: bool) -> Estimate:
+def _estimate(node: Node, scope: Mapping[str, SizeBound], summed: bool) -> Estimate:
     """What a node costs, and what it gives.
 
     `summed`: some variable in scope stands for many elements at once. Then the estimate must be a sum of
     products of its sizes, so that it holds for all of them together.
     """
     if node.kind == "literal":
-        shape = Shape(0, 1, len(node.text.encode()))
-        return Estimate(EVALUATE + shape.copying, shape)
+        bound = SizeBound(0, 1, len(node.text.encode()))
+        return Estimate(EVALUATE + bound.copying, bound)
     if node.kind == "name":
         return Estimate(EVALUATE, scope.get(node.text, SCALAR))
     if node.kind == "select" and (known := _part_of_field(node, scope)) is not None:
@@ -110,16 +110,16 @@ def _estimate(node: Node, scope: Mapping[str, Shape], summed: bool) -> Estimate:
         return Estimate(EVALUATE + (_estimate(of[0], scope, summed).cost if of else 0), SCALAR)
     parts = [_estimate(part, scope, summed) for part in node.parts]
     cost = EVALUATE + sum(part.cost for part in parts)
-    own, shape = _operation(node, [part.shape for part in parts])
-    return Estimate(cost + own, shape)
+    own, bound = _operation(node, [part.bound for part in parts])
+    return Estimate(cost + own, bound)
 
 
-def _part_of_field(node: Node, scope: Mapping[str, Shape]) -> Shape | None:
+def _part_of_field(node: Node, scope: Mapping[str, SizeBound]) -> SizeBound | None:
     field = node.parts[0]
     return scope.get(f"{field.text}.{node.text}") if field.kind == "name" else None
 
 
-def _operation(node: Node, operands: list[Shape]) -> tuple[float, Shape]:
+def _operation(node: Node, operands: list[SizeBound]) -> tuple[float, SizeBound]:
     """What an operation costs besides its operands, and what it gives."""
     whole = NOTHING
     for operand in operands:
@@ -129,7 +129,7 @@ def _operation(node: Node, operands: list[Shape]) -> tuple[float, Shape]:
         is_path = node.parts[0].kind in ("name", "select", "index")  # in which nothing is copied
         return (0 if is_path else value.element.copying) + sum(2 * each.copying for each in index), value.element
     if node.kind in ("list", "map"):
-        return whole.copying, Shape(len(operands), whole.nodes + 1, whole.size, whole)
+        return whole.copying, SizeBound(len(operands), whole.nodes + 1, whole.size, whole)
     if node.kind == "choice":
         return 0, operands[1].plus(operands[2])
     if node.kind == "unary" or node.text in ("&&", "||"):
@@ -140,11 +140,11 @@ def _operation(node: Node, operands: list[Shape]) -> tuple[float, Shape]:
     if node.text in OURS:
         cost += CALL + whole.nodes * RETURN + whole.size * RETURN_BYTE
     if node.text == "+" and _is_scalar(node):
-        return cost, Shape(0, 1, whole.size)
+        return cost, SizeBound(0, 1, whole.size)
     if node.text == "+" or node.text in _PASSING:
         return cost, whole
     if node.text in ("bytes", "string"):
-        return cost, Shape(0, 1, whole.size + LONGEST_NUMBER)
+        return cost, SizeBound(0, 1, whole.size + LONGEST_NUMBER)
     return cost, SCALAR
 
 
@@ -155,43 +155,43 @@ def _is_scalar(node: Node) -> bool:
     return node.kind == "literal" or (node.kind == "call" and node.text != "dyn")
 
 
-def _macro(node: Node, scope: Mapping[str, Shape], summed: bool) -> Estimate:
+def _macro(node: Node, scope: Mapping[str, SizeBound], summed: bool) -> Estimate:
     """Every element at most costs what the largest would; all of them, what one with all their content would.
 
     The lesser of the two is right for many small elements and for a few large ones.
     """
     called_on, variable, *bodies = node.parts
     cost, over = _estimate(called_on, scope, summed)
-    outer = {name: shape for name, shape in scope.items() if name.split(".")[0] != variable.text}
+    outer = {name: bound for name, bound in scope.items() if name.split(".")[0] != variable.text}
 
-    def each(element: Shape, summed: bool) -> Estimate:
+    def each(element: SizeBound, summed: bool) -> Estimate:
         parts = [_estimate(body, {**outer, variable.text: element}, summed) for body in bodies]
-        return Estimate(LOOP + element.copying + sum(part.cost for part in parts), parts[-1].shape)
+        return Estimate(LOOP + element.copying + sum(part.cost for part in parts), parts[-1].bound)
 
     largest = each(over.element, summed)
     empty, joined = each(NOTHING, True), each(anything(over.nodes, over.size), True)
     total = over.length * empty.cost + joined.cost
-    nodes = over.length * empty.shape.nodes + joined.shape.nodes
-    size = over.length * empty.shape.size + joined.shape.size
+    nodes = over.length * empty.bound.nodes + joined.bound.nodes
+    size = over.length * empty.bound.size + joined.bound.size
     if not summed:
         total = min(total, over.length * largest.cost)
-        nodes, size = min(nodes, over.length * largest.shape.nodes), min(size, over.length * largest.shape.size)
+        nodes, size = min(nodes, over.length * largest.bound.nodes), min(size, over.length * largest.bound.size)
     cost += EVALUATE + total
     if node.text not in ("filter", "map"):
         return Estimate(cost, SCALAR)
-    made = over if node.text == "filter" else Shape(over.length, nodes + 1, size, largest.shape)
+    made = over if node.text == "filter" else SizeBound(over.length, nodes + 1, size, largest.bound)
     return Estimate(cost + (over.length + 1) / 2 * made.copying, made)
 
 
-def blame(tree: Node, shapes: Mapping[str, Shape], text: str) -> str:
+def costliest_part(tree: Node, shapes: Mapping[str, SizeBound], text: str) -> str:
     """Says what makes an evaluation costly."""
     costs = [(_estimate(macro, shapes, False).cost, macro) for macro in _outer_macros(tree)]
     cost, macro = max(costs, default=(0.0, tree), key=lambda found: found[0])
     if cost > BUDGET / 2:
         over = macro.parts[0]
-        count = _estimate(over, shapes, False).shape.length
+        count = _estimate(over, shapes, False).bound.length
         return f"{macro.text}() goes through up to {count:,.0f} elements of {text[over.start : over.end][:60]}"
-    nodes, size = sum(shape.nodes for shape in shapes.values()), sum(shape.size for shape in shapes.values())
+    nodes, size = sum(bound.nodes for bound in shapes.values()), sum(bound.size for bound in shapes.values())
     return f"it works on {nodes:,.0f} values with {size:,.0f} bytes of text"
 
 
@@ -210,8 +210,8 @@ READ_LIMIT = int(BUDGET / READ)
 _NUMBERS = frozenset({int, float, bool, type(None)})
 
 
-class Extent:
-    """How large a value is, level by level: the value itself, its elements, theirs, ...
+class ValueSize:
+    """The size of a value, level by level: the value itself, its elements, their elements, and so on.
 
     Of each level it keeps the largest length, nodes and size.
     """
@@ -233,11 +233,11 @@ class Extent:
         return self._levels[0][2]
 
     @property
-    def shape(self) -> Shape:
-        shape: Shape | None = None
+    def bound(self) -> SizeBound:
+        bound: SizeBound | None = None
         for length, nodes, size in reversed(self._levels):
-            shape = Shape(length, nodes, size, shape)
-        return shape or NOTHING
+            bound = SizeBound(length, nodes, size, bound)
+        return bound or NOTHING
 
     def _add(self, items: Iterable[Any], depth: int) -> tuple[int, int]:
         """Takes account of these values at this depth. Returns their nodes and size."""
@@ -277,10 +277,10 @@ class NotJson(Exception):
     """A value that only `msgspec.to_builtins` makes one of JSON."""
 
 
-def as_json(value: Any) -> tuple[Any, Extent]:
+def as_json(value: Any) -> tuple[Any, ValueSize]:
     """Returns a value as JSON has it, and how large it is. Raises `TooCostly` for one that is too large to be read."""
     try:
-        return value, Extent(value)
+        return value, ValueSize(value)
     except NotJson:
         value = msgspec.to_builtins(value)
-        return value, Extent(value)
+        return value, ValueSize(value)

@@ -1,8 +1,8 @@
 """The expressions of rules: CEL over a step, checked as far as it can be before any step comes.
 
-Its names are the step's fields, and `step` for all of them. Evaluation is in Rust, and cannot be
-interrupted: what it may cost is bounded before it begins. Regular expressions are RE2, as CEL has
-them. `size` of a text is ours too: the library counts bytes, CEL code points.
+Its names are the step's fields, `step` for all of them, and `commands` for those of a shell's line.
+Evaluation is in Rust, and cannot be interrupted: what it may cost is bounded before it begins. Regular
+expressions are RE2, as CEL has them. `size` of a text is ours too: the library counts bytes, CEL code points.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..errors import FairleadError, UnknownName
 from ..extras import MissingPackage, install_command
 from ..lifecycle import Agent, Event, Step
 from ..tools import TARGET_FIELDS, Target
-from .cost import BUDGET, OURS, Extent, TooCostly, anything, as_json, blame, estimate
+from .cost import BUDGET, OURS, TooCostly, ValueSize, anything, as_json, costliest_part, estimate
 from .regex import Limit, Regex, TooSlow
 from .syntax import MACROS, BadRule, Node, Place, parse, walk
 from .template import names_of
@@ -34,8 +34,8 @@ GLOBAL = frozenset({
 })  # fmt: skip
 METHODS = frozenset({
     "contains", "endsWith", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours",
-    "getMilliseconds", "getMinutes", "getMonth", "getSeconds", "hasValue", "matches", "none", "of", "ofNonZeroValue",
-    "or", "orValue", "size", "startsWith", "value",
+    "getMilliseconds", "getMinutes", "getMonth", "getSeconds", "has", "hasValue", "matches", "none", "of",
+    "ofNonZeroValue", "or", "orValue", "runs", "size", "startsWith", "value",
 })  # fmt: skip
 FUNCTIONS = GLOBAL | METHODS
 """What an expression may call, as `size(x)` and as `x.contains(y)`."""
@@ -44,8 +44,13 @@ FREE = frozenset({
     "args", "assistant", "content", "input", "messages", "metadata", "output", "prepend_input", "response", "result",
     "results", "state", "step", "usage",
 })  # fmt: skip
-"""Fields whose inside nobody knows before a step comes."""
+"""Fields whose contents are known only when a step comes."""
 
+COMMANDS = "commands"
+"""The name of the list of commands, at events that have a target."""
+_OF_COMMAND = {"has": "options", "runs": "runs"}
+"""Methods of a command, and the part of it in which they look up a text: `c.has("-f")` is `"-f" in c.options`."""
+_EXAMPLES = {"has": '"--force"', "runs": '"git push"'}
 _GIVEN = "_given_"
 """Which guarded names are set."""
 QUICK, _NODE = BUDGET / 20, 64
@@ -92,7 +97,7 @@ class Expression:
                 raise BadRule(f"a regular expression is a text, not {pattern!r}")
             self._regexes[pattern] = Regex(pattern)
         if estimate(self._tree, {}) > BUDGET:
-            raise BadRule(f"it takes too long, whatever the step: {blame(self._tree, {}, text)}")
+            raise BadRule(f"it takes too long, whatever the step: {costliest_part(self._tree, {}, text)}")
         self._easy_weight = _easy_weight(self._tree, self._reads)
 
     def read(self, step: Step) -> Reading:
@@ -121,7 +126,7 @@ class Expression:
     def _read(self, step: Step, values: dict[str, Any]) -> float:
         """Fills in the values of fields. Returns what the evaluation costs at most."""
         weight = 0
-        extents: dict[str, Extent] = {}
+        sizes: dict[str, ValueSize] = {}
         try:
             for name, parts in self._reads.items():
                 value = _value(step, name, parts)
@@ -131,18 +136,18 @@ class Expression:
                 elif parts is not None and isinstance(value, dict):
                     values[name] = read = {}
                     for part, item in value.items():
-                        read[part], extents[f"{name}.{part}"] = as_json(item)
+                        read[part], sizes[f"{name}.{part}"] = as_json(item)
                 elif value is not None:
-                    values[name], extents[name] = as_json(value)
-            for extent in extents.values():
+                    values[name], sizes[name] = as_json(value)
+            for extent in sizes.values():
                 weight += _NODE * extent.nodes + extent.size
             if weight <= self._easy_weight:
                 return QUICK
-            shapes = {name: extent.shape for name, extent in extents.items()}
-            shapes |= {name: Extent(value).shape for name, value in values.items() if value.__class__ is str}
+            shapes = {name: extent.bound for name, extent in sizes.items()}
+            shapes |= {name: ValueSize(value).bound for name, value in values.items() if value.__class__ is str}
             cost = estimate(self._tree, shapes)
             if cost > BUDGET:
-                raise TooCostly(blame(self._tree, shapes, self.text))
+                raise TooCostly(costliest_part(self._tree, shapes, self.text))
         except TooCostly as problem:
             raise RuleFailed(f"this could take too long: {problem}") from None
         return cost
@@ -212,6 +217,8 @@ def _easy_weight(tree: Node, reads: dict[str, set[str] | None]) -> float:
 
 def _value(step: Step, name: str, parts: set[str] | None) -> Any:
     """A field of a step, or only these parts of it."""
+    if name == COMMANDS:
+        return [command.to_builtins() for command in step.target.commands]  # type: ignore[attr-defined]
     if name == "step":
         fields = {
             field: getattr(step, field)
@@ -252,14 +259,19 @@ def _check(place: Place, events: list[Event[Any]]) -> None:
         _check_part(node, place.bound, events)
     elif node.kind == "name" and _is_field(place, events):
         for event in events:
-            if node.text != "step" and node.text not in names_of(event.name):
-                raise UnknownName("name", node.text, ("step", *names_of(event.name)), f" at {event.name}")
+            if node.text != "step" and node.text not in _names_at(event):
+                raise UnknownName("name", node.text, ("step", *_names_at(event)), f" at {event.name}")
+
+
+def _names_at(event: Event[Any]) -> tuple[str, ...]:
+    names = names_of(event.name)
+    return (*names, COMMANDS) if "target" in names else names
 
 
 def _check_call(node: Node) -> None:
     name, is_method = node.text, node.kind == "method"
-    if name == "has":
-        raise BadRule("has is called as has(x.y)")
+    if is_method and name in _OF_COMMAND and (len(node.parts) != 2 or node.parts[1].kind != "literal"):
+        raise BadRule(f"{name} is called on a command, with a text: c.{name}({_EXAMPLES[name]})")
     if name not in FUNCTIONS and (name not in MACROS or is_method):
         raise UnknownName("function", name, FUNCTIONS | MACROS | {"has"})
     if name not in (METHODS if is_method else GLOBAL):
@@ -291,7 +303,7 @@ def _is_ours(node: Node) -> bool:
 
 
 def _fields(events: list[Event[Any]]) -> set[str]:
-    return {name for event in events for name in names_of(event.name)}
+    return {name for event in events for name in _names_at(event)}
 
 
 _PARTS: dict[str, tuple[str, ...]] = {"target": TARGET_FIELDS, "agent": Agent.__struct_fields__}
@@ -345,7 +357,8 @@ def _as_evaluated(text: str, places: list[Place]) -> str:
     """The expression as the library is to evaluate it.
 
     `has(error)` is `has(_given_.error)`, since CEL guards only a part of something. Calls of ours are those of
-    `_Calls`. `a.b` is `a["b"]`, which means the same, but for which the library does not copy what it finds.
+    `_Calls`, and those of a command a look-up. `a.b` is `a["b"]`, which means the same, but for which the
+    library does not copy what it finds.
     """
     edits = []
     for node, parent, _, _ in places:
@@ -353,6 +366,10 @@ def _as_evaluated(text: str, places: list[Place]) -> str:
             edits.append((node.start, node.start, f"{_GIVEN}."))
         elif _is_ours(node):
             edits += [(node.at, node.at + len(node.text), f"_{node.text}_"), (node.end, node.end, "[0]")]
+        elif node.kind == "method" and node.text in _OF_COMMAND:
+            looked_up = text[node.parts[1].start : node.parts[1].end]
+            edits.append((node.start, node.start, f"({looked_up} in "))
+            edits.append((text.rindex(".", 0, node.at), node.end, f'["{_OF_COMMAND[node.text]}"])'))
         elif node.kind == "select" and (parent is None or parent.kind != "has"):
             edits.append((node.at, node.end, f'["{node.text}"]'))
     for start, end, new in sorted(edits, reverse=True):

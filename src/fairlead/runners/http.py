@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..errors import FairleadError, MalformedVerdict, RunnerFailed
-from ..hook import Layer, PhaseAware, Ran
+from ..hook import Layer, PhaseAware, RunnerResult
 from ..lifecycle import EVENTS, Step
-from ..redaction import redact_text
+from ..redaction.redactor import redact_text
 from ..signing import SIGNATURE, BadSignature, sign, verify
 from ..verdict import clean, read_verdict
-from .outbound import Outbound
+from .outbound import StepEncoder
 from .process import OUTPUT_LIMIT
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class BadUrl(FairleadError, ValueError):
 
 
 class HttpFailed(RunnerFailed):
-    """The service could not be asked, or its answer means nothing."""
+    """The service could not be reached, or its answer is no verdict."""
 
 
 def check_header(name: str, value: str) -> None:
@@ -54,7 +54,7 @@ class Url(PhaseAware):
     """A hook that is an HTTP service. Called with a step; time-outs are the engine's.
 
     `secret` signs what is sent and demands a signed verdict. Secrets in a step are redacted, but for a hook that
-    judges, never in what it judges (its `fields`, see `Outbound`): it fails instead. `raw` sends steps as they are.
+    judges, never in what it judges (its `fields`, see `StepEncoder`): it fails instead. `raw` sends steps as they are.
     A project's hook reaches only public addresses and `allow_hosts`.
     """
 
@@ -79,7 +79,7 @@ class Url(PhaseAware):
         if secret == "":
             raise BadUrl("an empty secret signs nothing")
         self._secret = secret
-        self._outbound = Outbound(raw=raw, fields=fields)
+        self._outbound = StepEncoder(raw=raw, fields=fields)
         self._public_only = layer == "project" and self._host not in {host.lower() for host in allow_hosts}
         if (address := _address(self._host)) is not None:
             self._check_address(address)
@@ -90,14 +90,14 @@ class Url(PhaseAware):
 
     # --- asking -----------------------------------------------------------------------------
 
-    async def __call__(self, step: Step) -> Ran:
-        return await self._ask(step, await self._outbound.judged(step))
+    async def __call__(self, step: Step) -> RunnerResult:
+        return await self._ask(step, await self._outbound.for_judge(step))
 
-    async def watch(self, step: Step) -> Ran:
+    async def watch(self, step: Step) -> RunnerResult:
         """Send the step to a service that only observes."""
-        return await self._ask(step, await self._outbound.observed(step))
+        return await self._ask(step, await self._outbound.for_observer(step))
 
-    async def _ask(self, step: Step, body: bytes) -> Ran:
+    async def _ask(self, step: Step, body: bytes) -> RunnerResult:
         headers = self._headers | (sign(self._secret, body) if self._secret is not None else {})
         status, answered, answer = await self._post(body, headers)
         details = {"status": status}
@@ -111,9 +111,9 @@ class Url(PhaseAware):
             except BadSignature as problem:
                 raise HttpFailed(f"the verdict of {self._host} is not to be trusted: {problem}", details) from None
         if not answer.strip():
-            return Ran(None, details)
+            return RunnerResult(None, details)
         try:
-            return Ran(read_verdict(answer, EVENTS[step.event]), details)
+            return RunnerResult(read_verdict(answer, EVENTS[step.event]), details)
         except MalformedVerdict as problem:
             problem.details = details
             raise
@@ -217,7 +217,7 @@ def _drop(session: aiohttp.ClientSession) -> None:
 
 
 def _noting_reuse() -> aiohttp.TraceConfig:
-    """Has a request know whether its connection had been used before."""
+    """Record for a request whether its connection had been used before."""
     import aiohttp
 
     async def reused(_: Any, context: Any, __: Any) -> None:
@@ -229,14 +229,14 @@ def _noting_reuse() -> aiohttp.TraceConfig:
 
 
 def _innermost(error: BaseException) -> str:
-    """What went wrong, without the wrapping."""
+    """The error at the root of a chain of errors."""
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error) or type(error).__name__
 
 
 def _checked(url: str) -> tuple[str, str]:
-    """The scheme and the host of an address that a hook may have. What is wrong is said without repeating it."""
+    """The scheme and the host of an address that a hook may have. An error does not repeat the address."""
     try:
         parts = urlsplit(url)
         host, _ = (parts.hostname or "").lower(), parts.port

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .surroundings import MissingProgram
+from .environment import MissingProgram
 
 
 class _Interpreter(msgspec.Struct, frozen=True):

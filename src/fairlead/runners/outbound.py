@@ -1,4 +1,4 @@
-"""What a service or a model is sent of a step, and the rule that it judges the step that runs.
+"""Encodes steps for a service or a model, so that it judges the step that runs.
 
 Redaction must not change what is judged: a command could be dressed up as a secret, and the judge would not see it.
 So a hook that judges fails where redaction would touch a field that it judges. An observer only watches, and is sent
@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from ..engine.threads import active_offload, threads
 from ..errors import RunnerFailed, UnknownName
 from ..lifecycle import EVENTS, Step, iter_events
-from ..redaction import Redactor, current, redact, redact_text
-from ..threads import elsewhere, threads
-from ..wire import encode_step, plain
+from ..redaction.redactor import Redactor, current, redact, redact_text
+from ..wire.steps import encode_step, plain_envelope
 from .template import NotJSON, Template, names_of
 
 TOOL_FIELDS = ("tool", "args", "target")
@@ -36,8 +36,8 @@ class CannotShow(RunnerFailed):
         self.paths = found
 
 
-class Outbound:
-    """Turns steps into what is sent out, for a hook that judges and for one that observes.
+class StepEncoder:
+    """Encodes steps for hooks that judge and for hooks that observe.
 
     `raw` sends steps as they are. `fields` are judged in addition to `tool`, `args` and `target` at events about a
     tool, and `input` at before_input.
@@ -48,11 +48,11 @@ class Outbound:
         self._fields = check_fields(fields)
         self._template = None if template is None else Template(template)
 
-    async def judged(self, step: Step) -> bytes:
-        """What a hook that gates or transforms is sent. Raises `CannotShow` if it would not see what runs."""
+    async def for_judge(self, step: Step) -> bytes:
+        """Encode a step for a hook that gates or transforms. Raises `CannotShow` if it would not see what runs."""
         if self._template is not None:
             fill = partial(self._fill, step, self._template)
-            return (fill() if elsewhere.get() is None else await threads.run(fill)).encode()
+            return (fill() if active_offload.get() is None else await threads.run(fill)).encode()
         if self._raw:
             return encode_step(step)
         body, touched = await self._redacted(step, self._judged_fields(step))
@@ -60,17 +60,17 @@ class Outbound:
             raise CannotShow(touched)
         return body
 
-    async def observed(self, step: Step) -> bytes:
-        """What an observer is sent."""
+    async def for_observer(self, step: Step) -> bytes:
+        """Encode a step for an observer, without secrets."""
         if self._raw:
             return encode_step(step) if self._template is None else self._template.fill(step).encode()
         if self._template is not None:
             fill = partial(_fill_redacted, step, self._template)
-            return (fill() if elsewhere.get() is None else await threads.run(fill)).encode()
+            return (fill() if active_offload.get() is None else await threads.run(fill)).encode()
         return (await self._redacted(step, ()))[0]
 
     async def _redacted(self, step: Step, judged: tuple[str, ...]) -> tuple[bytes, list[str]]:
-        call, work = elsewhere.get(), (current(), plain(step), judged)
+        call, work = active_offload.get(), (current(), plain_envelope(step), judged)
         return _redacted(*work) if call is None else await call(_redacted, *work)
 
     def _judged_fields(self, step: Step) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""One run of one program: envelope in, output out, never a deadlock, nothing left behind."""
+"""Runs one program once: it writes the envelope, reads the output, and leaves no process behind."""
 
 from __future__ import annotations
 

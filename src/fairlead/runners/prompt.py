@@ -1,7 +1,7 @@
 """The prompt runner: a model is asked about the step, and its answer is the verdict, or context.
 
-The step is given to the model as data that is not to be trusted, between marks that nobody can
-foresee. A model can be talked into things, so it may only deny, ask or warn unless told otherwise.
+The step is given to the model as data that is not to be trusted, between marks that cannot be
+guessed. A text can persuade a model, so it may only deny, ask or warn unless its `may` lists more.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..errors import MalformedVerdict, RunnerFailed, UnknownName
-from ..hook import PhaseAware, Ran
+from ..hook import PhaseAware, RunnerResult
 from ..lifecycle import EVENTS, Step
-from ..redaction import redact_text
+from ..redaction.redactor import redact_text
 from ..verdict import POWERS, clean, keep_within, read_verdict
 from ..wire import verdict_schema
-from .outbound import Outbound
+from .outbound import StepEncoder
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -39,14 +39,14 @@ _CONTEXT = "Answer with a short text for the agent to read, or with nothing."
 
 
 class PromptFailed(RunnerFailed):
-    """The model could not be asked, or said nothing that could be used."""
+    """The model could not be called, or its answer is not a verdict."""
 
 
 class Prompt(PhaseAware):
     """A hook that asks a model. `model` is what pydantic-ai takes: "openai:gpt-5", or a model object.
 
     `template` says how the step is shown, where its JSON would be too much. Secrets are redacted, but for a hook that
-    judges, never in what it is shown of judged fields (see `Outbound`): it fails instead. `raw` shows all as it is.
+    judges, never in what it is shown of judged fields (see `StepEncoder`): it fails instead. `raw` shows all as it is.
     """
 
     form = "prompt"
@@ -71,19 +71,19 @@ class Prompt(PhaseAware):
         self._model = model
         self._output = output
         self._may = tuple(may)
-        self._outbound = Outbound(raw=raw, fields=fields, template=template)
+        self._outbound = StepEncoder(raw=raw, fields=fields, template=template)
 
     def __repr__(self) -> str:
         return f"<prompt {self.prompt[:60]!r}>"
 
-    async def __call__(self, step: Step) -> Ran:
-        return await self._ask(step, (await self._outbound.judged(step)).decode())
+    async def __call__(self, step: Step) -> RunnerResult:
+        return await self._ask(step, (await self._outbound.for_judge(step)).decode())
 
-    async def watch(self, step: Step) -> Ran:
+    async def watch(self, step: Step) -> RunnerResult:
         """Show the step to a model that only observes."""
-        return await self._ask(step, (await self._outbound.observed(step)).decode())
+        return await self._ask(step, (await self._outbound.for_observer(step)).decode())
 
-    async def _ask(self, step: Step, shown: str) -> Ran:
+    async def _ask(self, step: Step, shown: str) -> RunnerResult:
         from pydantic_ai.direct import model_request
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
@@ -99,8 +99,8 @@ class Prompt(PhaseAware):
             if response.tool_calls:
                 raise PromptFailed("the model called a tool instead of answering", details)
             text = (response.text or "").strip()
-            return Ran({"additional_context": [text]} if text else None, details)
-        return Ran(self._read(response, step, details), details)
+            return RunnerResult({"additional_context": [text]} if text else None, details)
+        return RunnerResult(self._read(response, step, details), details)
 
     def _question(self, shown: str) -> str:
         mark = f"step-{token_hex(8)}"
@@ -127,12 +127,12 @@ class Prompt(PhaseAware):
             raise PromptFailed(f"the model called {tool!r} instead of giving a verdict", details)
         if len(calls) > 1:
             raise PromptFailed(f"the model gave {len(calls)} verdicts instead of one", details)
-        said: Any = calls[0].args if calls else _unfenced(response.text or "")
-        if said is None or said == "":
-            raise PromptFailed("the model said nothing", details)
+        answer: Any = calls[0].args if calls else _unfenced(response.text or "")
+        if answer is None or answer == "":
+            raise PromptFailed("the model returned an empty answer", details)
         event = EVENTS[step.event]
         try:
-            verdict = read_verdict(said, event)
+            verdict = read_verdict(answer, event)
             keep_within(verdict, event, self._may)
         except MalformedVerdict as problem:
             problem.details = details

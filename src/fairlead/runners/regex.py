@@ -1,4 +1,4 @@
-"""Regular expressions that hold a rule up for a bounded time, whatever they are given.
+"""Regular expressions whose time is bounded for every pattern and text.
 
 RE2 takes time linear in the text, but the factor depends on both: a nanosecond per byte as a rule,
 ten for each instruction of the compiled pattern at worst. A search cannot be interrupted. So a long

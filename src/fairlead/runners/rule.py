@@ -1,4 +1,4 @@
-"""The rule runner: a CEL expression over the step, and what is said when it holds.
+"""The rule runner: a CEL expression over the step, and the verdict when it is true.
 
 The names of an expression are the step's fields, and `step` for all of them. What can be known to
 be wrong is found when the rule is made: unknown names and functions, regular expressions, and what
@@ -15,9 +15,9 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 
+from ..engine.threads import LoopShare, loop_share
 from ..errors import MalformedVerdict, UnknownName
 from ..lifecycle import HEADER, Event, Step, StopReason, iter_events
-from ..threads import LoopShare, loop_share
 from ..verdict import Verdict, check
 from .cost import BUDGET, TooCostly, as_json
 from .expression import FREE, QUICK, Expression, Reading, RuleFailed, first_line
@@ -26,7 +26,7 @@ from .syntax import BadRule
 from .template import Template
 
 OUTCOMES = ("deny", "ask", "allow", "stop", "skip", "extend", "abort", "warn", "inject", "change")
-"""What a rule may say when it holds. The first seven exclude one another."""
+"""The outcomes of a rule that is true. The first seven exclude one another."""
 _CONTROLS = OUTCOMES[:7]
 EDITS = ("match", "replace", "prepend", "append")
 """How `change` edits the text of a field."""
@@ -164,14 +164,14 @@ def _read_outcomes(outcomes: Mapping[str, Any], events: list[Event[Any]]) -> dic
     for word in outcomes:
         if word not in OUTCOMES:
             raise UnknownName("outcome", word, OUTCOMES, " of a rule")
-    given = {word: what for word, what in outcomes.items() if what is not None}
-    controls = [word for word in given if word in _CONTROLS]
-    if not given:
+    chosen = {word: what for word, what in outcomes.items() if what is not None}
+    controls = [word for word in chosen if word in _CONTROLS]
+    if not chosen:
         raise BadRule(f"what is to happen when the rule holds? Add one of {', '.join(OUTCOMES)}")
     if len(controls) > 1:
         raise BadRule(f"a rule cannot both {controls[0]} and {controls[1]}")
     names = [event.name for event in events]
-    return {word: _read_outcome(word, what, names) for word, what in given.items()}
+    return {word: _read_outcome(word, what, names) for word, what in chosen.items()}
 
 
 def _read_outcome(word: str, what: Any, events: list[str]) -> Any:

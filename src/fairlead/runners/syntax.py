@@ -38,7 +38,7 @@ Kind = Literal[
 
 
 class BadRule(FairleadError, ValueError):
-    """A rule that cannot be right."""
+    """A rule that is wrong for every step."""
 
 
 class Node(NamedTuple):
@@ -65,7 +65,7 @@ class _Token(NamedTuple):
 
 def parse(text: str) -> Node:
     """Returns the tree of an expression. Raises `BadRule` where it is no expression."""
-    parser = _Parser(text)
+    parser = _RuleParser(text)
     tree = parser.expression()
     if parser.token.kind != "end":
         raise parser.error("an operator, or the end,")
@@ -96,7 +96,7 @@ def walk(
         yield from walk(body, node, bound | {variable.text}, macros + 1)
 
 
-class _Parser:
+class _RuleParser:
     """A recursive descent over the tokens; binary operators by precedence."""
 
     def __init__(self, text: str) -> None:

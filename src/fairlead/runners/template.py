@@ -1,4 +1,4 @@
-"""Messages with places for what a step says: `{target.command}` becomes the command.
+"""Message templates over a step: `{target.command}` becomes the command.
 
 A place is a dotted path into the step's JSON, and nothing more: no attributes, no formatting, one
 pass, so that what is filled in is never read again. Whatever else stands in braces is left alone.

@@ -1,7 +1,7 @@
 """The worker runner: one long-lived process answers many steps, one JSON line each.
 
 In goes `{"id": 7, "step": {...}}`, out comes `{"id": 7, "verdict": {...}}` (null is no opinion) or
-`{"id": 7, "error": "..."}`, in any order. The process is started on first use and again when it has
+`{"id": 7, "error": "...", "traceback": "..."}`, in any order. The process is started on first use and again when it has
 died, with a pause that grows. Each event loop has a process of its own, so nothing crosses threads.
 """
 
@@ -21,35 +21,40 @@ from typing import Any
 
 import msgspec
 
-from ..deadlines import Deadline
+from ..engine.deadlines import Deadline
+from ..engine.threads import threads
 from ..errors import FairleadError
 from ..lifecycle import Step
-from ..threads import threads
 from ..verdict import clean
-from ..wire import encode_step
+from ..wire.steps import encode_step
+from .environment import HookEnvironment, hook_environment, resolve_program
 from .interpreters import scripts_of
 from .process import OUTPUT_LIMIT
-from .surroundings import Surroundings, resolve_program, surroundings
 
 PAUSES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds to wait before a worker that keeps dying is started again."""
 
-MOMENT = 100e-6
-"""Seconds that an answer is waited for on the spot."""
-PATIENCE, AGAIN = 4, 64
-"""Times in a row that this may be in vain, and after how many steps it is tried again."""
+SPIN_TIME = 100e-6
+"""Seconds to wait for an answer without giving control back to the loop."""
+MAX_MISSES, RETRY_EVERY = 4, 64
+"""Answers in a row that may take longer before such waits end, and every how many steps one is tried again."""
 
 _CHUNK = 1 << 16
 
 
 class WorkerFailed(FairleadError):
-    """A worker died, spoke out of turn, or said that it could not answer."""
+    """A worker died, broke the protocol, or reported an error, perhaps with the place in its code."""
+
+    def __init__(self, message: str, traceback: str | None = None) -> None:
+        super().__init__(message)
+        self.traceback = traceback
 
 
 class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     id: int
     verdict: Any = msgspec.UNSET  # which the engine reads and checks
     error: str | None = None
+    traceback: str | None = None
 
 
 _read_answer = msgspec.json.Decoder(_Answer).decode
@@ -64,14 +69,14 @@ class Worker:
         self,
         argv: Sequence[str],
         *,
-        around: Surroundings | None = None,
+        environment: HookEnvironment | None = None,
         workspace: str | Path | None = None,
     ) -> None:
         if not argv or not all(isinstance(word, str) and "\0" not in word for word in argv):
             raise FairleadError(f"a worker is a list of words, the program first, not {argv!r}")
-        self.around = around or surroundings()
-        self.argv = [resolve_program(argv[0], self.around, workspace), *argv[1:]]
-        scripts_of(self.argv, self.around.cwd)
+        self.environment = environment or hook_environment()
+        self.argv = [resolve_program(argv[0], self.environment, workspace), *argv[1:]]
+        scripts_of(self.argv, self.environment.cwd)
         self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
         self._retired = False
 
@@ -88,7 +93,7 @@ class Worker:
         try:
             return await line.ask(step)
         finally:
-            if self._retired and not line.busy:  # somebody was still on the way here when it was closed
+            if self._retired and not line.busy:  # a call was still on its way here when it was closed
                 self._lines.pop(loop, None)
                 line.stop()
 
@@ -144,12 +149,12 @@ class _Line:
                     await asyncio.sleep(pause)
             if self._spawning is None:
                 self._spawning = self._loop.create_task(self._spawn())
-            return await asyncio.shield(self._spawning)  # whoever gave up, the process is not lost
+            return await asyncio.shield(self._spawning)  # a cancelled caller does not lose the process
 
     async def _spawn(self) -> _Child:
-        around = self._worker.around
+        environment = self._worker.environment
         try:
-            process = await threads.run(_spawn, self._worker.argv, around.cwd, around.env)
+            process = await threads.run(_spawn, self._worker.argv, environment.cwd, environment.env)
         finally:
             self._spawning = None
         self._process = _Child(process, self._loop)
@@ -166,7 +171,7 @@ class _Line:
         return self._process is not None and self._process.busy
 
     def stop(self) -> None:
-        """End the process now. Nobody waits for it."""
+        """End the process now, without waiting for it."""
         if self._process is not None:
             self._process.fail(WorkerFailed("the worker was stopped"))
 
@@ -197,7 +202,7 @@ def _read(fd: int) -> bytes | None:
 
 
 class _Child:
-    """One life of the process: who waits for what, and the bytes in between."""
+    """One process of a worker: the calls that wait for it, and the bytes between."""
 
     def __init__(self, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
         self._process = process
@@ -206,11 +211,11 @@ class _Child:
             pipe.fileno() for pipe in (process.stdin, process.stdout, process.stderr) if pipe is not None
         )
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._given_up: set[int] = set()
+        self._abandoned: set[int] = set()
         self._unsent = bytearray()
         self._heard = bytearray()
         self._stderr = bytearray()
-        self._patience = PATIENCE
+        self._misses_left = MAX_MISSES
         self.dead = False
         self.died_at = 0.0
         loop.add_reader(self._out, self._on_stdout)
@@ -220,26 +225,26 @@ class _Child:
         answered: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[number] = answered
         self._send(b'{"id":%d,"step":%b}\n' % (number, encode_step(step)))
-        if len(self._waiting) == 1 and (self._patience or number % AGAIN == 0):
-            self._wait_a_moment(answered)
+        if len(self._waiting) == 1 and (self._misses_left or number % RETRY_EVERY == 0):
+            self._spin(answered)
         try:
             return await answered
         except asyncio.CancelledError:
             if self._waiting.pop(number, None) is not None:
-                self._given_up.add(number)
+                self._abandoned.add(number)
             raise
 
-    def _wait_a_moment(self, answered: asyncio.Future[Any]) -> None:
-        """A quick worker is waited for on the spot: to sleep and be woken takes longer than most answers do.
+    def _spin(self, answered: asyncio.Future[Any]) -> None:
+        """Wait for an answer for `SPIN_TIME` without sleeping, because waking up takes longer than most answers do.
 
-        One that was not quick is asked so only now and then.
+        A worker that misses too often is waited for like this only every `RETRY_EVERY` steps.
         """
-        self._patience = max(self._patience - 1, 0)
-        until = perf_counter() + MOMENT
+        self._misses_left = max(self._misses_left - 1, 0)
+        until = perf_counter() + SPIN_TIME
         while not answered.done() and not self.dead and perf_counter() < until:
             self._on_stdout()
         if answered.done():
-            self._patience = PATIENCE
+            self._misses_left = MAX_MISSES
 
     @property
     def busy(self) -> bool:
@@ -254,7 +259,7 @@ class _Child:
             except BlockingIOError:
                 pass
             except OSError:
-                return  # it is dying; its end of stdout tells
+                return  # it is dying, and its stdout will end
             if data:
                 self._loop.add_writer(self._in, self._on_writable)
         self._unsent += data
@@ -291,22 +296,23 @@ class _Child:
         try:
             answer = _read_answer(line)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            from ..redaction import redact_text  # only a failure should pay for it
+            from ..redaction.redactor import redact_text  # only a failure should pay for it
 
             quoted = clean(redact_text(line[:_CHUNK].decode(errors="replace"))[:200])
             self.fail(WorkerFailed(f"the worker wrote something that is no answer to its stdout: {quoted!r}"))
             return
         future = self._waiting.pop(answer.id, None)
         if future is None:
-            if answer.id in self._given_up:  # too late, and nobody waits
-                self._given_up.discard(answer.id)
+            if answer.id in self._abandoned:  # too late: its caller has given up
+                self._abandoned.discard(answer.id)
             else:
-                self.fail(WorkerFailed(f"the worker answered step {answer.id}, which nobody asked about"))
+                self.fail(WorkerFailed(f"the worker answered step {answer.id}, which it was not sent"))
         elif not future.done():
             if answer.verdict is msgspec.UNSET and answer.error is None:
                 future.set_exception(WorkerFailed("the worker's answer has neither a verdict nor an error"))
             elif answer.error is not None:
-                future.set_exception(WorkerFailed(f"the worker could not answer: {clean(answer.error)}"))
+                why = f"the worker could not answer: {clean(answer.error)}"
+                future.set_exception(WorkerFailed(why, answer.traceback))
             else:
                 future.set_result(answer.verdict)
 
@@ -320,16 +326,16 @@ class _Child:
     def _last_words(self) -> str:
         with contextlib.suppress(OSError):
             self._stderr += os.read(self._err, _CHUNK)
-        from ..redaction import redact_text
+        from ..redaction.redactor import redact_text
 
-        # Redacted before it is cut: of a private key without its first line, nobody could tell what it is.
+        # Redact before cutting: a private key without its first line is not recognized.
         text = clean(redact_text(self._stderr.decode(errors="replace"))[-1000:].strip())
-        return f"; it last said: {text}" if text else ""
+        return f"; its last output: {text}" if text else ""
 
     # --- ending -----------------------------------------------------------------------------
 
     def fail(self, error: WorkerFailed) -> None:
-        """This life is over: whoever waits is told, and the process is gone with all it started."""
+        """End this process and all that it started. Every waiting call fails."""
         if self.dead:
             return
         self.dead, self.died_at = True, monotonic()
@@ -361,7 +367,7 @@ class _Child:
         if not self.dead and self._process.stdin is not None:
             self._loop.remove_writer(self._in)
             self._process.stdin.close()
-            self._in = -1  # the number may soon be somebody else's
+            self._in = -1  # the system may soon use the number again
         while not self.dead and self._process.poll() is None and monotonic() < until:
             await asyncio.sleep(0.01)
         self.fail(WorkerFailed("the worker was stopped"))

@@ -1,4 +1,4 @@
-"""`python -m fairlead.server [FOLDERS]`: the daemon, as `fairlead.client` and the launcher's client start it."""
+"""`python -m fairlead.server [FOLDERS]` runs the daemon; the clients start it this way."""
 
 import logging
 import sys
@@ -8,11 +8,11 @@ from ..folders import enter
 if len(sys.argv) > 1:
     enter(sys.argv[1])
 
-from .daemon import Running, Settings, serve
+from .daemon import AlreadyRunning, DaemonSettings, serve
 
 logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
 try:
-    serve(Settings())
-except Running:
-    sys.exit(0)  # somebody else won
+    serve(DaemonSettings())
+except AlreadyRunning:
+    sys.exit(0)  # another daemon got the lock first

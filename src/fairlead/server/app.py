@@ -1,4 +1,4 @@
-"""The daemon over HTTP: routes, who may use them, and limits on everything that comes in."""
+"""The daemon over HTTP: its routes, which callers may use them, and limits on each request."""
 
 from __future__ import annotations
 
@@ -16,63 +16,65 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ASGIScope
 
+from ..agent_process import agent_around
 from ..config.document import ConfigError
-from ..config.trust import agent_around
 from ..errors import FairleadError
-from ..hosts.answering import BadPayload
-from ..hosts.host import Hooked
+from ..hosts.clis.handler import BadPayload
+from ..hosts.clis.mapping import HookRequest
 from ..journal import JournalError
 from ..journal.errors import NoJournal, NoRecord
 from ..journal.reading import Filter, Reader
-from ..logs import logger
 from ..peers import user_name
-from ..redaction import redact, redact_text
-from ..runners.surroundings import PASSED, steers
+from ..redaction.logs import logger
+from ..redaction.redactor import redact, redact_text
+from ..runners.environment import PASSED, steers
+from .approvals import GRANT, AcknowledgedTooLate, AlreadyAnswered, NoSuchQuestion, NoSuchReceipt
 from .limits import BODY, LARGE, Overloaded, TooLarge, check_json, check_variables
 from .openapi import document
-from .pending import GRANT, AcknowledgedTooLate, AnsweredAlready, NoSuchQuestion, NoSuchReceipt
 from .projects import NeedsVariables
-from .service import Asked, CallerGone, Draining, Service
+from .service import CallerGone, Connection, DispatchRequest, Draining, Service
 from .tokens import EVERYTHING, Scope, Tokens
 
 HOSTS = frozenset({"fairlead", "localhost", "127.0.0.1", "[::1]"})
 ACKNOWLEDGES = b"fairlead-acknowledges"
-"""The header of a caller that will say when it has its answer, if it is given a receipt."""
-BRIEF = 1 << 20
+"""The header of a caller that acknowledges answers that have a receipt."""
+SHORT_BODY = 1 << 20
 """Bytes of the answer to a question, and of an acknowledgement."""
 ANSWER = 16 << 20
-"""Bytes of decisions that are given at once."""
-LONGEST = 2000
-"""Characters of what is said of an error."""
+"""Bytes of decisions in one answer."""
+MAX_MESSAGE = 2000
+"""Characters of an error message."""
 HUNG_UP = "fairlead.hung_up"
-"""What tells, in a request's state, whether its caller has hung up."""
+"""The key in a request's state of a function that says whether the caller has hung up."""
 UNIX = "unix"
-"""What stands for the caller's address on the unix socket, with its process for a port."""
+"""The prefix of a caller's address on the unix socket: its user follows, and the port is its process."""
 
 Endpoint = Callable[[Request], Awaitable[Any]]
 _encode = msgspec.json.Encoder(enc_hook=str).encode
-_read_asked = msgspec.json.Decoder(Asked).decode
-_read_hooked = msgspec.json.Decoder(Hooked).decode
+_decode_dispatch = msgspec.json.Decoder(DispatchRequest).decode
+_decode_hook = msgspec.json.Decoder(HookRequest).decode
 _HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
-_CLOSE = (b"connection", b"close")  # the rest of the body is not read
+_CLOSE = (b"connection", b"close")  # because the rest of the body is not read
 _MORE = {411: (_CLOSE,), 413: (_CLOSE,), 503: ((b"retry-after", b"1"),)}
 CALLER = "fairlead.caller"
-"""What stands for who asks, in a request's scope: nothing for the daemon's own user, else the user or the token."""
+"""The key of the caller in a request's scope: empty for the daemon's own user, else the user or the token."""
+HEADERS = "fairlead.headers"
+"""The key of the request's headers, as a dict, in its scope."""
 T = TypeVar("T")
-B = TypeVar("B", Asked, Hooked)
+B = TypeVar("B", DispatchRequest, HookRequest)
 
 
-class Refused(FairleadError):
-    """A request that is not answered, with the status that says why."""
+class RequestRefused(FairleadError):
+    """A request that the daemon refuses, with the HTTP status and the error for its caller."""
 
     def __init__(self, status: int, error: str, message: str, **more: Any) -> None:
         super().__init__(message)
         self.status = status
-        self.told = {"error": error, "message": message[:LONGEST], **more}
+        self.answer = {"error": error, "message": message[:MAX_MESSAGE], **more}
 
 
 class Acknowledgement(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of an acknowledgement: what came with the answer."""
+    """The body of an acknowledgement: the id of the receipt that came with the answer."""
 
     id: str
 
@@ -87,7 +89,10 @@ class Answer(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: frozenset[int]) -> ASGIApp:
-    """The application. `users` are those who may do everything on the unix socket; others may only dispatch."""
+    """The ASGI application.
+
+    `users` may do everything on the unix socket; other users may only dispatch.
+    """
     api = _Api(service, stop)
     guard = _Guard(tokens, users)
     dispatch = guard("dispatch", api.dispatch)
@@ -113,29 +118,29 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
         Route("/v1/openapi.json", guard(None, api.openapi), methods=["GET"]),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _broken})
-    app.router.redirect_slashes = False  # nobody is sent where nobody has looked at who asks
+    app.router.redirect_slashes = False  # a redirect would be sent before the caller is checked
 
-    waited_for = {"/v1/dispatch": dispatch, "/v1/hook": hook}
+    hot_routes = {"/v1/dispatch": dispatch, "/v1/hook": hook}
 
     async def front(scope: ASGIScope, receive: Receive, send: Send) -> None:
-        """The routes that an agent waits for are not looked up among the others, nor answered by way of them."""
-        wanted = waited_for.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if wanted is None:
+        """Serve the routes that agents wait for without Starlette's router and middleware."""
+        endpoint = hot_routes.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if endpoint is None:
             await app(scope, receive, send)
             return
         try:
-            response = await wanted(Request(scope, receive))
+            response = await endpoint(Request(scope, receive))
         except Exception as error:
             response = await _broken(Request(scope), error)
         await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
         await send({"type": "http.response.body", "body": response.body})
-        service.write_down(len(response.body))
+        service.prepare_records(len(response.body))
 
     return front
 
 
 class _Guard:
-    """Looks at who asks and where from, before anything is done."""
+    """Checks the caller and the origin of a request before its endpoint runs."""
 
     def __init__(self, tokens: Tokens, users: frozenset[int]) -> None:
         self._tokens = tokens
@@ -146,20 +151,20 @@ class _Guard:
             try:
                 self._check(request, scope)
                 return _Json(200, await endpoint(request))
-            except Refused as refused:
-                return _Json(refused.status, refused.told)
+            except RequestRefused as refused:
+                return _Json(refused.status, refused.answer)
             except FairleadError as error:
-                return _Json(*_told(error))
+                return _Json(*_error_answer(error))
 
         return guarded
 
     def _check(self, request: Request, scope: Scope | None) -> None:
-        headers = dict(request.scope["headers"])
+        headers = request.scope[HEADERS] = dict(request.scope["headers"])
         host = headers.get(b"host", b"").decode("latin-1")
         if host not in HOSTS and host.rpartition(":")[0] not in HOSTS:
-            raise Refused(421, "wrong_host", f"no such host here: {redact_text(host[:100])!r}")
+            raise RequestRefused(421, "wrong_host", f"no such host here: {redact_text(host[:100])!r}")
         if b"origin" in headers or b"sec-fetch-site" in headers:
-            raise Refused(403, "from_a_browser", "pages in a browser have no business here")
+            raise RequestRefused(403, "from_a_browser", "web pages may not use the daemon")
         if scope is None:
             return
         uid = caller_of(request)
@@ -168,15 +173,15 @@ class _Guard:
             request.scope[CALLER] = caller
             return
         if uid is not None:
-            raise Refused(403, "wrong_user", f"this user may not {scope} here")
+            raise RequestRefused(403, "wrong_user", f"this user may not {scope} here")
         if b"authorization" not in headers:
-            raise Refused(401, "no_token", "send Authorization: Bearer TOKEN; see `fairlead tokens`")
-        raise Refused(403, "wrong_scope", f"this token is unknown, or may not {scope}")
+            raise RequestRefused(401, "no_token", "send Authorization: Bearer TOKEN; see `fairlead tokens`")
+        raise RequestRefused(403, "wrong_scope", f"this token is unknown, or may not {scope}")
 
     def _identify(self, uid: int | None, authorization: str) -> tuple[frozenset[Scope], str]:
-        """What a caller may do, and who it is. Each user and each token is a caller of its own.
+        """What a caller may do, and its name. Each user and each token is a caller.
 
-        No two callers' names, put before a path, give the same text.
+        A name followed by a path is unique: no other caller's name and path give the same text.
         """
         if uid is not None:
             return (EVERYTHING, "") if uid in self._users else (frozenset[Scope]({"dispatch"}), f"user {uid}: ")
@@ -192,39 +197,42 @@ def caller_of(request: Request) -> int | None:
 
 
 class _Api:
-    """What each route does. It returns what is sent as JSON."""
+    """The endpoints. Each returns the answer, which is sent as JSON."""
 
     def __init__(self, service: Service, stop: Callable[[], None]) -> None:
         self._service = service
         self._stop = stop
 
     async def dispatch(self, request: Request) -> Any:
-        return await self._serve(request, _read_asked, self._service.dispatch)
+        return await self._serve(request, _decode_dispatch, self._service.dispatch)
 
     async def hook(self, request: Request) -> Any:
-        return await self._serve(request, _read_hooked, self._service.hook)
+        return await self._serve(request, _decode_hook, self._service.hook)
 
     async def acknowledge(self, request: Request) -> Any:
-        told = await _brief(request, msgspec.json.Decoder(Acknowledgement).decode)
+        acknowledgement = await _short_body(request, msgspec.json.Decoder(Acknowledgement).decode)
         try:
-            self._service.acknowledge(told.id)
+            self._service.acknowledge(acknowledgement.id)
         except NoSuchReceipt as error:
-            raise Refused(404, "no_such_receipt", str(error)) from None
+            raise RequestRefused(404, "no_such_receipt", str(error)) from None
         except AcknowledgedTooLate as error:
-            raise Refused(409, "too_late", str(error)) from None
-        return {"acknowledged": told.id}
+            raise RequestRefused(409, "too_late", str(error)) from None
+        return {"acknowledged": acknowledgement.id}
 
     async def _serve(self, request: Request, decode: Callable[[bytes], B], serve: Callable[..., Any]) -> Any:
-        """Decode, serve and encode. For a large request, what takes long is done away from the event loop."""
+        """Decode the request, serve it and encode the answer.
+
+        A large one is decoded and encoded off the event loop.
+        """
         caller, size, large = request.scope[CALLER], _length(request), self._service.large
         if size <= LARGE:
-            asked = _of(caller, _decoded(decode, await _body(request)))
-            return await serve(asked, caller, size, **_acknowledging(request))
+            decoded = _from_caller(caller, _decoded(decode, await _body(request)))
+            return await serve(decoded, caller, size, _connection(request))
         with large.hold(caller, size):
             body = await _body(request)
-            asked = _of(caller, await large.run(caller, _decoded_large, decode, body))
+            decoded = _from_caller(caller, await large.run(caller, _decoded_large, decode, body))
             del body
-            answer = await serve(asked, caller, size, **_acknowledging(request))
+            answer = await serve(decoded, caller, size, _connection(request))
             return await large.run(caller, _encode, answer)
 
     async def sessions(self, request: Request) -> Any:
@@ -234,49 +242,52 @@ class _Api:
         caller, root, session_id = _session_of(request)
         session = self._service.sessions.get(caller, root, session_id)
         if session is None:
-            raise Refused(404, "no_such_session", f"{root} has no session {session_id!r}")
+            raise RequestRefused(404, "no_such_session", f"{root} has no session {session_id!r}")
         return {"root": root, "session_id": session_id, "state": session.state, "store": session.store.dump()["values"]}
 
     async def forget(self, request: Request) -> Any:
         caller, root, session_id = _session_of(request)
-        _refuse_agents(request)  # its counters are not its own to reset
+        _refuse_agents(request)  # an agent must not reset its own counters
         if not self._service.sessions.forget(caller, root, session_id):
-            raise Refused(404, "no_such_session", f"{root} has no session {session_id!r}")
+            raise RequestRefused(404, "no_such_session", f"{root} has no session {session_id!r}")
         return {"forgotten": session_id}
 
     async def approvals(self, request: Request) -> Any:
         every = request.query_params.get("all") in ("1", "true")
-        return {"approvals": self._service.pending.questions(every=every)}
+        return {"approvals": self._service.approvals.questions(every=every)}
 
     async def answer(self, request: Request) -> Any:
-        answer = await _brief(request, msgspec.json.Decoder(Answer).decode)
+        answer = await _short_body(request, msgspec.json.Decoder(Answer).decode)
         uid = caller_of(request)
         _refuse_agents(request)
-        user = None if uid is None else user_name(uid)  # whom the kernel names, whoever it claims to be
+        user = None if uid is None else user_name(uid)  # from the kernel, whatever `who` claims
         who, why, last = answer.who or user, answer.why, answer.valid_for
         try:
             return self._service.answer(request.path_params["id"], answer.approve, who, why, last, user)
         except NoSuchQuestion as error:
-            raise Refused(404, "no_such_question", str(error)) from None
-        except AnsweredAlready as error:
-            raise Refused(409, "answered", str(error)) from None
+            raise RequestRefused(404, "no_such_question", str(error)) from None
+        except AlreadyAnswered as error:
+            raise RequestRefused(409, "answered", str(error)) from None
 
     async def decisions(self, request: Request) -> Any:
-        given = dict(request.query_params)
-        limit = given.pop("limit", "50")
+        params = dict(request.query_params)
+        limit = params.pop("limit", "50")
         if not (limit.isascii() and limit.isdigit() and len(limit) <= 4 and 1 <= int(limit) <= 1000):
-            raise Refused(400, "bad_request", "limit is a number from 1 to 1000")
+            raise RequestRefused(400, "bad_request", "limit is a number from 1 to 1000")
         try:
-            which = msgspec.convert(given, Filter, strict=False)
-            unknown = given.keys() - set(Filter.__struct_fields__)
+            which = msgspec.convert(params, Filter, strict=False)
+            unknown = params.keys() - set(Filter.__struct_fields__)
             if unknown:
                 raise ValueError(f"there is no filter {min(unknown)!r}")
         except (msgspec.ValidationError, ValueError) as error:
-            raise Refused(400, "bad_request", str(error)) from None
+            raise RequestRefused(400, "bad_request", str(error)) from None
         return await asyncio.to_thread(self._decisions, which, int(limit))
 
     def _decisions(self, which: Filter, limit: int) -> bytes:
-        """The newest decisions. They are encoded here, on a thread, and are not more than one answer should hold."""
+        """The newest decisions, encoded here because this runs on a thread.
+
+        There is a limit to their size.
+        """
         found: list[bytes] = []
         size = 0
         with Reader(self._journal().path) as reader:
@@ -284,7 +295,7 @@ class _Api:
                 found.append(_encode(_record(record)))
                 size += len(found[-1])
                 if size > ANSWER and len(found) > 1:
-                    raise Refused(413, "too_large", f"more than {ANSWER >> 20} MiB of decisions; ask for fewer")
+                    raise RequestRefused(413, "too_large", f"more than {ANSWER >> 20} MiB of decisions; ask for fewer")
         return b'{"decisions":[%b]}' % b",".join(found)
 
     async def decision(self, request: Request) -> Any:
@@ -314,34 +325,27 @@ class _Api:
         return document()
 
 
-def _acknowledging(request: Request) -> dict[str, Any]:
-    """Whether the caller says when it has its answer, and how to notice that it is gone."""
-
-    async def gone() -> None:
+def _connection(request: Request) -> Connection:
+    async def wait_for_hang_up() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    acknowledges = any(name == ACKNOWLEDGES for name, _ in request.scope["headers"])
-    return {"acknowledges": acknowledges, "gone": gone, "hung_up": request.scope.get("state", {}).get(HUNG_UP)}
+    scope = request.scope
+    return Connection(ACKNOWLEDGES in scope[HEADERS], wait_for_hang_up, scope.get("state", {}).get(HUNG_UP))
 
 
-def _of(caller: str, asked: B) -> B:
-    """What was asked, by this caller. Only the daemon's own user says which programs are run."""
+def _from_caller(caller: str, decoded: B) -> B:
+    """The request, without variables by which another user could choose what programs run."""
     if caller:
-        asked.env = _not_steering(asked.env)
-    return asked
-
-
-def _not_steering(env: dict[str, str | None]) -> dict[str, str | None]:
-    """What a caller who is not the daemon's user brings. It does not say which programs are run as that user."""
-    own = {name: os.environ.get(name) for name in {*PASSED, *env} if name in PASSED or steers(name)}
-    return env | own
+        names = {name for name in {*PASSED, *decoded.env} if name in PASSED or steers(name)}
+        decoded.env |= {name: os.environ.get(name) for name in names}  # the daemon's own
+    return decoded
 
 
 def _session_of(request: Request) -> tuple[str, str, str]:
-    """Which session is meant: whose, of which project, and its id."""
-    named = request.query_params
-    return named.get("caller", ""), named.get("root", "/"), request.path_params["session_id"]
+    """The caller, the project and the id of the session that a request names."""
+    params = request.query_params
+    return params.get("caller", ""), params.get("root", "/"), request.path_params["session_id"]
 
 
 def _record(record: Any) -> dict[str, Any]:
@@ -349,59 +353,65 @@ def _record(record: Any) -> dict[str, Any]:
 
 
 def _refuse_agents(request: Request) -> None:
-    """An agent does not approve what it wants to do, nor forget what it did. Over TCP, the token must tell."""
+    """Refuse an agent that approves its own calls or resets its session.
+
+    Over TCP, only the token's scopes decide.
+    """
     around = None if caller_of(request) is None else agent_around(pid=request.scope["client"][1])
     if around is not None:
-        raise Refused(403, "an_agent", f"an agent cannot do that ({around})")
+        raise RequestRefused(403, "an_agent", f"an agent cannot do that ({around})")
 
 
 def _decoded(decode: Callable[[bytes], T], body: bytes) -> T:
     try:
         return decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise Refused(400, "bad_request", str(error)) from None
+        raise RequestRefused(400, "bad_request", str(error)) from None
 
 
 def _decoded_large(decode: Callable[[bytes], B], body: bytes) -> B:
     check_json(body)
-    asked = _decoded(decode, body)
-    check_variables(asked.env)
-    return asked
+    decoded = _decoded(decode, body)
+    check_variables(decoded.env)
+    return decoded
 
 
-async def _brief(request: Request, decode: Callable[[bytes], T]) -> T:
-    """A body that is decoded at once, because it is short."""
-    if _length(request) > BRIEF:
-        raise Refused(413, "too_large", f"at most {BRIEF >> 20} MiB")
+async def _short_body(request: Request, decode: Callable[[bytes], T]) -> T:
+    """A body that is short enough to decode on the event loop."""
+    if _length(request) > SHORT_BODY:
+        raise RequestRefused(413, "too_large", f"at most {SHORT_BODY >> 20} MiB")
     return _decoded(decode, await _body(request))
 
 
 def _length(request: Request) -> int:
-    """How many bytes the body has, if that is not too many. Chunks, of which each may be tiny, are not taken."""
-    headers = dict(request.scope["headers"])
+    """The bytes of the body.
+
+    Refuses a body that is too large, and chunks, each of which may be tiny.
+    """
+    headers = request.scope[HEADERS]
     if b"transfer-encoding" in headers:
-        raise Refused(411, "length_required", "say with Content-Length how long the body is")
+        raise RequestRefused(411, "length_required", "say with Content-Length how long the body is")
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or len(length) > 12 or int(length) > BODY:
-        raise Refused(413, "too_large", f"at most {BODY >> 20} MiB")
+        raise RequestRefused(413, "too_large", f"at most {BODY >> 20} MiB")
     return int(length)
 
 
 async def _body(request: Request) -> bytes:
-    """The body. That it is not too slow is the protocol's business."""
+    """The body. `protocol` closes connections that send it too slowly."""
     parts, more = [], True
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
-            raise Refused(400, "gone", "nobody is there any more")
+            raise RequestRefused(400, "gone", "the caller has hung up")
         parts.append(message.get("body", b""))
         more = message.get("more_body", False)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
-    """What an error means for whoever asked."""
-    message = redact_text(str(error)[:LONGEST])
+def _error_answer(error: FairleadError) -> tuple[int, dict[str, Any]]:
+    """The status and the answer for an error."""
+    message = redact_text(str(error)[:MAX_MESSAGE])
     if isinstance(error, NeedsVariables):
         return 428, {"error": "needs_variables", "message": message, "variables": error.names}
     if isinstance(error, TooLarge):
@@ -417,19 +427,19 @@ def _told(error: FairleadError) -> tuple[int, dict[str, Any]]:
     if isinstance(error, NoRecord):
         return 404, {"error": "no_such_decision", "message": message}
     if isinstance(error, NoJournal):
-        return 404, {"error": "no_journal", "message": "nothing has been written down here yet"}
+        return 404, {"error": "no_journal", "message": "there is no journal here yet"}
     if isinstance(error, JournalError):
         return 500, {"error": "journal", "message": message}
     return 400, {"error": "bad_request", "message": message}
 
 
 class _Json(Response):
-    """An answer. Its headers are few, and not worked out each time."""
+    """A JSON answer with few, mostly constant headers."""
 
     def __init__(self, status: int, data: Any) -> None:
         self.status_code = status
         self.background = None
-        # Whoever is refused is told what was wrong, and not what is secret in it.
+        # An error may quote the request, so secrets are redacted from it.
         self.body = data if data.__class__ is bytes else _encode(data if status == 200 else redact(data))
         self.raw_headers = [*_HEADERS, (b"content-length", b"%d" % len(self.body)), *_MORE.get(status, ())]
 
@@ -445,4 +455,4 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 async def _broken(request: Request, error: Exception) -> Response:
     logger.error("a request failed", exc_info=error)
-    return _Json(500, {"error": "broken", "message": "something is wrong with the daemon; its log says what"})
+    return _Json(500, {"error": "broken", "message": "the daemon failed; its log has the error"})

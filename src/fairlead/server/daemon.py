@@ -1,7 +1,7 @@
-"""The daemon as a process: one per user and protocol, under a lock, away from whatever started it.
+"""The daemon as a process: one per user and protocol, independent of its starter.
 
-The lock is held for as long as the daemon lives, so that of any number that start at once, one wins; and what a
-daemon that was killed has left behind is recognised by nobody holding the lock.
+The daemon holds a lock while it lives. If several start at once, one gets the lock. A free lock shows that a socket was
+left by a killed daemon.
 """
 
 from __future__ import annotations
@@ -25,104 +25,104 @@ import uvicorn
 
 from .. import __version__
 from ..config.document import ConfigError
+from ..config.hook_entry import variables
 from ..config.layers import Sources, documents, find, read
-from ..config.reading import variables
 from ..config.trust import Trust
 from ..errors import FairleadError
 from ..folders import as_json, installed_folders
 from ..journal import Journal
-from ..logs import logger
-from ..places import SOCKET_LIMIT, fixed_folders, make_private, runtime_folder, state_folder
-from ..runners.surroundings import PASSED
+from ..paths import SOCKET_LIMIT, fixed_folders, make_private, runtime_folder, state_folder
+from ..redaction.logs import logger
+from ..runners.environment import PASSED
 from .app import make_app
 from .protocol import protocol
 from .service import PROTOCOL, Service
 from .tokens import Tokens
 
 IDLE = 1800.0
-"""Seconds after which a daemon that nobody asked anything ends."""
+"""Seconds without a request after which a daemon ends."""
 GRACE = 20.0
-"""Seconds that what is under way has, when the daemon is to end."""
-LOOK = 10.0
-"""Seconds between looks whether the daemon is to end, and what launchers did without an answer."""
+"""Seconds that requests under way have to finish when the daemon ends."""
+CHECK_INTERVAL = 10.0
+"""Seconds between checks for the end of the daemon, and for what launchers did without an answer."""
 CONNECTIONS = 2000
 KEEP_ALIVE = 30
-"""Seconds for which a connection is kept on which nothing is asked."""
-START = 15.0
-"""Seconds in which a daemon must have come up."""
-TAKEOVER = 2 * GRACE + 5
-"""Seconds in which an older one must have gone."""
+"""Seconds after which an idle connection is closed."""
+START_TIMEOUT = 15.0
+"""Seconds in which a new daemon must answer."""
+TAKEOVER_TIMEOUT = 2 * GRACE + 5
+"""Seconds in which an older daemon must end."""
 _ANY_VALUE = "x" * 64
-"""Stands for what a request will bring in a variable, while the user's file is checked."""
+"""Stands for the value of a variable that a request will bring, while the user's file is checked."""
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """How a daemon is run."""
+class DaemonSettings(msgspec.Struct, frozen=True):
+    """The options of a daemon."""
 
-    socket: str | None = None  # another path than the user's own
+    socket: str | None = None  # None: the user's own
     tcp: int | None = None  # a port on loopback
     idle: float | None = IDLE
     managed: bool = False  # other users of this machine may dispatch
 
 
-class Running(FairleadError):
-    """There is a daemon already."""
+class AlreadyRunning(FairleadError):
+    """A daemon is running already."""
 
 
 def socket_path(protocol: int = PROTOCOL) -> Path:
-    """Where the user's daemon of a protocol is asked."""
+    """The socket of the user's daemon of a protocol."""
     return runtime_folder() / f"v{protocol}.sock"
 
 
-def serve(settings: Settings, on_ready: Any = None) -> None:
-    """Be the daemon, until told to end. Raises `Running` if there is one."""
+def serve(settings: DaemonSettings, on_ready: Any = None) -> None:
+    """Run the daemon until it is to end. Raises `AlreadyRunning` if there is one."""
     path = Path(settings.socket) if settings.socket else socket_path()
     if len(os.fsencode(path)) > SOCKET_LIMIT:
         raise FairleadError(
             f"{path} is too long for a socket; set XDG_RUNTIME_DIR or FAIRLEAD_STATE_DIR to a shorter one"
         )
-    folder = _place(path, settings.managed)
+    folder = _socket_folder(path, settings.managed)
     with _lock(folder, path):
-        _settle_in()
+        _enter_background()
         _drain_older(path)
         try:
             asyncio.run(_run(settings, path, on_ready))
         finally:
             with contextlib.suppress(OSError):
-                path.unlink()  # while nobody else can have put another there
+                path.unlink()  # under the lock, so the socket is still this daemon's
 
 
-def _place(path: Path, managed: bool) -> Path:
+def _socket_folder(path: Path, managed: bool) -> Path:
     if not managed:
         return make_private(path.parent)
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     status = path.parent.lstat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise FairleadError(f"{path.parent} must be this user's, and nobody else's to write; chmod go-w it")
+        raise FairleadError(f"{path.parent} must belong to this user, and no other user may write to it; chmod go-w it")
     return path.parent
 
 
 @contextlib.contextmanager
 def _lock(folder: Path, path: Path) -> Iterator[None]:
-    """Hold the daemon's lock. A newer fairlead asks an older one to end, and takes over."""
+    """Hold the daemon's lock. A newer fairlead stops an older daemon and takes over."""
     descriptor = os.open(folder / f"{path.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        until = time.monotonic() + TAKEOVER
-        while not _try(descriptor):
-            running = _running(path)
+        until = time.monotonic() + TAKEOVER_TIMEOUT
+        while not _try_lock(descriptor):
+            running = _running_health(path)
             if running is not None and running.get("status") != "draining":
                 if not _is_older(str(running.get("version"))):
-                    raise Running(f"a daemon is running already (process {running.get('pid')})")
+                    raise AlreadyRunning(f"a daemon is running already (process {running.get('pid')})")
                 _ask_to_stop(path)
             if time.monotonic() > until:
-                raise Running("another daemon holds the lock, and does not answer")
+                raise AlreadyRunning("another daemon holds the lock and does not answer; end its process")
             time.sleep(0.05)
         yield
     finally:
         os.close(descriptor)
 
 
-def _try(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -130,7 +130,7 @@ def _try(descriptor: int) -> bool:
     return True
 
 
-def _running(path: Path) -> dict[str, Any] | None:
+def _running_health(path: Path) -> dict[str, Any] | None:
     from ..client import Client, DaemonError
 
     try:
@@ -155,18 +155,18 @@ def _is_older(version: str) -> bool:
 
 
 def _drain_older(path: Path) -> None:
-    """Daemons of older protocols finish what they have, and end."""
+    """Ask the daemons of older protocols to finish their requests and end."""
     for older in range(1, PROTOCOL):
-        place = path.with_name(f"v{older}.sock")
-        if place.exists():
-            _ask_to_stop(place)
+        older_socket = path.with_name(f"v{older}.sock")
+        if older_socket.exists():
+            _ask_to_stop(older_socket)
 
 
-def _settle_in() -> None:
-    """Away from whatever started it: no folder, no environment but what hooks may see anyway."""
+def _enter_background() -> None:
+    """Leave the starter's folder, and drop variables that hooks may not see."""
     os.chdir("/")
     os.umask(0o077)
-    sys.setswitchinterval(0.0005)  # the journal's thread must not hold up a dispatch
+    sys.setswitchinterval(0.0005)  # so that the journal's thread does not delay a dispatch
     if (folders := fixed_folders()) is not None:
         os.environ.update(folders.env)
     kept = {*PASSED, "XDG_STATE_HOME", "XDG_DATA_HOME", "PYTHONSAFEPATH", "PYTHONUNBUFFERED", "SSL_CERT_FILE"}
@@ -177,7 +177,7 @@ def _settle_in() -> None:
 
 def _listen(path: Path, managed: bool) -> socket.socket:
     with contextlib.suppress(FileNotFoundError):
-        path.unlink()  # of a daemon that was killed: its lock was free
+        path.unlink()  # left by a killed daemon, since the lock was free
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(str(path))
     path.chmod(0o666 if managed else 0o600)
@@ -200,20 +200,20 @@ def _tcp(port: int | None) -> list[socket.socket]:
 
 
 class _Server(uvicorn.Server):
-    """A server whose signals are ours."""
+    """A server that leaves signals to the daemon."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
-async def _run(settings: Settings, path: Path, on_ready: Any) -> None:
+async def _run(settings: DaemonSettings, path: Path, on_ready: Any) -> None:
     folder = make_private(state_folder())
     users = frozenset({os.geteuid(), *([0] if settings.managed else [])})
     service = Service(folder, _journal())
     service.recover()
-    await service.take_in_unanswered()
-    # Nobody is to knock at the door of a daemon that may not come up.
+    await service.import_unanswered_lines()
+    # The sockets open last, so that no caller connects to a daemon that fails to start.
     sockets = [_listen(path, settings.managed), *_tcp(settings.tcp)]
     ending = asyncio.Event()
     app = make_app(service, Tokens(folder), ending.set, users)
@@ -227,48 +227,50 @@ async def _run(settings: Settings, path: Path, on_ready: Any) -> None:
     loop = asyncio.get_running_loop()
     for end in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(end, ending.set)
-    again: set[asyncio.Task[Any]] = set()
+    reloads: set[asyncio.Task[Any]] = set()
 
-    def hang_up() -> None:
-        again.add(task := loop.create_task(service.projects.reload()))
-        task.add_done_callback(again.discard)
+    def on_sighup() -> None:
+        reloads.add(task := loop.create_task(service.projects.reload()))
+        task.add_done_callback(reloads.discard)
 
-    loop.add_signal_handler(signal.SIGHUP, hang_up)
+    loop.add_signal_handler(signal.SIGHUP, on_sighup)
     gc.collect()
-    gc.freeze()  # what is here now stays, so looking for garbage in it would only hold up requests
+    gc.freeze()  # these objects stay, so scanning them for garbage would only delay requests
     serving = loop.create_task(server.serve(sockets=sockets))
-    tell = loop.create_task(_when_up(server, on_ready, sockets))
+    reporting = loop.create_task(_report_ready(server, on_ready, sockets))
     try:
-        await _until_over(service, ending, serving, settings.idle)
+        await _serve_until_end(service, ending, serving, settings.idle)
         await service.drain(GRACE)
         server.should_exit = True
         await serving
     finally:
-        tell.cancel()
+        reporting.cancel()
         await service.aclose()
 
 
-async def _when_up(server: _Server, on_ready: Any, sockets: list[socket.socket]) -> None:
+async def _report_ready(server: _Server, on_ready: Any, sockets: list[socket.socket]) -> None:
     while not server.started:
         await asyncio.sleep(0.005)
     if on_ready is not None:
         on_ready(sockets)
 
 
-async def _until_over(service: Service, ending: asyncio.Event, serving: asyncio.Task[None], idle: float | None) -> None:
+async def _serve_until_end(
+    service: Service, ending: asyncio.Event, serving: asyncio.Task[None], idle: float | None
+) -> None:
     while not ending.is_set() and not serving.done():
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(ending.wait(), 1.0 if idle is None else min(max(idle / 10, 0.05), LOOK))
-        await service.take_in_unanswered()
-        if idle is not None and service.idle >= idle and not service.pending.questions():
-            logger.info("nobody has asked anything for %g s: ending", idle)
+            await asyncio.wait_for(ending.wait(), 1.0 if idle is None else min(max(idle / 10, 0.05), CHECK_INTERVAL))
+        await service.import_unanswered_lines()
+        if idle is not None and service.idle >= idle and not service.approvals.questions():
+            logger.info("no request for %g s: ending", idle)
             return
 
 
 def _journal() -> Journal | None:
-    """The journal that the system's and the user's files ask for.
+    """The journal that the system's and the user's files configure.
 
-    Whether the variables are set that hooks name is no matter of the daemon: each request brings its own.
+    Variables that hooks use need not be set here, because each request brings its own.
     """
     found = find("/")
     sources = Sources(found.system, found.user)
@@ -285,8 +287,8 @@ def _journal() -> Journal | None:
 # --- starting one -------------------------------------------------------------------------------
 
 
-def start(timeout: float = START) -> None:
-    """Start the user's daemon in the background, if it is not there, and wait until it answers."""
+def start(timeout: float = START_TIMEOUT) -> None:
+    """Start the user's daemon in the background unless it runs, and wait until it answers."""
     from subprocess import DEVNULL, Popen
 
     installed = installed_folders()
@@ -302,12 +304,12 @@ def start(timeout: float = START) -> None:
     environ["PYTHONSAFEPATH"] = "1"
     with log.open("ab") as written:
         log.chmod(0o600)
-        told = [] if installed is None else [as_json(installed)]
+        folders = [] if installed is None else [as_json(installed)]
         process = Popen(  # noqa: S603 (argv, no shell)
-            [sys.executable, "-P", "-m", "fairlead.server", *told], stdin=DEVNULL, stdout=written, stderr=written,
+            [sys.executable, "-P", "-m", "fairlead.server", *folders], stdin=DEVNULL, stdout=written, stderr=written,
             cwd="/", env=environ, start_new_session=True, close_fds=True,
         )  # fmt: skip
-    threading.Thread(target=process.wait, name="fairlead-daemon", daemon=True).start()  # it is nobody's to wait for
+    threading.Thread(target=process.wait, name="fairlead-daemon", daemon=True).start()  # reaps the process
     until = time.monotonic() + timeout
     while time.monotonic() < until:
         if _serves(path):
@@ -320,8 +322,8 @@ def start(timeout: float = START) -> None:
 
 
 def _serves(path: Path) -> bool:
-    """Whether there is a daemon that is not about to end."""
-    running = _running(path)
+    """Whether a daemon answers that is not about to end."""
+    running = _running_health(path)
     return running is not None and running.get("status") != "draining"
 
 

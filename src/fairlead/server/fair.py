@@ -1,4 +1,4 @@
-"""A table that callers share, of a limited size, in which no caller's entries push out those of one who has fewer."""
+"""A shared table of limited size: a caller with many entries evicts only its own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Entry(msgspec.Struct, Generic[V]):
-    """A value, and whose it is: an owner's, in one of its groups."""
+class Slot(msgspec.Struct, Generic[V]):
+    """A value, its owner, and the owner's group that it is in."""
 
     value: V
     owner: str
@@ -23,63 +23,63 @@ class Entry(msgspec.Struct, Generic[V]):
 
 
 class FairTable(Generic[K, V]):
-    """Values by key, the one that was not used for longest first."""
+    """Values by key, the least recently used first."""
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[K, Entry[V]] = OrderedDict()
-        self._owners: dict[str, dict[str, OrderedDict[K, Entry[V]]]] = {}
+        self._slots: OrderedDict[K, Slot[V]] = OrderedDict()
+        self._owners: dict[str, dict[str, OrderedDict[K, Slot[V]]]] = {}
         self._sizes: dict[str, int] = {}
         self._ticks = count()
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._slots)
 
     def items(self) -> Iterator[tuple[K, V]]:
-        # All at once, for a thread that writes them down while others are added.
-        return ((key, entry.value) for key, entry in list(self._entries.items()))
+        # A copy, for a thread that saves them while others are added.
+        return ((key, slot.value) for key, slot in list(self._slots.items()))
 
     def get(self, key: K) -> V | None:
-        entry = self._entries.get(key)
-        return None if entry is None else entry.value
+        slot = self._slots.get(key)
+        return None if slot is None else slot.value
 
     def use(self, key: K) -> None:
-        """Note that an entry was used just now."""
-        entry = self._entries[key]
-        entry.used = next(self._ticks)
-        self._entries.move_to_end(key)
-        self._owners[entry.owner][entry.group].move_to_end(key)
+        """Mark an entry as just used."""
+        slot = self._slots[key]
+        slot.used = next(self._ticks)
+        self._slots.move_to_end(key)
+        self._owners[slot.owner][slot.group].move_to_end(key)
 
     def put(self, key: K, value: V, owner: str, group: str) -> None:
-        """Add an entry, in place of the one that goes by this key."""
+        """Add an entry, or replace the one with this key."""
         self.pop(key)
-        self._entries[key] = entry = Entry(value, owner, group)
-        self._owners.setdefault(owner, {}).setdefault(group, OrderedDict())[key] = entry
+        self._slots[key] = slot = Slot(value, owner, group)
+        self._owners.setdefault(owner, {}).setdefault(group, OrderedDict())[key] = slot
         self._sizes[owner] = self._sizes.get(owner, 0) + 1
         self.use(key)
 
     def pop(self, key: K) -> V | None:
-        entry = self._entries.pop(key, None)
-        if entry is None:
+        slot = self._slots.pop(key, None)
+        if slot is None:
             return None
-        groups = self._owners[entry.owner]
-        del groups[entry.group][key]
-        self._sizes[entry.owner] -= 1
-        if not groups[entry.group]:
-            del groups[entry.group]
+        groups = self._owners[slot.owner]
+        del groups[slot.group][key]
+        self._sizes[slot.owner] -= 1
+        if not groups[slot.group]:
+            del groups[slot.group]
         if not groups:
-            del self._owners[entry.owner], self._sizes[entry.owner]
-        return entry.value
+            del self._owners[slot.owner], self._sizes[slot.owner]
+        return slot.value
 
     def shrink(self, limit: int, owner: str) -> None:
-        """Make room for what an owner has added: the owner with the most entries loses some, of equals this one.
+        """Evict entries beyond the limit, from the owner with the most; among equals, from this one.
 
-        It loses them in its group with the most entries, and there the one that was not used for longest.
+        The owner loses the least recently used entry of its largest group.
         """
-        while len(self._entries) > limit:
+        while len(self._slots) > limit:
             loser = max(self._owners, key=lambda one: (self._sizes[one], one == owner))
             largest = max(self._owners[loser].values(), key=lambda group: (len(group), -_oldest(group)))
             self.pop(next(iter(largest)))
 
 
-def _oldest(group: OrderedDict[K, Entry[V]]) -> int:
+def _oldest(group: OrderedDict[K, Slot[V]]) -> int:
     return next(iter(group.values())).used

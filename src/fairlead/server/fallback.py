@@ -1,6 +1,6 @@
-"""What holds in a folder while the daemon cannot be asked: it writes that down in `fallback.json`.
+"""What launchers do without the daemon: each folder's failure policy, in `fallback.json`.
 
-A folder that is not in the file, and a file that cannot be read, mean closed.
+A launcher refuses steps in a folder that is not in the file, or if it cannot read the file.
 """
 
 from __future__ import annotations
@@ -8,44 +8,50 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..fallback_file import LIMIT, Policies, changing_folders, read_folders
+from ..config.fallback_file import LIMIT, Policies, changing_folders, read_folders
+from ..enforcement import read_setting
 from ..lifecycle import EVENTS
-from ..logs import logger
+from ..redaction.logs import logger
 from ..registry import Hooks
-from ..switches import read_setting
 
-_NOT_ASKED = frozenset({"fairlead.guard", "fairlead.untrusted"})
-"""Hooks of fairlead's own that count for nothing here: the guard would keep every agent from doing anything, and the
-notice denies nothing."""
+_NOT_COUNTED = frozenset({"fairlead.guard", "fairlead.untrusted"})
+"""Hooks of fairlead that do not count here: the guard would stop every agent, and the notice denies nothing."""
 
 
 class Fallback:
-    """Writes the file, as this daemon comes to know folders."""
+    """Writes the file, as the daemon loads the hooks of folders."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._told: dict[str, tuple[object, bool]] = {}
+        self._written: dict[str, tuple[object, bool]] = {}
 
-    def tell(self, folder: str, hooks: Hooks) -> None:
-        """Write down what holds in a folder, if its hooks are others than they were."""
+    def write(self, folder: str, hooks: Hooks) -> None:
+        """Write the failure policy of a folder, if its hooks have changed."""
         now = (hooks.table, hooks.enforcing)
-        if self._told.get(folder) == now:
+        if self._written.get(folder) == now:
             return
-        policies = policies_of(hooks, self._pausing)
+        policies = policies_of(hooks, self._is_paused)
         try:
             with changing_folders(self._path) as folders:
                 if folders.get(folder) != policies:
-                    folders.pop(folder, None)  # the newest is the last
+                    folders.pop(folder, None)  # the newest comes last
                     folders[folder] = policies
         except OSError as error:
-            logger.error("%s cannot be written (%s): without a daemon, steps that guard are refused", self._path, error)
+            logger.error(
+                "%s cannot be written (%s): without a daemon, launchers refuse tool calls and prompts",
+                self._path,
+                error,
+            )
         else:
-            if len(self._told) >= LIMIT:
-                self._told.clear()
-            self._told[folder] = now
+            if len(self._written) >= LIMIT:
+                self._written.clear()
+            self._written[folder] = now
 
-    def opens(self, folder: str, event: str) -> bool:
-        """Whether a launcher in a folder that gets no answer lets a step pass. It looks up the folders as this does."""
+    def fails_open(self, folder: str, event: str) -> bool:
+        """Whether a launcher in this folder lets a step pass without an answer.
+
+        Launchers use the same look-up.
+        """
         folders, place = read_folders(self._path), Path(os.path.realpath(folder))
         for known in (place, *place.parents):
             if (policies := folders.get(str(known))) is not None:
@@ -55,22 +61,25 @@ class Fallback:
         return False
 
     @property
-    def _pausing(self) -> bool:
-        """Whether hooks are only watched for a while. When that is over, nobody may be there to write it down."""
+    def _is_paused(self) -> bool:
+        """Whether enforcement is paused.
+
+        A pause may end while no daemon is there to write that to the file.
+        """
         return read_setting(self._path.parent).until is not None
 
 
-def policies_of(hooks: Hooks, pausing: bool = False) -> Policies:
-    """Per event, whether a step passes that nobody could be asked about: only if every hook there fails open.
+def policies_of(hooks: Hooks, paused: bool = False) -> Policies:
+    """Per event, whether a step passes without the daemon: only if all its hooks fail open.
 
-    With a journal that fails closed, nothing passes: it would not be written down.
+    With a journal that fails closed, no step passes, because it could not be recorded.
     """
-    if (hooks.enforcing or pausing) and getattr(hooks.journal, "on_failure", None) == "closed":
+    if (hooks.enforcing or paused) and getattr(hooks.journal, "on_failure", None) == "closed":
         return dict.fromkeys(EVENTS, "closed")
-    held = [
+    closed = [
         hook
         for hook in hooks
-        if hook.enforce and hook.phase != "observe" and hook.on_failure != "open" and hook.name not in _NOT_ASKED
-        and (hooks.enforcing or pausing or hook.locked)
+        if hook.enforce and hook.phase != "observe" and hook.on_failure != "open" and hook.name not in _NOT_COUNTED
+        and (hooks.enforcing or paused or hook.locked)
     ]  # fmt: skip
-    return {event: "closed" if any(event in hook.events for hook in held) else "open" for event in EVENTS}
+    return {event: "closed" if any(event in hook.events for hook in closed) else "open" for event in EVENTS}

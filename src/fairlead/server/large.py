@@ -1,6 +1,6 @@
-"""Large requests: they are worked on away from the event loop, so that small ones do not wait for them.
+"""Large requests are handled off the event loop, so that small ones do not wait for them.
 
-One piece of work is done at a time, and callers take turns, so that many large requests add up to no more than one.
+One piece of work runs at a time, and callers take turns. So many large requests cost others no more than one does.
 """
 
 from __future__ import annotations
@@ -13,72 +13,75 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from ..journal.entry import Call, directly
-from ..threads import elsewhere, threads
+from ..engine.threads import active_offload, threads
+from ..journal.entry import Invoke, call_here
 from .limits import HUGE, LARGE, Overloaded
 from .offload import Offload
 
 T = TypeVar("T")
 
 AT_ONCE = 256 << 20
-"""Bytes of large requests that may be under way at once. One caller may have half of that."""
+"""Bytes of large requests that may be in progress at once. One caller may have half of that."""
 
 
-class Large:
-    """Where large requests are worked on: on a thread and, what takes longest, in another process."""
+class LargeRequests:
+    """Runs the slow parts of large requests: on a thread, and the slowest in another process."""
 
     def __init__(self) -> None:
         self._offload = Offload()
         self._held: Counter[str] = Counter()
-        self._here, self._elsewhere = Turns(), Turns()
+        self._thread_lock, self._process_lock = FairLock(), FairLock()
 
     @contextmanager
     def hold(self, caller: str, size: int) -> Iterator[None]:
-        """Have room for a request of so many bytes. Raises `Overloaded` if there is none."""
+        """Reserve room for a request of `size` bytes. Raises `Overloaded` if there is none."""
         if size <= LARGE:
             yield
             return
         if self._held[caller] + size > AT_ONCE // 2 or self._held.total() + size > AT_ONCE:
             raise Overloaded("too many large requests are under way already")
         self._held[caller] += size
-        known = elsewhere.set(partial(self.call, caller, size))
+        token = active_offload.set(partial(self.call, caller, size))
         try:
             yield
         finally:
-            elsewhere.reset(known)
+            active_offload.reset(token)
             self._held[caller] -= size
-            self._held += Counter()  # without those who hold nothing
+            self._held += Counter()  # drops the callers that hold nothing
 
     async def run(self, caller: str, fn: Callable[..., T], *args: Any) -> T:
-        """`fn(*args)`: here, or on a thread if a large request is being worked on."""
-        if elsewhere.get() is None:
+        """Call `fn(*args)`: on a thread during a large request, otherwise here."""
+        if active_offload.get() is None:
             return fn(*args)
-        async with self._here.turn(caller):
+        async with self._thread_lock.turn(caller):
             return await threads.run(fn, *args)
 
     async def call(self, caller: str, size: int, fn: Callable[..., T], *args: Any) -> T:
-        """`fn(*args)` on a thread; for a huge request in another process."""
-        return await (self.run if size <= HUGE else self.away)(caller, fn, *args)
+        """Call `fn(*args)` on a thread, or in another process for a huge request."""
+        return await (self.run if size <= HUGE else self.run_in_process)(caller, fn, *args)
 
-    async def away(self, caller: str, fn: Callable[..., T], *args: Any) -> T:
-        """`fn(*args)` in another process."""
-        async with self._elsewhere.turn(caller):
+    async def run_in_process(self, caller: str, fn: Callable[..., T], *args: Any) -> T:
+        """Call `fn(*args)` in another process."""
+        async with self._process_lock.turn(caller):
             return await threads.run(self._offload.call, fn, *args)
 
-    async def offload(self, caller: str, fn: Callable[[Call], None], size: int) -> None:
-        """`fn(call)` on a thread, where `call` calls a function: for a huge request in another process."""
+    async def offload(self, caller: str, fn: Callable[[Invoke], None], size: int) -> None:
+        """Call `fn(invoke)` on a thread.
+
+        `invoke` calls functions: in another process for a huge request.
+        """
         if size <= HUGE:
-            await self.run(caller, fn, directly)
+            await self.run(caller, fn, call_here)
             return
-        async with self._elsewhere.turn(caller):
+        async with self._process_lock.turn(caller):
             await threads.run(fn, self._offload.call)
 
     def close(self) -> None:
         self._offload.close()
 
 
-class Turns:
-    """A lock for which callers queue, each with one piece of work at a time."""
+class FairLock:
+    """A lock that callers get in turn. Each caller queues with one piece of work at a time."""
 
     def __init__(self) -> None:
         self._all = asyncio.Lock()

@@ -1,7 +1,7 @@
-"""A process that works for this one, on what would keep all of this one's threads waiting.
+"""A helper process for calls that would block all threads of the daemon.
 
 Python runs one thread at a time and does not interrupt a call into C, such as a search through a long text. Redaction
-makes many of those. In another process they hold up no request here.
+makes many of those. In another process they delay no request of the daemon.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..errors import FairleadError, describe
 T = TypeVar("T")
 
 TIMEOUT = 20.0
-"""Seconds that one call may take. A pattern that a user gave may take for ever."""
+"""Seconds that one call may take. A user's own pattern may take for ever."""
 IDLE = 60.0
 """Seconds without a call after which the process ends. The next call starts another."""
 _CHILD = "import sys; sys.path[:] = {!r}; from fairlead.server.offload import work; work({!r}, {!r})"
@@ -34,7 +34,7 @@ class OffloadFailed(FairleadError):
 
 
 class Offload:
-    """Calls functions in a process of its own, one at a time. It is started when it is first needed."""
+    """Calls functions in a helper process, one at a time. The first call starts it."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
@@ -42,15 +42,20 @@ class Offload:
         self._calling = threading.Lock()
 
     def call(self, fn: Callable[..., T], *args: Any) -> T:
-        """`fn(*args)` in the process. The function, what it takes and what it returns can be pickled."""
+        """Call `fn(*args)` in the process.
+
+        The function, its arguments and its result must be picklable.
+        """
         with self._calling:
-            if monotonic() - self._used > IDLE / 2:  # else it might end just now
+            if monotonic() - self._used > IDLE / 2:  # it may be about to end
                 self._end()
             try:
                 error, result = self._call(fn, args)
-            except Exception as problem:  # it ended, or something cannot be pickled
+            except Exception as problem:  # the process ended, or a value cannot be pickled
                 self._end()
-                raise OffloadFailed(f"it gave no result within {TIMEOUT:g} s ({describe(problem)})") from None
+                raise OffloadFailed(
+                    f"the helper process gave no result within {TIMEOUT:g} s ({describe(problem)})"
+                ) from None
             finally:
                 self._used = monotonic()
         if error is not None:
@@ -64,7 +69,7 @@ class Offload:
         return pickle.load(child.stdout)  # type: ignore[no-any-return,arg-type]  # noqa: S301 (from our own child)
 
     def close(self) -> None:
-        """End the process, once it has finished what it is at."""
+        """End the process after its current call."""
         with self._calling:
             self._end()
 
@@ -84,24 +89,24 @@ def _start() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd="/",
-        start_new_session=True,  # Ctrl-C ends the daemon, which still needs it
+        start_new_session=True,  # Ctrl-C ends the daemon, which still needs the process
     )
 
 
 def work(timeout: float, idle: float) -> None:
-    """Be the process: take calls from stdin, until there are no more."""
-    given, results = os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # nothing else is a result
+    """Run the process: answer calls from stdin until stdin ends or is idle."""
+    calls, results = os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # only results go to stdout
     with suppress(OSError):
         os.nice(5)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends it, whatever it is at
-    while select.select([given], [], [], idle)[0]:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the default ends the process, even in a call into C
+    while select.select([calls], [], [], idle)[0]:
         try:
-            fn, args = pickle.load(given)  # noqa: S301 (from who started this)
+            fn, args = pickle.load(calls)  # noqa: S301 (from our own parent)
         except EOFError:
             return
         signal.setitimer(signal.ITIMER_REAL, timeout)
-        _give(results, _call(fn, args))
+        _write_result(results, _call(fn, args))
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
@@ -112,10 +117,10 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Exception | No
         return error, None
 
 
-def _give(results: IO[bytes], result: tuple[Exception | None, Any]) -> None:
+def _write_result(results: IO[bytes], result: tuple[Exception | None, Any]) -> None:
     try:
         data = pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
-    except Exception as error:  # of an error that cannot be pickled, say
+    except Exception as error:  # such as an error that cannot be pickled
         data = pickle.dumps((OffloadFailed(describe(error)), None))
     results.write(data)
     results.flush()

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the daemon, from the lifecycle's schemas and a table of the routes."""
+"""The daemon's OpenAPI document, built from the lifecycle's schemas and a table of routes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import __version__
-from ..hosts.host import ALL, EXPERIMENTAL
+from ..hosts.clis.mapping import ALL, EXPERIMENTAL
 from ..lifecycle import CONTROLS, EVENTS
 from ..wire import envelope_schema
 from .tokens import SCOPES
@@ -18,7 +18,9 @@ Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
 _NULLABLE: Schema = {"type": ["string", "null"]}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
-_ACKNOWLEDGES = {"fairlead-acknowledges": "Whatever its value: this caller acknowledges answers that have an id for it"}
+_ACKNOWLEDGES = {
+    "fairlead-acknowledges": "With any value: this caller acknowledges answers that have an `acknowledge` id"
+}
 _QUERY: dict[str, Schema] = {
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
     "since": {"type": "number"},
@@ -30,9 +32,9 @@ _ERROR: Schema = {
     "required": ["error", "message"],
 }
 _STATUSES = {
-    400: "The request makes no sense; `message` says why",
+    400: "The request is invalid; `message` says why",
     401: "There is no token",
-    403: "This caller may not do that",
+    403: "This caller may not do this",
     404: "There is no such thing",
     405: "Not with this method",
     409: "It was answered already, or another call has it",
@@ -40,15 +42,15 @@ _STATUSES = {
     413: "The request holds too much, or the answer would",
     421: "The host is not this one",
     422: "The configuration of the folder has mistakes",
-    428: "The hooks need variables that the request does not name; `variables` does",
-    500: "The daemon cannot do that now: the journal cannot be written, say",
-    503: "Too much to do, or about to end: go by the failure policy",
+    428: "The hooks need variables that the request does not name; `variables` lists them",
+    500: "The daemon failed, for example because it cannot write the journal",
+    503: "The daemon is overloaded or about to end: apply your failure policy",
 }
 
 
 @cache
 def document() -> Schema:
-    """The document, as it is served."""
+    """The document, as the daemon serves it."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -244,7 +246,7 @@ def _schemas() -> dict[str, Schema]:
 
 
 def _inline(schema: Schema) -> Schema:
-    """An envelope's schema, where its own definitions go with it."""
+    """An envelope's schema, with its own definitions inside."""
     definitions = schema.pop("$defs", {})
     schema.pop("$schema", None)
     schema["required"] = [name for name in schema["required"] if name != "fairlead"]  # this version is what is meant

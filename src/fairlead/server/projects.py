@@ -1,6 +1,6 @@
-"""Tables per project: each folder's configuration, with what a request lets its hooks see of its environment.
+"""The hooks of each project, loaded from its configuration for the variables of a request.
 
-Requests from one folder share a table only if they bring the same variables, so that no hook, worker or connection of
+Requests from one folder share hooks only if they bring the same variables, so that no hook, worker or connection of
 one caller ever has another's credentials.
 """
 
@@ -13,32 +13,35 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, NamedTuple
 
+from ..config.hook_entry import variables
 from ..config.layers import documents, find
-from ..config.reading import variables
 from ..config.reload import Reloader
 from ..config.trust import Trust
+from ..engine.threads import threads
 from ..errors import FairleadError
+from ..hosts.clis.opening import caller_scope
 from ..journal.policy import policy_of
-from ..logs import logger
-from ..redaction import Scope, redact_text, within
+from ..redaction.logs import logger
+from ..redaction.redactor import Scope, redact_text, within
 from ..registry import Hooks
-from ..runners.surroundings import PASSED
-from ..threads import threads
-from .large import Turns
+from ..runners.environment import PASSED
+from .large import FairLock
 
 LIMIT = 64
-"""Tables that are kept. Beyond that, the caller with the most loses the one that was not used for longest."""
-LOOK = 0.5
-"""Seconds between looks at a folder's files."""
+"""Projects in memory. Beyond that, the caller with the most loses the least recently used one."""
+CHECK_INTERVAL = 0.5
+"""Seconds between two checks whether a folder's files have changed."""
 VARIABLES = 1000
-"""Variables that a request may bring to hooks. All that is redacted for it is compared with each of them."""
+"""Variables of a request that hooks may see. Redaction compares every text with each of them."""
 
 Environment = Mapping[str, str | None]
-Key = tuple[tuple[str, str | None], ...]
+VisibleVariables = tuple[tuple[str, str | None], ...]
+ProjectKey = tuple[str, VisibleVariables]
+"""A folder, and what its hooks see of a request's variables."""
 
 
 class NeedsVariables(FairleadError):
-    """The hooks of a folder name variables that the request does not."""
+    """The hooks of a folder use variables that the request does not name."""
 
     def __init__(self, names: set[str]) -> None:
         super().__init__(f"the hooks here need {', '.join(sorted(names))}; send them, or null for one that is not set")
@@ -46,23 +49,24 @@ class NeedsVariables(FairleadError):
 
 
 class Project:
-    """One table, and what keeps it in step with its files."""
+    """The hooks of one folder and set of variables. It reloads them when their files change."""
 
-    def __init__(self, root: str, environ: dict[str, str], make_hooks: Callable[[], Hooks], trust: Trust) -> None:
+    def __init__(self, root: str, environ: dict[str, str], open_hooks: Callable[..., Hooks], trust: Trust) -> None:
+        def apply(hooks: Hooks) -> None:
+            self.reloader = Reloader(hooks, root, trust=trust, environ=environ)
+
         self.root = root
-        self.hooks = make_hooks()
-        self.hooks.root, self.hooks.variables = os.path.realpath(root), dict(environ)
-        self._secrets = {name: value for name, value in environ.items() if name not in PASSED}
-        self._scope: tuple[Any, Scope] = (None, Scope(environ=self._secrets))
+        self._environ = environ
+        self._scope: tuple[Any, Scope] = (None, caller_scope(environ))
         with within(self._scope[1]):
-            self.reloader = Reloader(self.hooks, root, trust=trust, environ=environ)
-        self.looked = monotonic()
+            self.hooks = open_hooks(root, apply, variables=environ)
+        self.checked = monotonic()
         self.busy = 0
-        self.caller = ""  # who used it last
+        self.caller = ""  # the last one to use it
         self._names: tuple[Any, frozenset[str]] = (None, frozenset())
 
     def __enter__(self) -> None:
-        """While a table is used, it does not make room for another."""
+        """Mark the project as in use, so that it is not evicted."""
         self.busy += 1
 
     def __exit__(self, *_: object) -> None:
@@ -70,12 +74,12 @@ class Project:
 
     @property
     def home(self) -> str:
-        """The folder of the project, whichever of its folders was named: its sessions are the same in all of them."""
+        """The project's top folder. Sessions are the same in all of its subfolders."""
         return self.reloader.config.sources.root or os.path.realpath(self.root)
 
     @property
     def names(self) -> frozenset[str]:
-        """The variables that the hooks in force name. Worked out once for each configuration."""
+        """The variables that the current hooks use. Computed once per configuration."""
         config = self.reloader.config
         if self._names[0] is not config:
             self._names = (config, frozenset(n for layer in config.layers for n in variables(layer.document.data)))
@@ -83,10 +87,10 @@ class Project:
 
     @property
     def scope(self) -> Scope:
-        """What is redacted for those who use this table: also the variables that they bring."""
+        """What is redacted for the callers of this project, including the variables that they bring."""
         config = self.reloader.config
         if self._scope[0] is not config:
-            self._scope = (config, Scope(values=config.redact.values, environ=self._secrets))
+            self._scope = (config, caller_scope(self._environ, config.redact.values))
         return self._scope[1]
 
     @property
@@ -100,159 +104,161 @@ def _refuse_without(names: frozenset[str], env: Environment) -> None:
         raise NeedsVariables(set(missing))
 
 
-def _visible(env: Environment, names: frozenset[str]) -> Key:
-    """What hooks see of a request's variables: those that they name, and those that every hook gets."""
+def _visible(env: Environment, names: frozenset[str]) -> VisibleVariables:
+    """What hooks see of a request's variables: those they use, and those all hooks get."""
     return tuple(sorted((name, env[name]) for name in env if name in names or name in PASSED or name.startswith("LC_")))
 
 
-class Named(NamedTuple):
-    """The variables that the hooks of a folder name; when that was looked at, and what its tables had seen then."""
+class FolderVariables(NamedTuple):
+    """The variables that a folder's hooks use, when that was checked, and its files' state."""
 
-    looked: float
+    checked: float
     names: frozenset[str]
-    seen: dict[tuple[str, Key], Any]
+    seen: dict[ProjectKey, Any]
 
 
-def _check(root: str) -> None:
+def _check_root(root: str) -> None:
     if "\0" in root or not os.path.isabs(root) or not os.path.isdir(root):
         raise FairleadError(f"root must be the absolute path of a folder, not {root!r}")
 
 
 class Projects:
-    """All tables of the daemon."""
+    """All projects of the daemon."""
 
-    def __init__(self, make_hooks: Callable[[], Hooks], trust: Trust | None = None) -> None:
-        self._make_hooks = make_hooks
+    def __init__(self, open_hooks: Callable[..., Hooks], trust: Trust | None = None) -> None:
+        self._open_hooks = open_hooks
         self._trust = trust or Trust()
-        self._tables: OrderedDict[tuple[str, Key], Project] = OrderedDict()
-        self._names: OrderedDict[str, Named] = OrderedDict()
-        self._asked: dict[tuple[Any, ...], Project] = {}  # just as it was asked for, a moment ago
-        self._loading: dict[tuple[str, Key], asyncio.Lock] = {}
-        self._turns = Turns()
+        self._projects: OrderedDict[ProjectKey, Project] = OrderedDict()
+        self._names: OrderedDict[str, FolderVariables] = OrderedDict()
+        self._recent: dict[tuple[Any, ...], Project] = {}  # by folder and variables, exactly as in a recent request
+        self._loading: dict[ProjectKey, asyncio.Lock] = {}
+        self._lock = FairLock()
 
     def __len__(self) -> int:
-        return len(self._tables)
+        return len(self._projects)
 
     async def find(self, root: str, env: Environment, caller: str = "") -> Project:
-        """The table for a folder and an environment. Raises `ConfigError` if its files cannot be used as they are."""
+        """The project of a folder and an environment.
+
+        Raises `ConfigError` for mistakes in its files.
+        """
         now = monotonic()
-        asked = (root, *env.items())
-        known = self._asked.get(asked)
-        if known is not None and now - known.looked < LOOK and known.names <= env.keys():
+        exact = (root, *env.items())
+        known = self._recent.get(exact)
+        if known is not None and now - known.checked < CHECK_INTERVAL and known.names <= env.keys():
             known.caller = caller
             return known
         project = await self._find(root, env, now, caller)
-        if len(self._asked) > LIMIT * 4:
-            self._asked.clear()
-        self._asked[asked] = project
+        if len(self._recent) > LIMIT * 4:
+            self._recent.clear()
+        self._recent[exact] = project
         return project
 
     async def _find(self, root: str, env: Environment, now: float, caller: str) -> Project:
         known = self._names.get(root)
-        if known is None or now - known.looked >= LOOK:
+        if known is None or now - known.checked >= CHECK_INTERVAL:
             known = await self._find_names(root, known, now, caller)
-        named = known.names
-        _refuse_without(named, env)
-        key = (root, _visible(env, named))
+        _refuse_without(known.names, env)
+        key = (root, _visible(env, known.names))
         if len(key[1]) > VARIABLES:
             raise FairleadError(f"a request brings {VARIABLES} variables at most, not {len(key[1])}")
-        if key not in self._tables:
+        if key not in self._projects:
             key = await self._unchanged(key, now) or key
-        project = self._tables.get(key)
+        project = self._projects.get(key)
         if project is None:
             project = await self._load(key, caller)
         else:
-            await self._look(project, now)
-        self._tables.move_to_end(key)
+            await self._reload_if_due(project, now)
+        self._projects.move_to_end(key)
         project.caller = caller
-        _refuse_without(project.names, env)  # it may have read its files just now
+        _refuse_without(project.names, env)  # it may just have reloaded its files
         return project
 
-    async def _find_names(self, root: str, known: Named | None, now: float, caller: str) -> Named:
-        """The variables that hooks name there. As long as nothing has changed, that needs no reading."""
-        _check(root)
-        tables = {key: table for key, table in self._tables.items() if key[0] == root}
-        for table in tables.values():
-            await self._look(table, now, always=True)  # or one that is looked at later has hooks that name others
-        seen = {key: table.reloader.seen for key, table in tables.items()}
+    async def _find_names(self, root: str, known: FolderVariables | None, now: float, caller: str) -> FolderVariables:
+        """The variables that the folder's hooks use. Its files are read only if they have changed."""
+        _check_root(root)
+        projects = {key: project for key, project in self._projects.items() if key[0] == root}
+        for project in projects.values():
+            await self._reload_if_due(project, now, always=True)  # a later reload could bring other variables
+        seen = {key: project.reloader.seen for key, project in projects.items()}
         if known is not None and seen and seen == known.seen:
             names = known.names
         else:
-            async with self._turns.turn(caller):
+            async with self._lock.turn(caller):
                 newer = self._names.get(root)
-                if newer is not None and newer is not known and now - newer.looked < LOOK:
-                    return newer  # another request has looked meanwhile
-                found = await threads.run(self._named, root)  # of a large file, that takes long
-            # Also those of hooks in force, whatever has become of their file since.
-            names = found.union(*(table.names for table in tables.values()))
-        self._names[root] = known = Named(now, names, seen)
+                if newer is not None and newer is not known and now - newer.checked < CHECK_INTERVAL:
+                    return newer  # another request has just checked
+                found = await threads.run(self._read_names, root)  # slow for a large file
+            # The current hooks stay in force even if their file is gone, so their variables count, too.
+            names = found.union(*(project.names for project in projects.values()))
+        self._names[root] = known = FolderVariables(now, names, seen)
         self._names.move_to_end(root)
         while len(self._names) > LIMIT * 16:
             self._names.popitem(last=False)
         return known
 
-    async def _look(self, project: Project, now: float, *, always: bool = False) -> None:
-        if always or now - project.looked >= LOOK:
-            project.looked = now
+    async def _reload_if_due(self, project: Project, now: float, *, always: bool = False) -> None:
+        if always or now - project.checked >= CHECK_INTERVAL:
+            project.checked = now
             with project, within(project.scope):
                 await project.reloader.look()
 
-    def _named(self, root: str) -> frozenset[str]:
-        """The variables that the hooks of a folder name."""
+    def _read_names(self, root: str) -> frozenset[str]:
+        """The variables that the hooks of a folder use, from its files."""
         found = documents(find(root, self._trust), self._trust)
         return frozenset(name for document in found for name in variables(document.data))
 
-    async def _unchanged(self, key: tuple[str, Key], now: float) -> tuple[str, Key] | None:
-        """The table whose hooks in force see just the same variables, whatever else a change of a file names.
+    async def _unchanged(self, key: ProjectKey, now: float) -> ProjectKey | None:
+        """The project whose current hooks see the same variables, although a changed file uses more.
 
-        A change that is broken, or that no human has trusted, has not taken effect: what was there stays in force.
+        A change that has mistakes, or that the user has not trusted, is not in force: the old hooks are.
         """
-        root, given = key
-        for known, project in reversed(list(self._tables.items())):
-            if known[0] == root and set(known[1]) < set(given):
-                await self._look(project, now)
-                if known in self._tables and known[1] == _visible(dict(given), project.names):
+        root, visible = key
+        for known, project in reversed(list(self._projects.items())):
+            if known[0] == root and set(known[1]) < set(visible):
+                await self._reload_if_due(project, now)
+                if known in self._projects and known[1] == _visible(dict(visible), project.names):
                     return known
         return None
 
-    async def _load(self, key: tuple[str, Key], caller: str) -> Project:
-        async with self._loading.setdefault(key, asyncio.Lock()):  # two requests at once need one table
+    async def _load(self, key: ProjectKey, caller: str) -> Project:
+        async with self._loading.setdefault(key, asyncio.Lock()):  # two requests at once share one project
             try:
-                if key not in self._tables:
-                    root, given = key
-                    environ = {name: value for name, value in given if value is not None}
-                    # On a thread, because compiling rules and looking for programs takes a while.
-                    async with self._turns.turn(caller):
-                        project = await threads.run(Project, root, environ, self._make_hooks, self._trust)
+                if key not in self._projects:
+                    root, visible = key
+                    environ = {name: value for name, value in visible if value is not None}
+                    # On a thread, because compiling rules and finding programs is slow.
+                    async with self._lock.turn(caller):
+                        project = await threads.run(Project, root, environ, self._open_hooks, self._trust)
                     project.caller = caller
-                    self._tables[key] = project
+                    self._projects[key] = project
             finally:
                 self._loading.pop(key, None)
-        project = self._tables[key]
+        project = self._projects[key]
         with project:
             await self._make_room()
         return project
 
     async def _make_room(self) -> None:
-        while len(self._tables) > LIMIT and (key := self._spare()) is not None:
-            self._asked.clear()
-            project = self._tables.pop(key)
+        while len(self._projects) > LIMIT and (key := self._spare()) is not None:
+            self._recent.clear()
+            project = self._projects.pop(key)
             with within(project.scope):
                 await project.hooks.aclose()
 
-    def _spare(self) -> tuple[str, Key] | None:
-        """An idle table: of the caller with the most tables, and of its folder with the most, the oldest."""
-        whose = {key: (project.caller, project.root) for key, project in self._tables.items()}
-        folders, callers = Counter(whose.values()), Counter(caller for caller, _ in whose.values())
-        idle = (key for key, project in self._tables.items() if not project.busy)
-        return max(idle, key=lambda key: (callers[whose[key][0]], folders[whose[key]]), default=None)
+    def _spare(self) -> ProjectKey | None:
+        """An idle project to evict, of the caller and the folder with the most projects."""
+        owners = {key: (project.caller, project.root) for key, project in self._projects.items()}
+        folders, callers = Counter(owners.values()), Counter(caller for caller, _ in owners.values())
+        idle = (key for key, project in self._projects.items() if not project.busy)
+        return max(idle, key=lambda key: (callers[owners[key][0]], folders[owners[key]]), default=None)
 
     async def reload(self) -> list[str]:
-        """Read all files again, now. The mistakes that were found are returned."""
+        """Reload all files now, and return the mistakes in them."""
         self._names.clear()
-        self._asked.clear()
+        self._recent.clear()
         found: list[str] = []
-        for project in list(self._tables.values()):
+        for project in list(self._projects.values()):
             with within(project.scope):
                 try:
                     found += [str(mistake) for mistake in await project.reloader.reload()]
@@ -261,10 +267,10 @@ class Projects:
         return found
 
     async def aclose(self) -> None:
-        for project in self._tables.values():
+        for project in self._projects.values():
             with within(project.scope):
                 try:
                     await project.hooks.aclose()
                 except Exception as error:
-                    logger.warning("the hooks of %s did not end well: %s", project.root, error)
-        self._tables.clear()
+                    logger.warning("the hooks of %s could not be closed: %s", project.root, error)
+        self._projects.clear()

@@ -1,4 +1,4 @@
-"""Connections: who is at the other end, and how long it may take to say what it wants."""
+"""Connections: the daemon identifies callers and hangs up on slow ones."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..logs import logger
 from ..peers import peer_of
+from ..redaction.logs import logger
 from .app import HUNG_UP, UNIX
 
-PATIENCE = 5.0
-"""Seconds in which a request's headers must have arrived."""
-BODY_PATIENCE = 10.0
-"""Seconds in which its body must have."""
-ANSWER_PATIENCE = 30.0
-"""Seconds in which its answer must have been taken."""
+HEADER_TIMEOUT = 5.0
+"""Seconds in which the headers of a request must arrive."""
+BODY_TIMEOUT = 10.0
+"""Seconds in which the body of a request must arrive."""
+ANSWER_TIMEOUT = 30.0
+"""Seconds in which the caller must have read its answer."""
 _OVER = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 READ = 16 << 10
-"""Bytes that are read, and understood, in one go. Others have their turn after each."""
+"""Bytes that are read and parsed at once. Other connections have their turn in between."""
 
 
 def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
-    """The protocol of a daemon that these users may speak to; None is everybody on this machine."""
+    """The protocol class of a daemon for these users; None allows all users of this machine."""
 
     class Protocol(H11Protocol):
-        """HTTP for callers that we know, and that do not dawdle."""
+        """HTTP for known callers, with a time-out for each part of a request."""
 
-        _slow: asyncio.TimerHandle | None = None
-        _slow_at: tuple[float, Any] | None = None  # what we wait for: how long, and in which request
+        _timer: asyncio.TimerHandle | None = None
+        _expected: tuple[float, Any] | None = None  # the time-out that runs, and the request it is for
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -43,10 +43,10 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
                 transport.abort()
                 return
             self.app_state = {**self.app_state, HUNG_UP: self._hung_up}
-            self._expect(PATIENCE)
+            self._expect(HEADER_TIMEOUT)
 
         def _hung_up(self) -> bool:
-            """Whether the caller is gone. The socket knows before the event loop has come to read it."""
+            """Whether the caller has hung up. The socket knows before the event loop reads from it."""
             if self.transport.is_closing():
                 return True
             connection = select.poll()
@@ -57,7 +57,7 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
             try:
                 peer = peer_of(connection)
             except OSError as error:
-                logger.error("a caller was refused: who it is cannot be told (%s)", error)
+                logger.error("a caller was refused: its user cannot be found out (%s)", error)
                 return False
             if users is not None and peer.uid not in users:
                 logger.warning("process %d of user %d was refused: this is user %d's", peer.pid, peer.uid, os.geteuid())
@@ -67,46 +67,46 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            self._look()
+            self._update_timer()
 
         def on_response_complete(self) -> None:
-            super().on_response_complete()  # which may begin another request that came with this one
-            self._look()
+            super().on_response_complete()  # this may begin the next, pipelined request
+            self._update_timer()
             if self.transport.get_write_buffer_size():
-                self.loop.call_later(ANSWER_PATIENCE, self._give_up)
+                self.loop.call_later(ANSWER_TIMEOUT, self._abort_if_unread)
 
-        def _give_up(self) -> None:
-            """Hang up on a caller that does not take its answer, which would be kept for ever."""
+        def _abort_if_unread(self) -> None:
+            """Hang up on a caller that does not read its answer, which would stay in memory."""
             if self.transport.get_write_buffer_size():
                 self.transport.abort()
 
-        def _look(self) -> None:
-            """What the other side still has to say of what it has begun. As a rule that is nothing."""
+        def _update_timer(self) -> None:
+            """Set the time-out for the part of a request that is still to come; usually there is none."""
             state = self.conn.their_state
             if state is h11.SEND_BODY:
-                self._expect(BODY_PATIENCE)
+                self._expect(BODY_TIMEOUT)
             elif state is h11.IDLE and self.conn.trailing_data[0]:
-                self._expect(PATIENCE)
+                self._expect(HEADER_TIMEOUT)
             elif state is h11.IDLE and self.timeout_keep_alive_task is None:
-                self._expect(self.timeout_keep_alive)  # after an early answer, uvicorn would wait for ever
+                self._expect(self.timeout_keep_alive)  # after an early answer, uvicorn sets no time-out
             else:
                 self._expect(None)
 
-        def _expect(self, patience: float | None) -> None:
-            """Hang up unless it comes in time. Each part of each request has its own."""
-            expected = None if patience is None else (patience, self.cycle)
-            if expected == self._slow_at or self.transport.is_closing():
+        def _expect(self, seconds: float | None) -> None:
+            """Hang up after some seconds. Each part of each request has its own time-out."""
+            expected = None if seconds is None else (seconds, self.cycle)
+            if expected == self._expected or self.transport.is_closing():
                 return
-            self._relax()
-            self._slow_at = expected
-            self._slow = expected and self.loop.call_later(expected[0], self.transport.abort)
+            self._cancel_timer()
+            self._expected = expected
+            self._timer = expected and self.loop.call_later(expected[0], self.transport.abort)
 
-        def _relax(self) -> None:
-            if self._slow is not None:
-                self._slow.cancel()
+        def _cancel_timer(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._relax()
+            self._cancel_timer()
             super().connection_lost(exc)
 
     return Protocol

@@ -1,4 +1,4 @@
-"""What the daemon does, whoever asks and however: dispatching, sessions, approvals, reloading."""
+"""The daemon's work, without HTTP: dispatching, sessions, approvals, reloading."""
 
 from __future__ import annotations
 
@@ -17,56 +17,56 @@ from .. import __version__
 from ..build import source_digest
 from ..config.trust import Trust
 from ..decision import Decision
+from ..enforcement import Setting, read_setting
+from ..engine.run import EffectFn, active_effect
+from ..engine.threads import LoopShare, loop_share, threads
 from ..errors import FairleadError
 from ..frozen import freeze
-from ..hosts.answering import Memory, answer, read_payload
-from ..hosts.host import Hooked, Host, host_tools
+from ..hosts.clis.handler import CliSessionState, answer, parse_event, read_payload
+from ..hosts.clis.mapping import HookRequest, Host
+from ..hosts.clis.opening import open_hooks
 from ..journal import Journal, JournalError
-from ..journal.unanswered import take_in
-from ..journal.writer import HeldBack, held_back
+from ..journal.unanswered import import_unanswered
+from ..journal.writer import DeferredRecords, deferred_records
 from ..lifecycle import GUARDING, Control, Step, event_named
-from ..logs import logger
+from ..paths import hung_mark
 from ..peers import user_name
-from ..places import hung_mark
-from ..record import summary, tell
-from ..redaction import within
-from ..registry import Hooks
-from ..run import Carry, carrying
+from ..redaction.logs import logger
+from ..redaction.redactor import within
 from ..session import Session
-from ..switches import Setting, read_setting
-from ..threads import LoopShare, loop_share, threads
-from ..wire import step_of
+from ..wire.decisions import encode_decision, summary
+from ..wire.steps import step_from_envelope
+from .approvals import ApprovalContext, ApprovalStore, HasHungUp, Question, Receipt, WaitForHangUp, approval_context
 from .fallback import Fallback
-from .large import Large
-from .limits import LARGE, Overloaded, check_arguments, check_json, check_moment, check_step
-from .pending import Asking, Gone, HungUp, Pending, Question, Receipt, asking
+from .large import LargeRequests
+from .limits import LARGE, Overloaded, check_arguments, check_event, check_json, check_step
 from .projects import Project, Projects
-from .sessions import Sessions
+from .sessions import SessionTable
 
 PROTOCOL = 1
-"""The version of what callers and daemon say to each other. It is in the socket's name."""
+"""The version of the protocol between callers and the daemon. It is part of the socket's name."""
 IN_FLIGHT = 512
-"""Dispatches at once. Beyond that, callers are told to go by their failure policy."""
+"""Dispatches at once. Further callers get `Overloaded` and apply their failure policy."""
 DEADLINE = 25.0
-"""Seconds that a host waits for an answer to an `ask`, if it does not say."""
-LONGEST = 3600.0
+"""Seconds that a host waits for an answer to an `ask`, if its request names no deadline."""
+MAX_DEADLINE = 3600.0
 SMALL = 4096
-"""Bytes of a request whose record is made by whoever answers. More would keep the next one waiting."""
-RULES = 0.02
-"""Seconds of the event loop that the rules of one request may take. The rest of them run in another process."""
-ACKNOWLEDGE = 1.0
-"""Seconds in which a caller must have said that it has its answer. Otherwise, the approvals in it return."""
+"""Bytes up to which the event loop makes the record of a request. A larger one would delay the next request."""
+RULES_BUDGET = 0.02
+"""Seconds of the event loop that the rules of one request may use. The remaining rules run in another process."""
+ACKNOWLEDGE_TIMEOUT = 1.0
+"""Seconds in which a caller must acknowledge its answer. After that, the approvals in it return."""
 
 
 class Draining(FairleadError):
-    """The daemon finishes what it has, and takes nothing new."""
+    """The daemon is about to end: it finishes the requests that it has and takes no new ones."""
 
 
 class CallerGone(FairleadError):
-    """The caller has hung up before anything was decided, and has left a line for the journal."""
+    """The caller hung up before there was a decision, and left a line for the journal."""
 
 
-class Asked(msgspec.Struct, forbid_unknown_fields=True):
+class DispatchRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a dispatch."""
 
     step: dict[str, Any]
@@ -76,153 +76,173 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
     capabilities: dict[str, list[str]] | None = None
 
 
-class _Place(msgspec.Struct, frozen=True):
-    """Where a step comes from: which folder, with which variables, for whom, and how long its host waits."""
+class Connection(msgspec.Struct, frozen=True):
+    """What the daemon knows of the connection that a request came by."""
 
-    root: str
-    env: dict[str, str | None]
-    whose: str
+    acknowledges: bool = False
+    """Whether the caller acknowledges answers. Then it gets a receipt for the approvals that its answer has used."""
+    wait_for_hang_up: WaitForHangUp | None = None
+    has_hung_up: HasHungUp | None = None
+
+
+_NO_CONNECTION = Connection()
+
+
+class _Origin(msgspec.Struct, frozen=True):
+    """Where a step comes from: its caller, and how long its host waits."""
+
+    caller: str
     deadline: float
     size: int
     by_host: bool
     receipt: Receipt
-    gone: Gone | None
+    wait_for_hang_up: WaitForHangUp | None
 
 
 def _limited(deadline: float | None) -> float:
-    return DEADLINE if deadline is None else min(max(deadline, 0.0), LONGEST)
+    return DEADLINE if deadline is None else min(max(deadline, 0.0), MAX_DEADLINE)
 
 
-def _with(receipt: Receipt, acknowledges: bool, answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer, with what the caller has to acknowledge."""
+def _with_receipt(receipt: Receipt, acknowledges: bool, answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer, with the id of the receipt if the caller has to acknowledge one."""
     return answer | {"acknowledge": receipt.id} if acknowledges and receipt.id is not None else answer
 
 
-def _name_of(whose: str) -> str | None:
-    """The user or the token that asks, for people to read; None for the daemon's own user."""
-    kind, _, about = whose.removesuffix(": ").partition(" ")
-    return (user_name(int(about)) if kind == "user" else f"token {about[1:-1]}") if whose else None
+def _caller_name(caller: str) -> str | None:
+    """The caller's user or token, for people to read; None for the daemon's own user."""
+    kind, _, about = caller.removesuffix(": ").partition(" ")
+    return (user_name(int(about)) if kind == "user" else f"token {about[1:-1]}") if caller else None
 
 
 def _large_step(envelope: dict[str, Any]) -> Step:
-    """The step of a large envelope. Its arguments are looked at first: reading them all takes long."""
+    """The step of a large envelope.
+
+    The size of its arguments is checked first, because reading them takes long.
+    """
     check_arguments(envelope.get("args"))
-    return step_of(envelope)
+    return step_from_envelope(envelope)
 
 
-def _read_large_payload(host: Host, event: str, said: str) -> dict[str, Any]:
-    """What a CLI says at length of a moment. It is frozen already, as steps are, which takes long."""
-    check_json(said.encode(errors="replace"))
-    payload: dict[str, Any] = freeze(read_payload(host, event, said))
-    check_arguments((host.moments[event].read(payload) or {}).get("args"))
+def _read_large_payload(host: Host, event: str, text: str) -> dict[str, Any]:
+    """The payload of a large CLI event.
+
+    It is frozen here, as steps are, because freezing takes long.
+    """
+    check_json(text.encode(errors="replace"))
+    payload: dict[str, Any] = freeze(read_payload(host, event, text))
+    check_arguments((host.events[event].parse(payload) or {}).get("args"))
     return payload
 
 
 class Service:
-    """The daemon's work. HTTP is somebody else's."""
+    """All state of the daemon, and what its routes do. `app` translates HTTP to these methods."""
 
     def __init__(self, folder: Path, journal: Journal | None) -> None:
         self.folder = folder
         self.journal = journal
-        self.pending = Pending(folder / "approvals.db")
-        self.sessions = Sessions(folder / "sessions.json")
-        self.projects = Projects(self._hooks, Trust(accepts_signed=True))
+        self.approvals = ApprovalStore(folder / "approvals.db")
+        self.sessions = SessionTable(folder / "sessions.json")
+        opens = partial(open_hooks, journal=journal, approver=self.approvals, approval_timeout=None)
+        self.projects = Projects(opens, Trust(accepts_signed=True))
         self.fallback = Fallback(folder / "fallback.json")
-        self.large = Large()
-        self.source = source_digest()  # as it is now: files may be replaced while the daemon runs
+        self.large = LargeRequests()
+        self.source = source_digest()  # now: an upgrade may replace the files while the daemon runs
         self.started = time.time()
         self.used = time.monotonic()
         self.in_flight = 0
-        self._unmade: list[Any] = []
+        self._unprepared: list[Any] = []
         self._unacknowledged: dict[str, asyncio.TimerHandle] = {}
         self.draining = False
         self.drained = asyncio.Event()
-
-    def _hooks(self) -> Hooks:
-        hooks = Hooks(journal=self.journal, record=True, approver=self.pending, approval_timeout=None)
-        hooks.tools.extend(host_tools())
-        return hooks
 
     # --- dispatching ------------------------------------------------------------------------
 
     async def dispatch(
         self,
-        asked: Asked,
-        whose: str = "",
+        request: DispatchRequest,
+        caller: str = "",
         size: int = 0,
-        *,
-        acknowledges: bool = False,
-        gone: Gone | None = None,
-        hung_up: HungUp | None = None,
+        connection: Connection = _NO_CONNECTION,
     ) -> dict[str, Any]:
-        """A step in, a decision out, with exactly the engine's semantics. `whose` keeps users' sessions apart.
+        """Decide on a step, with exactly the engine's semantics.
 
-        `size` is that of what was asked, in bytes. A caller that `acknowledges` is given a receipt for what its answer
-        has used of approvals. `gone` waits until the caller has hung up.
+        Callers share no sessions: `caller` is empty for the daemon's own user. `size` is the request's, in bytes.
         """
-        with self, self._receipt(acknowledges) as receipt:
-            step = step_of(asked.step) if size <= LARGE else await self.large.run(whose, _large_step, asked.step)
-            for event in asked.capabilities or ():
+        with self, self._receipt(connection) as receipt:
+            step = (
+                step_from_envelope(request.step)
+                if size <= LARGE
+                else await self.large.run(caller, _large_step, request.step)
+            )
+            for event in request.capabilities or ():
                 event_named(event)
-            root, deadline = asked.root or step.cwd or "/", _limited(asked.deadline)
-            place = _Place(root, asked.env, whose, deadline, size, False, receipt, gone)
-            decision, project = await self._decide(step, place, asked.capabilities)
-            return _with(receipt, acknowledges, tell(decision) | summary(decision) | {"policy": project.policy})
+            root, deadline = request.root or step.cwd or "/", _limited(request.deadline)
+            origin = _Origin(caller, deadline, size, False, receipt, connection.wait_for_hang_up)
+            check_step(step)
+            project = await self.projects.find(root, request.env, caller)
+            decision = await self._decide(step, project, origin, request.capabilities)
+            answer = encode_decision(decision) | summary(decision) | {"policy": project.policy}
+            return _with_receipt(receipt, connection.acknowledges, answer)
 
     async def hook(
         self,
-        asked: Hooked,
-        whose: str = "",
+        request: HookRequest,
+        caller: str = "",
         size: int = 0,
-        *,
-        acknowledges: bool = False,
-        gone: Gone | None = None,
-        hung_up: HungUp | None = None,
+        connection: Connection = _NO_CONNECTION,
     ) -> dict[str, Any]:
-        """A moment of an agent CLI in, what the CLI is to be told out."""
-        with self, self._receipt(acknowledges) as receipt:
-            host = asked.by()
+        """Answer an agent CLI's hook: the CLI's event goes in, and the output for the CLI comes out."""
+        with self, self._receipt(connection) as receipt:
+            host, hung_up = request.find_host(), connection.has_hung_up
             if hung_up is not None and hung_up() and hung_mark().exists():
-                raise CallerGone("this daemon hung, and the launcher has acted by itself")
+                raise CallerGone("this daemon hung, and the launcher has acted without an answer")
             read = read_payload if size <= LARGE else _read_large_payload
-            payload = await self.large.run(whose, read, host, asked.event, asked.payload)
-            who = host.identify(payload)
-            check_moment(who, host.moments[asked.event].read(payload) or {})
-            root, memory = asked.root(host), Memory()
-            if who.session_id is not None:
-                root = self.sessions.began(whose, who.session_id) or root
-            # Before anything is remembered: the same may be said again, with more variables.
-            project = await self.projects.find(root, asked.env, whose)
-            if who.session_id is not None:
-                root, memory = self.sessions.of_cli(whose, who.session_id, root)
+            payload = await self.large.run(caller, read, host, request.event, request.payload)
+            event = parse_event(host, request.event, payload)
+            session_id, attended = event.identity.session_id, request.is_attended(host)
+            check_event(event.identity, event.fields or {})
+            root, memory = request.root(host), CliSessionState()
+            if session_id is not None:
+                root = self.sessions.began(caller, session_id) or root
+            # Before anything is remembered: the caller may repeat the request with more variables.
+            project = await self.projects.find(root, request.env, caller)
+            if session_id is not None:
+                began, memory = self.sessions.of_cli(caller, session_id, root)
+                if began != root:  # another event of the session was faster
+                    project = await self.projects.find(began, request.env, caller)
+            by_host = attended and "ask" in event.mapping.can
+            deadline = _limited(request.deadline)
+            origin = _Origin(caller, deadline, size, by_host, receipt, connection.wait_for_hang_up)
+
+            async def decide(step: Step, capabilities: dict[str, tuple[str, ...]], carry: EffectFn) -> Decision[Any]:
+                check_step(step)
+                return await self._decide(step, project, origin, capabilities, carry)
+
+            def launcher_control() -> Control | None:
+                return self._launcher_control(request, host, caller) if hung_up is not None and hung_up() else None
+
+            halted = memory.halt
+            with project, within(project.scope):
                 if self.sessions.begun:
                     await threads.run(self._save, self.sessions.save_begun)
-            by_host = asked.attended(host) and "ask" in host.moments[asked.event].can
-            place = _Place(root, asked.env, whose, _limited(asked.deadline), size, by_host, receipt, gone)
-
-            async def decide(step: Step, capabilities: dict[str, tuple[str, ...]], carry: Carry) -> Decision[Any]:
-                return (await self._decide(step, place, capabilities, carry))[0]
-
-            def acted() -> Control | None:
-                return self._acted(asked, host, whose) if hung_up is not None and hung_up() else None
-
-            halted, attended = memory.halt, asked.attended(host)
-            with within(project.scope):
-                said = await answer(host, asked.event, payload, memory, decide, attended=attended, acted=acted)
+                output = await answer(event, memory, decide, attended=attended, launcher_control=launcher_control)
             if memory.halt != halted:
-                await threads.run(self._save, self.sessions.save)  # it holds also if this daemon is killed
-            return _with(receipt, acknowledges, {"answer": said})
+                await threads.run(self._save, self.sessions.save)  # so that the halt survives a killed daemon
+            return _with_receipt(receipt, connection.acknowledges, {"answer": output})
 
-    def _acted(self, asked: Hooked, host: Host, whose: str) -> Control:
-        """What the launcher does at a moment without an answer. Other users' launchers read a file of their own."""
-        event = host.moments[asked.event].event
-        closed = event in GUARDING and (bool(whose) or not self.fallback.opens(asked.root(host), event))
+    def _launcher_control(self, request: HookRequest, host: Host, caller: str) -> Control:
+        """What the launcher does at this event without an answer.
+
+        Other users' launchers read a fallback file of their own.
+        """
+        event = host.events[request.event].event
+        closed = event in GUARDING and (bool(caller) or not self.fallback.fails_open(request.root(host), event))
         return "deny" if closed else "proceed"
 
     def __enter__(self) -> None:
-        """While something is under way, the daemon does not end; and it takes no more than it can do."""
+        """Count a request: the daemon takes `IN_FLIGHT` at once, and does not end during one."""
         if self.draining:
-            raise Draining("this daemon is ending; start another and ask that")
+            raise Draining("this daemon is ending; start another and ask that one")
         if self.in_flight >= IN_FLIGHT:
             raise Overloaded(f"{IN_FLIGHT} dispatches are under way already")
         self.in_flight += 1
@@ -230,78 +250,91 @@ class Service:
     def __exit__(self, *_: object) -> None:
         self.in_flight -= 1
         self.used = time.monotonic()
-        self._look_drained()
+        self._check_drained()
 
-    def _look_drained(self) -> None:
+    def _check_drained(self) -> None:
         if self.draining and not self.in_flight and not self._unacknowledged:
             self.drained.set()
 
     async def _decide(
-        self, step: Step, place: _Place, capabilities: Any, carry: Carry | None = None
-    ) -> tuple[Decision[Any], Project]:
-        """Decide on a step. An agent CLI says with `carry` what it makes of the decision, and never fails of it."""
-        check_step(step)
-        project = await self.projects.find(place.root, place.env, place.whose)
+        self, step: Step, project: Project, origin: _Origin, capabilities: Any, carry: EffectFn | None = None
+    ) -> Decision[Any]:
+        """Decide on a step.
+
+        An agent CLI reports with `carry` what it does with the decision. Its session is lenient.
+        """
         home = project.home
-        if not place.whose:  # only the daemon's own user has a launcher that reads it
-            self.fallback.tell(home, project.hooks)
-        session = self.sessions.of(place.whose, home, step, project.hooks, capabilities)
-        session.lenient, session.caller = carry is not None, _name_of(place.whose)
-        about = Asking(place.whose + home, project.policy, place.deadline, place.by_host, place.receipt, place.gone)
-        before, carried = asking.set(about), carrying.set(carry)
-        share = loop_share.set(LoopShare(RULES, partial(self.large.away, place.whose)))
+        if not origin.caller:  # only the daemon's own user has a launcher that reads it
+            self.fallback.write(home, project.hooks)
+        session = self.sessions.of(origin.caller, home, step, project.hooks, capabilities, lenient=carry is not None)
+        session.caller = _caller_name(origin.caller)
+        about = ApprovalContext(
+            origin.caller + home,
+            project.policy,
+            origin.deadline,
+            origin.by_host,
+            origin.receipt,
+            origin.wait_for_hang_up,
+        )
+        before, carried = approval_context.set(about), active_effect.set(carry)
+        share = loop_share.set(LoopShare(RULES_BUDGET, partial(self.large.run_in_process, origin.caller)))
         try:
             with project, within(project.scope):
-                large = place.size > LARGE
-                decision = await (self._dispatch_large(session, step, place) if large else session.dispatch(step))
-            record = self.journal.newest() if self.journal is not None and place.size <= SMALL else None
-            if record is not None and len(self._unmade) < IN_FLIGHT:
-                self._unmade.append(record)
+                large = origin.size > LARGE
+                decision = await (self._dispatch_large(session, step, origin) if large else session.dispatch(step))
+            record = self.journal.newest_queued() if self.journal is not None and origin.size <= SMALL else None
+            if record is not None and len(self._unprepared) < IN_FLIGHT:
+                self._unprepared.append(record)
         finally:
-            asking.reset(before)
+            approval_context.reset(before)
             loop_share.reset(share)
-            carrying.reset(carried)
+            active_effect.reset(carried)
         if step.event == "session_end" and step.session_id is not None:
-            self.sessions.forget(place.whose, home, step.session_id)
-        return decision, project
+            self.sessions.forget(origin.caller, home, step.session_id)
+        return decision
 
-    async def _dispatch_large(self, session: Session, step: Step, place: _Place) -> Decision[Any]:
-        """Dispatch a large step. Its records are made before it is answered, and before they are queued.
+    async def _dispatch_large(self, session: Session, step: Step, origin: _Origin) -> Decision[Any]:
+        """Dispatch a large step.
 
-        Made by the journal, they would keep those of others waiting.
+        Its records are prepared before it is answered, and before they are queued.
+
+        If the journal's thread prepared them, the records of other requests would wait.
         """
         if self.journal is None:
             return await session.dispatch(step)
-        held = HeldBack()
-        known = held_back.set(held)
+        deferred = DeferredRecords()
+        token = deferred_records.set(deferred)
         try:
             return await session.dispatch(step)
         finally:
-            held_back.reset(known)
-            held.over = True
+            deferred_records.reset(token)
+            deferred.closed = True
             try:
-                for record in held.records:
-                    await self.large.offload(place.whose, partial(self.journal.make_elsewhere, record), place.size)
-            finally:  # one that was not made is made when it is written
-                written = [self.journal.put(record) for record in held.records]
+                for record in deferred.records:
+                    await self.large.offload(origin.caller, partial(self.journal.prepare_with, record), origin.size)
+            finally:  # the journal prepares the others when it writes them
+                written = [self.journal.enqueue(record) for record in deferred.records]
             for done in written:
                 if done is not None:
                     await asyncio.wrap_future(done)
 
-    def write_down(self, answer: int) -> None:
-        """Make the journal's records of small requests, now that one has its answer, of so many bytes."""
-        unmade, self._unmade = self._unmade, []
-        if self.journal is not None and answer <= 8 * SMALL:
-            for record in unmade:
-                self.journal.make(record)
+    def prepare_records(self, answer_size: int) -> None:
+        """Prepare the journal's records of small requests, now that one has its answer."""
+        unprepared, self._unprepared = self._unprepared, []
+        if self.journal is not None and answer_size <= 8 * SMALL:
+            for record in unprepared:
+                self.journal.prepare(record)
 
     # --- approvals --------------------------------------------------------------------------
 
     def answer(
         self, name: str, approved: bool, who: str | None, why: str | None, last: float, user: str | None
     ) -> Question:
-        """Answer a question. `who` is whom the caller names, `user` whom the kernel does; the journal has both."""
-        question = self.pending.answer(name, approved, who, why, last=last)
+        """Answer a question.
+
+        The caller names `who`, the kernel names `user`; the journal records both.
+        """
+        question = self.approvals.answer(name, approved, who, why, last=last)
         if self.journal is not None:
             self.journal.note(
                 "approved" if approved else "denied", approval=name, who=who, user=user, why=why, hook=question.hook,
@@ -310,45 +343,45 @@ class Service:
         return question
 
     @contextmanager
-    def _receipt(self, acknowledges: bool) -> Iterator[Receipt]:
-        """Keep what a request uses of approvals from being used up before its caller has the answer."""
+    def _receipt(self, connection: Connection) -> Iterator[Receipt]:
+        """Use up the approvals of a request only once its caller has the answer."""
         receipt = Receipt()
         try:
             yield receipt
         except BaseException:
             if receipt.id is not None:
-                self._note_returned(self.pending.take_back(receipt.id), "there was no answer")
+                self._note_returned(self.approvals.take_back(receipt.id), "there was no answer")
             raise
-        if receipt.id is not None and acknowledges:
+        if receipt.id is not None and connection.acknowledges:
             loop = asyncio.get_running_loop()
-            self._unacknowledged[receipt.id] = loop.call_later(ACKNOWLEDGE, self._time_out, receipt.id)
+            self._unacknowledged[receipt.id] = loop.call_later(ACKNOWLEDGE_TIMEOUT, self._time_out, receipt.id)
         elif receipt.id is not None:
-            self.pending.acknowledge(receipt.id)
+            self.approvals.acknowledge(receipt.id)
 
     def acknowledge(self, receipt: str) -> None:
-        """Take note that a caller has its answer: the approvals in it are used up."""
-        late = self.pending.acknowledge(receipt)
-        if (waiting := self._unacknowledged.pop(receipt, None)) is not None:
-            waiting.cancel()
+        """Note that a caller has its answer: the approvals in it are used up."""
+        late = self.approvals.acknowledge(receipt)
+        if (timer := self._unacknowledged.pop(receipt, None)) is not None:
+            timer.cancel()
         for question in late:
-            self._note("acknowledged", question, why="the answer had arrived, though this was said late")
-        self._look_drained()
+            self._note("acknowledged", question, why="the caller had its answer, and acknowledged it late")
+        self._check_drained()
 
     def recover(self) -> None:
-        """Return the approvals that an earlier daemon has handed out, and that no caller has acknowledged."""
-        for receipt in self.pending.left_open():
-            self._note_returned(self.pending.time_out(receipt), "the daemon ended before its caller had the answer")
+        """Return the approvals that an earlier daemon handed out and no caller acknowledged."""
+        for receipt in self.approvals.left_open():
+            self._note_returned(self.approvals.time_out(receipt), "the daemon ended before its caller had the answer")
 
-    async def take_in_unanswered(self) -> None:
-        """Have the journal write down what launchers did without an answer."""
+    async def import_unanswered_lines(self) -> None:
+        """Record what launchers did without an answer."""
         if self.journal is not None:
-            await threads.run(take_in, self.folder, self.journal)
+            await threads.run(import_unanswered, self.folder, self.journal)
 
     def _time_out(self, receipt: str) -> None:
         del self._unacknowledged[receipt]
-        why = f"its caller did not say within {ACKNOWLEDGE:g} s that it has the answer"
-        self._note_returned(self.pending.time_out(receipt), why)
-        self._look_drained()
+        why = f"its caller did not acknowledge the answer within {ACKNOWLEDGE_TIMEOUT:g} s"
+        self._note_returned(self.approvals.time_out(receipt), why)
+        self._check_drained()
 
     def _note_returned(self, questions: list[Question], why: str) -> None:
         for question in questions:
@@ -360,17 +393,17 @@ class Service:
         try:
             self.journal.note(note, approval=question.id, hook=question.hook, session=question.session, **about)
         except JournalError as error:
-            logger.error("approval %s: %s, which could not be written down (%s)", question.id, note, error)
+            logger.error("approval %s: %s, which could not be recorded (%s)", question.id, note, error)
 
     @property
     def switch(self) -> Setting:
         return read_setting(self.folder)
 
-    # --- living and ending ------------------------------------------------------------------
+    # --- state and shutdown -----------------------------------------------------------------
 
     @property
     def idle(self) -> float:
-        """Seconds since anybody asked for anything."""
+        """Seconds since the last request."""
         return 0.0 if self.in_flight else time.monotonic() - self.used
 
     def health(self) -> Mapping[str, Any]:
@@ -392,9 +425,9 @@ class Service:
         }
 
     async def drain(self, timeout: float) -> None:
-        """Take nothing new, and wait for what is under way."""
+        """Take no new requests, and wait for those that are under way."""
         self.draining = True
-        self.pending.release()  # a human may take longer than anybody waits for the next daemon
+        self.approvals.release()  # an answer may take longer than the next daemon waits
         if self.in_flight or self._unacknowledged:
             try:
                 async with asyncio.timeout(timeout):
@@ -403,17 +436,17 @@ class Service:
                 pass
 
     async def aclose(self) -> None:
-        """Write down what must be remembered."""
+        """Save the sessions, and close everything."""
         try:
             await self.projects.aclose()
         except Exception as error:
             logger.error("a project could not be closed (%s)", error)
         finally:
             self._save(self.sessions.save)
-            for waiting in self._unacknowledged.values():
-                waiting.cancel()  # what they wait for is the next daemon's
+            for timer in self._unacknowledged.values():
+                timer.cancel()  # the next daemon returns these approvals
             self.large.close()
-            self.pending.close()
+            self.approvals.close()
             if self.journal is not None:
                 self.journal.close()
 

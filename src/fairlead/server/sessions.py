@@ -1,7 +1,7 @@
-"""The sessions of the daemon: what hooks keep between the steps of one agent, by the session's id.
+"""The daemon's sessions: the state that hooks keep between the steps of one agent.
 
-They are written to a file when the daemon ends, and read when it starts, so that a limit is not lifted by its
-having been idle. Where an agent CLI's session began is written at once, so that it holds if the daemon is killed.
+The daemon saves them when it ends and loads them when it starts, so that an idle daemon's end lifts no limit. The
+folder in which an agent CLI's session began is saved at once, so that it survives a killed daemon.
 """
 
 from __future__ import annotations
@@ -15,154 +15,165 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..hosts.answering import Memory
+from ..hosts.clis.handler import CliSessionState
 from ..lifecycle import Step
-from ..logs import logger
+from ..paths import atomic_write
+from ..redaction.logs import logger
 from ..registry import Hooks
 from ..session import Session, StoreDump
 from .fair import FairTable
 
 LIMIT = 10_000
-"""Sessions that are kept. Beyond that, the caller with the most loses one: see `FairTable`."""
+"""Sessions in memory. Beyond that, the caller with the most sessions loses one: see `FairTable`."""
 CLI = "cli: "
-"""In the place of a folder: what is remembered of an agent CLI's session, whichever folder that is in."""
+"""Stands for the folder in the key of an agent CLI's session, which is the same in all folders."""
 LIFE = 86400.0
-"""Seconds after which a session that nobody used is forgotten."""
+"""Seconds after which an unused session is forgotten."""
 
 
-class Kept(msgspec.Struct):
-    """A session, and when it was last used."""
+class SessionEntry(msgspec.Struct):
+    """A session in memory, and when it was last used."""
 
     session: Session
     used: float
-    memory: Memory = msgspec.field(default_factory=Memory)
+    memory: CliSessionState = msgspec.field(default_factory=CliSessionState)
     began: str | None = None
 
 
-class Saved(msgspec.Struct):
-    """A session in the file."""
+class SavedSession(msgspec.Struct):
+    """A session as a line of the file."""
 
     root: str
     session_id: str
     state: Any
     store: StoreDump
     used: float
-    memory: Memory = msgspec.field(default_factory=Memory)
+    memory: CliSessionState = msgspec.field(default_factory=CliSessionState)
     began: str | None = None
     caller: str = ""
 
 
-class Key(NamedTuple):
-    """Which session it is."""
+class SessionKey(NamedTuple):
+    """Identifies a session."""
 
     caller: str
     root: str
     session_id: str
 
 
-class Sessions:
-    """All sessions of the daemon. Two callers never share one, nor do two projects, whatever its id.
+class SessionTable:
+    """All sessions of the daemon.
 
-    A caller is the empty text for the daemon's own user, and says in all other cases which user or token it is.
+    Two callers never share a session, nor do two projects, whatever its id.
+
+    `caller` is empty for the daemon's own user. Otherwise it names the user or the token.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._kept: FairTable[Key, Kept] = FairTable()
+        self._entries: FairTable[SessionKey, SessionEntry] = FairTable()
         self._home = Hooks()
         self._saving = threading.Lock()
         self._lines = 0
-        self.begun: list[tuple[Key, Kept]] = []
+        self.begun: list[tuple[SessionKey, SessionEntry]] = []
         """Sessions of agent CLIs that `save_begun` has not written yet."""
         self._load()
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
-    def of(self, caller: str, root: str, step: Step, hooks: Hooks, capabilities: Mapping[str, Any] | None) -> Session:
-        """The session of a step, for dispatching to these hooks: its state and its store are the same every time."""
+    def of(
+        self,
+        caller: str,
+        root: str,
+        step: Step,
+        hooks: Hooks,
+        capabilities: Mapping[str, Any] | None,
+        *,
+        lenient: bool = False,
+    ) -> Session:
+        """The session of a step, ready for dispatch. All sessions of one id share state and store."""
         if step.session_id is None:
             known = Session(self._home)
         else:
-            known = self._find(Key(caller, root, step.session_id), root).session
-        twin = known.twin()
-        twin.hooks, twin.capabilities = hooks, capabilities
+            known = self._find(SessionKey(caller, root, step.session_id), root).session
+        twin = known.clone()
+        twin.hooks, twin.capabilities, twin.lenient = hooks, capabilities, lenient
         twin.agent, twin.host, twin.cwd = step.agent, step.host, step.cwd
         return twin
 
-    def of_cli(self, caller: str, session_id: str, root: str) -> tuple[str, Memory]:
-        """Where an agent CLI's session began, and what is remembered of it between two of its moments.
+    def of_cli(self, caller: str, session_id: str, root: str) -> tuple[str, CliSessionState]:
+        """The folder in which an agent CLI's session began, and its memory between two events.
 
-        It stays there: an agent that goes elsewhere does not leave its policy behind.
+        The folder stays: an agent that changes into another folder keeps its policy.
         """
-        key = Key(caller, CLI, session_id)
-        kept = self._find(key, root)
-        if kept.began is None:
-            kept.began = root
-            self.begun.append((key, kept))
-        return kept.began, kept.memory
+        key = SessionKey(caller, CLI, session_id)
+        entry = self._find(key, root)
+        if entry.began is None:
+            entry.began = root
+            self.begun.append((key, entry))
+        return entry.began, entry.memory
 
     def began(self, caller: str, session_id: str) -> str | None:
-        """Where an agent CLI's session began, if it has."""
-        kept = self._kept.get(Key(caller, CLI, session_id))
-        return None if kept is None or time() - kept.used > LIFE else kept.began
+        """The folder in which an agent CLI's session began; None for an unknown session."""
+        entry = self._entries.get(SessionKey(caller, CLI, session_id))
+        return None if entry is None or time() - entry.used > LIFE else entry.began
 
-    def _find(self, key: Key, folder: str) -> Kept:
+    def _find(self, key: SessionKey, folder: str) -> SessionEntry:
         now = time()
-        kept = self._kept.get(key)
-        if kept is None or now - kept.used > LIFE:
-            kept = Kept(Session(self._home, key.session_id), now)
-            self._kept.put(key, kept, key.caller, folder)
-            self._kept.shrink(LIMIT, key.caller)
+        entry = self._entries.get(key)
+        if entry is None or now - entry.used > LIFE:
+            entry = SessionEntry(Session(self._home, key.session_id), now)
+            self._entries.put(key, entry, key.caller, folder)
+            self._entries.shrink(LIMIT, key.caller)
         else:
-            self._kept.use(key)
-        kept.used = now
-        return kept
+            self._entries.use(key)
+        entry.used = now
+        return entry
 
     def known(self, root: str | None = None) -> list[dict[str, Any]]:
         return [
-            {"caller": key.caller or None, "root": key.root, "session_id": key.session_id, "used": kept.used}
-            for key, kept in self._kept.items()
+            {"caller": key.caller or None, "root": key.root, "session_id": key.session_id, "used": entry.used}
+            for key, entry in self._entries.items()
             if key.root != CLI and root in (None, key.root)
         ]
 
     def get(self, caller: str, root: str, session_id: str) -> Session | None:
-        kept = self._kept.get(Key(caller, root, session_id))
-        return None if kept is None else kept.session
+        entry = self._entries.get(SessionKey(caller, root, session_id))
+        return None if entry is None else entry.session
 
     def forget(self, caller: str, root: str, session_id: str) -> bool:
-        return self._kept.pop(Key(caller, root, session_id)) is not None
+        return self._entries.pop(SessionKey(caller, root, session_id)) is not None
 
     # --- the file ---------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write all sessions down. One whose state is no JSON keeps its counters."""
+        """Save all sessions. One whose state is not JSON keeps only its counters."""
         with self._saving:
             self._save()
 
     def save_begun(self) -> None:
-        """Add the sessions of agent CLIs that have just begun to the file. Of two lines about one, the later counts."""
+        """Append the agent CLIs' sessions that have just begun.
+
+        Of two lines about a session, the later wins.
+        """
         with self._saving:
             begun, self.begun = self.begun, []
-            if self._lines + len(begun) > 2 * LIMIT:  # it does not grow without end
+            if self._lines + len(begun) > 2 * LIMIT:  # a limit to the file's growth
                 self._save()
                 return
             try:
                 descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
                 with os.fdopen(descriptor, "wb") as file:
-                    file.writelines(b"\n" + _line(key, kept) for key, kept in begun)  # the one before may be cut short
+                    file.writelines(b"\n" + _line(key, entry) for key, entry in begun)  # the last line may be cut off
             except OSError:
                 self.begun += begun  # for the next try
                 raise
             self._lines += len(begun)
 
     def _save(self) -> None:
-        lines = [_line(key, kept) for key, kept in list(self._kept.items())]
-        new = self._file.with_suffix(".new")
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(b"\n".join(lines))
-        os.replace(new, self._file)
+        lines = [_line(key, entry) for key, entry in list(self._entries.items())]
+        atomic_write(self._file, b"\n".join(lines))
         self._lines = len(lines)
 
     def _load(self) -> None:
@@ -171,27 +182,27 @@ class Sessions:
         except FileNotFoundError:
             return
         except OSError as error:
-            logger.error("%s cannot be read (%s): sessions begin anew", self._file, error)
+            logger.error("%s cannot be read (%s): all sessions start empty", self._file, error)
             return
         self._lines = len(lines)
         for line in filter(None, lines):
             try:
-                saved = msgspec.json.decode(line, type=Saved)
+                saved = msgspec.json.decode(line, type=SavedSession)
             except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-                logger.error("%s: a session cannot be read (%s) and begins anew", self._file, error)
+                logger.error("%s: a session cannot be read (%s) and starts empty", self._file, error)
                 continue
             if time() - saved.used < LIFE:
                 session = Session(self._home, saved.session_id, state=saved.state)
                 session.store.load(saved.store)
-                key = Key(saved.caller, saved.root, saved.session_id)
-                kept = Kept(session, saved.used, saved.memory, saved.began)
-                self._kept.put(key, kept, key.caller, saved.began or key.root)
+                key = SessionKey(saved.caller, saved.root, saved.session_id)
+                entry = SessionEntry(session, saved.used, saved.memory, saved.began)
+                self._entries.put(key, entry, key.caller, saved.began or key.root)
 
 
-def _line(key: Key, kept: Kept) -> bytes:
-    saved = Saved(
-        key.root, key.session_id, kept.session.state, kept.session.store.dump(), kept.used, kept.memory, kept.began,
-        key.caller,
+def _line(key: SessionKey, entry: SessionEntry) -> bytes:
+    saved = SavedSession(
+        key.root, key.session_id, entry.session.state, entry.session.store.dump(), entry.used, entry.memory,
+        entry.began, key.caller,
     )  # fmt: skip
     try:
         return msgspec.json.encode(saved)

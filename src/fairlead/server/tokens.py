@@ -1,10 +1,12 @@
-"""Tokens: what a caller over TCP may do. The file has digests of them, never the tokens themselves."""
+"""Tokens: what callers over TCP may do.
+
+The file holds digests of the tokens, never the tokens.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import hmac
-import os
 import secrets
 import time
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from typing import Literal, get_args
 import msgspec
 
 from ..errors import FairleadError, UnknownName
-from ..places import make_private
+from ..paths import atomic_write, make_private
 
 Scope = Literal["dispatch", "approve", "read", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -24,7 +26,7 @@ EVERYTHING: frozenset[Scope] = frozenset(SCOPES)
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A token as it is kept."""
+    """A token as it is stored."""
 
     name: str
     scopes: frozenset[Scope]
@@ -33,7 +35,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class Tokens:
-    """The tokens of a user."""
+    """The tokens of a user, in a file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -42,12 +44,12 @@ class Tokens:
         self._known: list[Token] = []
 
     def add(self, name: str, scopes: list[str]) -> str:
-        """A new token. This is the only time that it is seen."""
+        """Make a token. Only this call returns it; the file has its digest."""
         for scope in scopes:
             if scope not in SCOPES:
                 raise UnknownName("scope", scope, SCOPES)
         if not scopes:
-            raise FairleadError(f"what may it do? Name one or more of {', '.join(SCOPES)}")
+            raise FairleadError(f"a token needs a scope: name one or more of {', '.join(SCOPES)}")
         token = f"fairlead_{secrets.token_urlsafe(32)}"
         with self._changing() as tokens:
             if any(known.name == name for known in tokens):
@@ -63,7 +65,7 @@ class Tokens:
             tokens[:] = kept
 
     def find(self, token: str) -> Token | None:
-        """The token of this text, if it was made here. All are compared, each in constant time."""
+        """The token with this text; None if it is unknown. All are compared, each in constant time."""
         digest, found = _digest(token), None
         for known in self.all():
             if hmac.compare_digest(known.digest, digest):
@@ -71,7 +73,7 @@ class Tokens:
         return found
 
     def scopes_of(self, token: str) -> frozenset[Scope]:
-        """What a token allows: nothing, if it was not made here."""
+        """What a token allows; an unknown one allows nothing."""
         found = self.find(token)
         return frozenset() if found is None else found.scopes
 
@@ -95,11 +97,7 @@ class Tokens:
             fcntl.flock(lock, fcntl.LOCK_EX)
             tokens = list(self.all())
             yield tokens
-            new = self._file.with_suffix(".new")
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.encode(tokens))
-            os.replace(new, self._file)
+            atomic_write(self._file, msgspec.json.encode(tokens))
 
 
 def _digest(token: str) -> str:

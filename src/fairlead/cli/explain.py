@@ -1,0 +1,111 @@
+"""`fairlead explain`: how a command line is read, and what the configured hooks say of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..display import escape, paint, print_json, short
+from .loading import add_folder, add_json, host_name, say_never_trusted, sound_config
+
+if TYPE_CHECKING:
+    from ..shell import Command, Line
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "explain",
+        help="show how a command line is read, and what hooks say of it",
+        description="Show every command that a line would run, those inside others included: how each is run, in "
+        "which folder, with which options. Then show what the configured hooks say of the line. Nothing of it runs.",
+        epilog="Ends with 0 if the line may run, with 2 for any other decision, with 1 if it could not be judged.",
+    )
+    parser.add_argument("line", metavar="LINE", help="the command line, in quotes; - reads it from stdin")
+    parser.add_argument("--host", help="the agent whose step it is, such as claude_code or codex")
+    parser.add_argument("--tool", default="bash", help="the tool that would run it (default: bash)")
+    add_folder(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from ..samples import step
+    from ..shell import read
+    from .test import conclusion, decide, describe
+
+    text = sys.stdin.read() if options.line == "-" else options.line
+    folder = os.path.abspath(options.folder)
+    line = read(text, folder, {"HOME": os.path.expanduser("~")})
+    config = sound_config(options)
+    made = step("before_tool", tool=options.tool, args={"command": text}, cwd=folder, host=host_name(options.host))
+    decision = asyncio.run(decide(config, options.folder, made))
+    if options.json:
+        told = describe(decision)
+        print_json({
+            "line": text, "sure": line.sure, "commands": [describe_command(command) for command in line.tree],
+            "hooks": told["hooks"], "decision": told["decision"], "untrusted": config.untrusted,
+        })  # fmt: skip
+    else:
+        say_never_trusted(config)
+        print("\n".join(_tree(line, folder)))
+        print("\n".join(["", *conclusion(decision)]))
+    if decision.proceeds and config.never_trusted:
+        return 1
+    return 0 if decision.proceeds else 2
+
+
+def describe_command(command: Command) -> dict[str, Any]:
+    """A command as data, with the commands inside it, and what is not known of its words."""
+    from ..shell import Word
+
+    unknown = {str(word): list(word.unknown) for word in command.args if isinstance(word, Word)}
+    redirects = [
+        {"operator": r.operator, "target": str(r.target), "descriptor": r.descriptor} for r in command.redirects
+    ]
+    inner = [describe_command(one) for one in command.inner]
+    return command.to_builtins() | {"redirects": redirects, "unknown": unknown, "inner": inner}
+
+
+def _tree(line: Line, folder: str) -> Iterator[str]:
+    """The commands, each below the one that runs it."""
+    if not line.commands:
+        yield "no command"
+    for command in line.tree:
+        yield from _branch(command, folder, "")
+    if not line.sure:
+        yield paint("not sure: something of this line is decided only when it runs, or was not understood", "yellow")
+
+
+def _branch(command: Command, folder: str, indent: str) -> Iterator[str]:
+    from ..shell import Word
+    from ..shell.commands import quote
+
+    words = " ".join(
+        [str(command.program), *(str(word) if isinstance(word, Word) else quote(word) for word in command.args)]
+    )
+    notes = [f"{name}" + (f"={short(value, 40)}" if value else "") for name, value in command.options.items()]
+    text = f"{indent}{paint(escape(short(words, 200)), 'bold')}" if command.program else f"{indent}(no program)"
+    yield text + ("" if command.sure else paint("  not sure", "yellow"))
+    facts = {
+        "via": ", ".join(command.via),
+        "sets": " ".join(f"{name}={short(value, 40)}" for name, value in command.assignments.items()),
+        "options": " ".join(notes),
+        "operands": " ".join(quote(str(word)) for word in command.operands) if notes else "",
+        "folder": command.folder or "not known" if command.folder != folder else "",
+        "writes": " ".join(command.writes()),
+        "reads": f"the output of {command.reads.program}" if command.reads is not None else "",
+        "stdin": short(command.stdin, 80) if command.stdin is not None else "",
+        "unknown": " ".join(
+            dict.fromkeys(one for word in command.args if isinstance(word, Word) for one in word.unknown)
+        ),
+    }
+    for name, fact in facts.items():
+        if fact:
+            yield paint(f"{indent}  {name:<9} ", "dim") + escape(fact)
+    for inner in command.inner:
+        yield from _branch(inner, folder, indent + "    ")

@@ -1,0 +1,94 @@
+"""`python -m fairlead.hosts.clis FOLDERS`: decides on one event of an agent CLI, where no daemon can run.
+
+Standard input is the request that the client would have sent to the daemon, with all variables of the CLI. Nothing is
+shared between events, so a hook that needs a session's state or its counters fails, and its failure policy applies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+import msgspec
+
+from ...config.layers import Config, load_usable
+from ...decision import Decision
+from ...engine.run import EffectFn
+from ...errors import FairleadError
+from ...folders import enter
+from ...journal.unanswered import import_unanswered
+from ...lifecycle import Step
+from ...paths import fixed_folders, state_folder
+from ...redaction.redactor import redact_text, within
+from ...session import Session
+from .handler import BadPayload, CliSessionState, answer, parse_event, read_payload
+from .mapping import HookRequest, Host
+from .opening import caller_scope, open_hooks
+
+
+class NoSharedState(FairleadError):
+    """A hook needs state that only a daemon can keep."""
+
+
+class StatelessSession(Session):
+    """A session of one step, without state or counters."""
+
+    def _refuse(self) -> NoReturn:
+        raise NoSharedState("nothing is shared between steps without a daemon, and none can run here")
+
+    state: Any = property(_refuse, lambda self, value: None)
+    store: Any = property(_refuse, lambda self, value: None)
+
+
+async def decide(request: HookRequest) -> str:
+    """Return the answer that a daemon would have given."""
+    host = request.find_host()
+    payload = read_payload(host, request.event, request.payload)
+    environ = {name: value for name, value in request.env.items() if value is not None}
+    if fixed_folders() is None:  # an older launcher passes the environment itself
+        environ = dict(os.environ)
+    config = load_usable(request.root(host), environ=environ)
+    with within(caller_scope(environ, config.redact.values)):
+        return await _decide(request, host, payload, config)
+
+
+async def _decide(request: HookRequest, host: Host, payload: dict[str, Any], config: Config) -> str:
+    journal = config.open_journal()
+    async with open_hooks(request.root(host), config.apply, journal=journal) as hooks:
+
+        async def dispatch(step: Step, capabilities: dict[str, tuple[str, ...]], carry: EffectFn) -> Decision[Any]:
+            session = StatelessSession(
+                hooks, step.session_id, capabilities=capabilities, host=step.host, cwd=step.cwd, lenient=True
+            )
+            return await session.dispatch_with_effect(step, carry)
+
+        try:
+            event = parse_event(host, request.event, payload)
+            return await answer(event, CliSessionState(), dispatch, attended=request.is_attended(host))
+        finally:
+            if journal is not None:
+                import_unanswered(state_folder(), journal)
+                journal.close()
+
+
+def main() -> None:
+    logging.basicConfig(level=logging.ERROR)
+    if len(sys.argv) > 1:
+        enter(sys.argv[1])
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=HookRequest)
+    signal.setitimer(signal.ITIMER_REAL, (request.deadline or 60.0) + 1.0)  # the client has left by then
+    try:
+        result = asyncio.run(decide(request))
+    except BadPayload as error:
+        result = f"none:{redact_text(str(error))}:end"
+    except FairleadError as error:
+        result = f"fail:{redact_text(str(error))}:end"
+    sys.stdout.buffer.write(result.encode("utf-8", "replace"))  # in any locale
+
+
+if __name__ == "__main__":
+    main()

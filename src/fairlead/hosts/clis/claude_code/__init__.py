@@ -1,0 +1,1 @@
+"""Claude Code: its events, settings files, transcripts and trial runs."""

@@ -1,0 +1,1 @@
+"""Cline: its events, settings files, transcripts and trial runs."""

@@ -1,0 +1,1 @@
+"""Codex: its events, settings files, transcripts and trial runs."""

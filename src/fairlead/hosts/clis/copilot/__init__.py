@@ -1,0 +1,1 @@
+"""GitHub Copilot CLI: its events, settings files, transcripts and trial runs."""

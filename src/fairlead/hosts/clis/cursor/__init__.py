@@ -1,0 +1,1 @@
+"""Cursor: its events and settings files."""

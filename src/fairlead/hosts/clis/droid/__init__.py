@@ -1,0 +1,1 @@
+"""Factory Droid: its events, settings files, transcripts and trial runs."""

@@ -1,0 +1,1 @@
+"""Gemini CLI: its events, settings files, transcripts and trial runs."""

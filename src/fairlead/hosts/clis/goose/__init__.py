@@ -1,0 +1,1 @@
+"""Goose: its events and settings files."""

@@ -1,0 +1,1 @@
+"""Kiro: its events and settings files."""

@@ -1,0 +1,1 @@
+"""OpenCode: its events, settings files, transcripts and trial runs."""

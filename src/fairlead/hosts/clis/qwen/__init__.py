@@ -1,0 +1,1 @@
+"""Qwen Code: its events, settings files, transcripts and trial runs."""

@@ -1,0 +1,1 @@
+"""Transcripts: the records that agent CLIs keep of their own sessions."""

@@ -1,0 +1,1 @@
+"""Windsurf: its events and settings files."""

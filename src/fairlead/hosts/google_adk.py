@@ -1,0 +1,5 @@
+"""The short import path of the adapter in `hosts/frameworks/google_adk`."""
+
+from .frameworks.google_adk import FRAMEWORK, Fairlead
+
+__all__ = ["FRAMEWORK", "Fairlead"]

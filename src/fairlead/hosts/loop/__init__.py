@@ -1,0 +1,6 @@
+"""The reference loop: a small agent in which every event fires and every control is honoured."""
+
+from .agent import POLICIES, Agent, Moment, Policy, Result
+from .model import ModelFailed
+
+__all__ = ["POLICIES", "Agent", "ModelFailed", "Moment", "Policy", "Result"]

@@ -1,0 +1,1 @@
+"""Packs: hooks that ship with fairlead."""

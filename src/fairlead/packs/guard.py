@@ -1,0 +1,545 @@
+"""The guard: a hook that denies an agent's changes to what judges the agent.
+
+That is the hook configuration of fairlead and of the hosts, fairlead's state and socket, and its processes. The guard
+reads what a call says. An agent that first writes a program and then runs it gets around the guard, and so does any
+process of the same user. Only other users and a sandbox keep those out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from stat import S_ISLNK
+from typing import Any
+
+from ..engine.threads import active_offload, threads
+from ..hook import Hook
+from ..shell import Command, Line, read
+from ..shell.commandline import LIMIT, LONGEST, Effort, TooComplex, join
+from ..shell.outputs import input_of
+from ..shell.syntax import DECLARES
+from ..shell.words import unknown_of
+from ..tools import is_named
+from ..verdict import Verdict, deny
+from .guarded_files import (
+    COPIES,
+    FILE,
+    FOLDER,
+    GLOB,
+    GuardedFiles,
+    changed_words,
+    fold,
+    possible_words,
+    search_of_find,
+    takes,
+)
+from .guarded_programs import (
+    AGENTS,
+    CHANGES_UNNAMED,
+    CHOOSES,
+    CODE,
+    DECODES,
+    KILLS,
+    OWN_CONTROLS,
+    SCRIPTED,
+    SYNTAX,
+    TAKES_AWAY,
+    WAY_OUT,
+    control_problem,
+    only_reads,
+)
+from .protected_paths import (
+    MOVED,
+    PATH_FLAGS,
+    PROTECTED,
+    SHARED,
+    mention_finder,
+    moved_settings,
+    package_paths,
+    path_matcher,
+)
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_PART = re.compile(r"[=:,@]")
+_QUICK_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s;&|<>()=:,@"'])+""")
+_FOLDER_ARGS = frozenset({"workdir", "cwd", "dir_path", "directory", "working_directory", "workingDirectory"})
+_IS_COMMAND = re.compile(r"(?i)(?:cmd|command|shell|exec|line|argv)[^ ]*$")
+_IS_PATH = re.compile(r"(?i)(?:path|file|uri|url|dest|target|source|src)[^ ]*$")
+_PATH_LIKE = re.compile(r"[./]")
+_SAYS_WHAT_TO_DO = re.compile(r"(?i)cmd|command|script|code|shell|exec|arg|line|input|patch|diff")
+
+
+class Guard:
+    """Denies a tool call that would change what is protected. See `PROTECTED`."""
+
+    def __init__(
+        self,
+        state: Path,
+        runtime: Path | None = None,
+        configs: Iterable[Path] = (),
+        files: Iterable[Path] = (),
+        folders: Iterable[Path] = (),
+    ) -> None:
+        home = os.path.expanduser("~")
+        self._moved = moved_settings()
+        self._variables = {name: os.environ[name] for name in ("USER", "LOGNAME") if os.environ.get(name)}
+        self._variables |= {name: values[-1] for name, values in self._moved.items()} | {"HOME": home}
+        self._kept: dict[str, str] = {}  # where, and whose
+        self._holders: dict[str, str] = {}
+        for whose, places in PROTECTED.items():
+            for place in places:
+                self._keep(place.replace("~", home, 1) if place[0] == "~" else place, whose)
+        usual = (Path(home, ".config/fairlead"), Path(home, ".local/state/fairlead"))  # what is installed is in one
+        own = (state, *((runtime,) if runtime is not None else ()), *usual)
+        for path in (*(f"{folder}/**" for folder in own), *package_paths(), *map(str, configs)):
+            for form in {os.path.abspath(path), os.path.realpath(path)}:
+                self._kept[form] = "fairlead"
+        for folder in folders:
+            for form in {os.path.abspath(folder), os.path.realpath(folder)}:
+                self._kept.setdefault(f"{form}/**", "a hook in force")
+        self._files = GuardedFiles(files)
+        self._rooted = {place.removesuffix("/**"): who for place, who in self._kept.items() if place[0] == "/"}
+        self._around = [(fold(place), whose) for place, whose in self._rooted.items()]
+        self._rules = (path_matcher(self._kept), path_matcher(self._kept | self._holders))
+        self._texts = mention_finder(self._kept, self._holders, home)
+        self._clue, self._near = self._make_clues()
+        self._shared = [
+            (f"/{holder}", rest, whose)
+            for place, whose in self._kept.items()
+            for holder, _, rest in (place.removesuffix("/**").partition("/"),)
+            if holder in SHARED
+        ]
+        self._shapes = [
+            (place[0] == "/", place.endswith("/**"), place.removesuffix("/**").lstrip("/").split("/"), whose, level)
+            for level, places in enumerate((self._kept, self._holders))
+            for place, whose in places.items()
+        ]
+        self._last = ("", "/dev/null", False)
+
+    def _keep(self, place: str, whose: str) -> None:
+        """One place, wherever variables have put it; and the folder it is in, if that is for nothing else."""
+        holder = place.removesuffix("/**").rpartition("/")[0]
+        forms = [(place, holder)]
+        for name, values in self._moved.items():
+            stands_for = MOVED[name]
+            for moved in (value.rstrip("/") for value in values):
+                if stands_for and place.startswith(f"{stands_for}/"):
+                    forms.append((moved + place[len(stands_for) :], moved + holder[len(stands_for) :]))
+                elif not stands_for:
+                    self._kept[moved] = "a host"
+        for path, folder in forms:
+            self._kept[path] = whose
+            if holder and holder[0] == "." and holder not in SHARED:
+                self._holders[folder] = whose
+
+    def _make_clues(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """What a command must say to need a closer look, links apart; and what a folder must."""
+        names = {place.partition("*")[0].rstrip("/").rpartition("/")[2] for place in self._rooted}
+        names |= {place.partition("/")[0].partition("*")[0] for place in self._kept if place[0] != "/"}
+        parts = "|".join(map(re.escape, sorted(names)))
+        closer_look = AGENTS | KILLS | TAKES_AWAY | DECODES | {"stash", "clean"}
+        programs = "|".join(map(re.escape, sorted(closer_look | (CHANGES_UNNAMED if self._files else set()))))
+        return (
+            re.compile(rf"{parts}|[*?\[{{$`~\\]|\b(?:{programs})\b|{self._files.clue}", PATH_FLAGS),
+            re.compile(rf"{parts}|{self._files.near}", PATH_FLAGS),
+        )
+
+    def __call__(self, step: Any) -> Any:
+        return self._verdict(step) if active_offload.get() is None else threads.run(self._verdict, step)
+
+    def _verdict(self, step: Any) -> Verdict | None:
+        try:
+            problem = self._judge(step)
+        except Exception as error:  # nothing an agent sends may get it past this hook, or break it
+            problem = f"this call could not be read ({type(error).__name__}), so it is not made"
+        return None if problem is None else deny(problem)
+
+    def _judge(self, step: Any) -> str | None:
+        kind, target, safety = step.kind, step.target, step.safety
+        folder = step.cwd if isinstance(step.cwd, str) and step.cwd[:1] == "/" else _here()
+        if kind == "shell":
+            for key in step.args if len(step.args) > 1 else ():
+                if key in _FOLDER_ARGS and isinstance(step.args[key], str):
+                    folder = join(folder, step.args[key], self._variables["HOME"])
+            command = str(target.command or "")
+            if (problem := self._shell(command, folder)) or is_named(step.tool):
+                return problem
+            return self._arguments({key: v for key, v in step.args.items() if not _is_in(command, v)}, folder)
+        if kind in ("read", "search", "fetch", "agent") and safety in ("read_only", "network"):
+            return None
+        if kind in ("mcp", "unknown", "fetch"):
+            if safety == "read_only":
+                return None
+            if target.command and (problem := self._shell(target.command, folder)):
+                return problem
+            return self._arguments(step.args, folder)
+        self._look_at(folder)
+        paths = (path for path in target.paths if isinstance(path, str))
+        return next((problem for path in paths if (problem := self._path(path, folder, 1))), None)
+
+    # --- paths --------------------------------------------------------------------------------
+
+    def _path(
+        self, text: str, folder: str, strictness: int, work: Effort | None = None, changed: int = FILE
+    ) -> str | None:
+        """Why a path must be left alone: it is protected (0), a folder for just that (1), or around it (2).
+
+        A file that a hook names counts only where the path is `changed`: an agent may run it.
+        """
+        text = text.replace("\0", "")
+        first = text.partition("/")[0]
+        if work and " " in first and first[0] not in "~." and not _exists(f"{folder}/{first}"):
+            return None  # a sentence
+        path = join(folder, text, self._variables["HOME"])
+        if len(path) > LONGEST:  # which no system takes, so any mention counts
+            return self._mention(path)
+        whose = self._whose(path, strictness, work, changed)
+        real = self._last[1]  # no part of that is a link
+        start = len(real) + 1 if path.startswith(f"{real}/") else 1
+        if whose is None and _has_link(path, start):
+            path = _real(f"{folder}/{text}" if text[:1] not in ("/", "~") else path)
+            whose = self._whose(path, strictness, work, changed)
+        return None if whose is None else f"{path[-200:]} {whose}: {WAY_OUT.format('edit')}"
+
+    def _whose(self, path: str, strictness: int, work: Effort | None, changed: int) -> str | None:
+        """Whose a path is: "belongs to Codex", or "holds what belongs to Codex"."""
+        if found := self._rules[min(strictness, 1)](path):
+            return f"belongs to {found}"
+        pattern = work is not None and bool(GLOB.search(path))
+        if work and pattern:
+            work.spend(20, len(path))
+        if changed and (self._files.has(path) or (changed == FOLDER and self._files.any_below(path))):
+            return "belongs to a hook in force"
+        if pattern:
+            found = self._could_be(path, strictness)
+            return None if found is None else f"may stand for what belongs to {found}"
+        if strictness < 2:
+            return None
+        below = fold(path.rstrip("/") + "/")
+        for place, whose in self._around:
+            if place.startswith(below):
+                return f"holds {place[-200:]}, which belongs to {whose}"
+        for holder, rest, whose in self._shared:
+            if path.endswith(holder) and _exists(f"{path}/{rest}"):
+                return f"holds {rest}, which belongs to {whose}"
+        return None
+
+    def _could_be(self, pattern: str, strictness: int) -> str | None:
+        """Whose a path could be that matches a pattern."""
+        parts = pattern.split("/")[1:]
+        for rooted, below, names, whose, level in self._shapes:
+            if level > strictness or len(names) > len(parts):
+                continue
+            if rooted:
+                starts = range(1) if below or len(names) == len(parts) else range(0)
+            else:
+                starts = range(0 if below else len(parts) - len(names), len(parts) - len(names) + 1)
+            for start in starts:
+                fits = all(map(takes, parts[start : start + len(names)], names))
+                if fits and self._is_there(parts, names):
+                    return whose
+        if strictness == 2:
+            for place, whose in self._rooted.items():
+                if len(parts) < place.count("/") and all(map(takes, parts, place.split("/")[1:])):
+                    return whose
+        return None
+
+    def _is_there(self, parts: list[str], names: list[str]) -> bool:
+        """`*.toml` means fairlead.toml only where there is one: a pattern takes only what exists."""
+        if len(names) > 1 or not GLOB.search(parts[-1]):
+            return True
+        folder = "/".join(("", *parts[:-1]))
+        return parts[-1].strip("*?") != "" if GLOB.search(folder) else _exists(f"{folder}/{names[0]}")
+
+    def _word(self, word: str, folders: list[str], strictness: int, work: Effort, changed: int = FILE) -> str | None:
+        """A word of a command, and its parts: `--output=path`, `of=path`, `path:path`, `-opath`, `{path,path}`."""
+        for text in _alternatives(word, work) if "{" in word else (word,):
+            parts = [text, *_PART.split(text)] if _PART.search(text) else [text]
+            if text[:1] == "-" and len(text) > 2:
+                parts.append(text[2:])
+            for part in parts:
+                for folder in folders if part else ():
+                    work.spend(1)
+                    if problem := self._path(part, folder, strictness, work, changed):
+                        return problem
+        return None
+
+    def _mention(self, text: str) -> str | None:
+        if found := self._texts(text):
+            return f"this names {found}, which is protected: {WAY_OUT.format('edit')}"
+        return None
+
+    def _code(self, text: str, folder: str) -> str | None:
+        """Why code, a patch, or a command that cannot be taken apart must not run: it mentions what is protected."""
+        if problem := self._mention(text):
+            return problem
+        if found := self._files.mentioned(text, folder, self._variables["HOME"]):
+            return f"this names {found[-200:]}, which a hook in force uses: {WAY_OUT.format('edit')}"
+        return None
+
+    def _arguments(self, args: Mapping[str, Any], folder: str) -> str | None:
+        """Judge the arguments of an unknown tool: any path, and mentions in what looks like a command or a patch."""
+        left: list[tuple[str, Any]] = [("", args)]
+        work = Effort(self._variables)
+        while left:
+            key, value = left.pop()
+            if isinstance(value, Mapping):
+                left += [(f"{key} {name}"[-100:], item) for name, item in value.items()]
+            elif isinstance(value, (list, tuple, set, frozenset)):
+                left += [(key, item) for item in value]
+                if self._files and _IS_COMMAND.search(key) and all(isinstance(item, str) for item in value):
+                    left.append((key, shlex.join(value)))
+            elif isinstance(value, str):
+                says, is_command = bool(_SAYS_WHAT_TO_DO.search(key)), bool(_IS_COMMAND.search(key))
+                is_path = not is_command and bool(_PATH_LIKE.search(value) or _IS_PATH.search(key))
+                try:
+                    problem = self._word(value, [folder], 1, work, int(is_path)) if "\n" not in value else None
+                except TooComplex:
+                    problem, says = None, True
+                if not problem and says:
+                    problem = self._mention(value)
+                if not problem and says and self._files:
+                    problem = (self._shell if is_command else self._code)(value, folder)
+                if problem:
+                    return problem
+        return None
+
+    # --- commands -----------------------------------------------------------------------------
+
+    def _shell(self, command: str, folder: str) -> str | None:
+        if len(command) > LIMIT:
+            return self._code(command, folder)
+        real, near = self._look_at(folder)
+        plain = not near and not self._clue.search(command.replace('"', "").replace("'", ""))
+        if plain and not self._leads_elsewhere(command, real):
+            return None
+        try:
+            for where in {folder: None, real: None}:
+                work = Effort({**self._variables, "PWD": where})
+                if problem := self._line(command, where, work):
+                    return problem
+        except TooComplex:
+            return self._code(command, folder)
+        return None
+
+    def _look_at(self, folder: str) -> tuple[str, bool]:
+        """Where a folder really is, and whether that is close to what is protected. Most steps have the last one's."""
+        if self._last[0] != folder:
+            real = _real(folder)
+            self._last = (folder, real, bool(self._near.search(folder) or self._near.search(real)))
+        return self._last[1:]
+
+    def _leads_elsewhere(self, command: str, folder: str) -> bool:
+        """Whether a word of an otherwise harmless command is a link, or is written so that this is not clear."""
+        for word in _QUICK_WORD.findall(command):
+            if '"' in word or "'" in word:
+                word = word[1:-1] if word[0] in "\"'" else word
+                if '"' in word or "'" in word:
+                    return True
+            if word[:1] == "/":
+                linked = _has_link(word, 1)
+            else:
+                linked = word[:1] not in ("-", "") and _has_link(f"{folder}/{word}", len(folder) + 1)
+            if linked:
+                return True
+        return False
+
+    def _line(self, text: str, folder: str, work: Effort) -> str | None:
+        line = read(text, folder, work.variables)
+        moved = any(_moves(command) for command in line.commands)
+        for command in line.commands:
+            if problem := self._command(command, line, moved, work):
+                return problem
+        return None if line.sound else self._code(text, folder)
+
+    def _command(self, command: Command, line: Line, moved: bool, work: Effort) -> str | None:
+        """A command of a line: what it writes to, and all that it names unless it only reads."""
+        folders = self._folders(command)
+        guesses = possible_words(command, line)
+        for word in (*command.writes(), *(guesses if any(map(unknown_of, command.writes())) else ())):
+            if problem := self._word(word, folders[:1], 1, work):
+                return problem
+        name, rest = command.program, command.args
+        words = [name, *rest, *guesses]
+        if problem := control_problem(name, words, set(map(os.path.basename, words)), moved):
+            return problem
+        if not name or (command.carries and name not in TAKES_AWAY):
+            return None
+        if only_reads(name, rest, partial(self._code, folder=command.folder)):
+            return None
+        copies = name in COPIES and name != "ln"
+        changed = changed_words(name, rest + guesses) if self._files or copies else {}
+        if copies:  # what it copies from, it only reads; and another fairlead.toml elsewhere is no policy
+            changed = {word: what for word, what in changed.items() if not _is_new_policy(word, folders[-1])}
+            words = [name, *changed]
+        if problem := self._named(command, words, changed, folders, work):
+            return problem
+        if name == "find" and (problem := self._find(command)):
+            return problem
+        if name == "git" and (problem := self._untracked(command)):
+            return problem
+        return self._program_text(command, guesses, folders[-1])
+
+    def _named(
+        self, command: Command, words: list[str], changed: dict[str, int], folders: list[str], work: Effort
+    ) -> str | None:
+        """What a command that may write names. Of the files that hooks name, only what is `changed` counts."""
+        name = command.program
+        strictness = 2 if name in TAKES_AWAY and not CHOOSES & set(words) else 0 if name == "mkdir" else 1
+        into = len(command.args) if name == "mv" else -1  # from there it takes nothing away
+        for i, word in enumerate(words):
+            level = 1 if i == into else strictness
+            if i and (problem := self._word(word, folders, level, work, changed.pop(word, 0))):
+                return problem
+        for word, what in changed.items():
+            if problem := self._word(word, folders, 1, work, what):
+                return problem
+        return None
+
+    def _program_text(self, command: Command, guesses: list[str], folder: str) -> str | None:
+        """Code and patches that a command is given: a mention of what is protected counts."""
+        name, names = command.program, set(command.args)
+        if not CODE.fullmatch(name) and not (name == "git" and names & {"apply", "am"}):
+            return None
+        texts = [*command.args, *guesses, input_of(command) or ""]
+        for text in texts:
+            if OWN_CONTROLS.search(text):
+                return f"this code changes what judges this agent: {WAY_OUT.format('run')}"
+            if name in SCRIPTED and not SYNTAX.search(text):
+                continue
+            if problem := (self._code(text, folder) if SYNTAX.search(text) else self._mention(text)):
+                return problem
+        return None
+
+    def _find(self, command: Command) -> str | None:
+        """Whether `find` comes upon a file that a hook names, and changes what it finds."""
+        search = search_of_find(command.args) if self._files else None
+        for start in search[0] if search else ():
+            folder = join(command.folder, start, self._variables["HOME"])
+            if search and (found := self._files.find(folder, search[1])):
+                return f"{found[-200:]} belongs to a hook in force: {WAY_OUT.format('edit')}"
+        return None
+
+    def _untracked(self, command: Command) -> str | None:
+        """Whether `git stash -u` or `git clean -f` takes a protected file away that git does not track."""
+        stash = command.runs("git stash") and command.has("--include-untracked", "--all")
+        clean = command.runs("git clean") and command.has("--force") and not command.has("--dry-run")
+        root = Path(command.folder or "/")
+        while (stash or clean) and root != root.parent and not _exists(f"{root}/.git"):
+            root = root.parent
+        if not (stash or clean) or root == root.parent:
+            return None
+        tracked = _tracked(root)
+        for place, whose in self._kept.items():
+            name = place.removesuffix("/**")
+            if name[0] != "/" and "*" not in name and _exists(f"{root}/{name}") and name.encode() not in tracked:
+                return f"this takes {name} away, which belongs to {whose}: {WAY_OUT.format('do')}"
+        return None
+
+    def _folders(self, command: Command) -> list[str]:
+        """Where a command's words may be relative to: `git -C`, `env -C`, `make -C`."""
+        folders = [command.folder or "/"]
+        for option, word in pairwise((*command.args, "")):
+            if option in ("-C", "--chdir", "--directory", "--cwd", "--work-tree") and len(folders) < 8:
+                folders.append(join(folders[-1], word, self._variables["HOME"]))
+            elif (
+                option[:1] == "-"
+                and len(folders) < 8
+                and (found := re.fullmatch(r"(?:-C|--(?:chdir|directory|cwd|work-tree)=)(.+)", option))
+            ):
+                folders.append(join(folders[-1], found[1], self._variables["HOME"]))
+        return folders
+
+
+def _moves(command: Command) -> bool:
+    """Does a command set a variable that moves the settings of an agent?"""
+    words = command.args if command.program in DECLARES | {"env"} else ()
+    names = {*command.assignments, *(word.partition("=")[0] for word in words if "=" in word)}
+    return not names.isdisjoint((*MOVED, "HOME")) or any(name.startswith("FAIRLEAD_") for name in names)
+
+
+def _is_new_policy(word: str, folder: str) -> bool:
+    """Is this a fairlead.toml where there is none yet? It means nothing before a human trusts it."""
+    path = word if word[:1] == "/" else f"{folder}/{word}"
+    return os.path.basename(word) == "fairlead.toml" and not _exists(path)
+
+
+def _alternatives(word: str, work: Effort) -> list[str]:
+    """What braces stand for, up to a bound."""
+    words = [word]
+    work.spend(20, len(word))
+    for _ in range(6):
+        expanded = []
+        for text in words:
+            found = _BRACES.search(text)
+            parts = found[1].split(",")[:64] if found else ()
+            expanded += [text[: found.start()] + part + text[found.end() :] for part in parts] if found else [text]
+        words = expanded[:64]
+    return words
+
+
+def _has_link(path: str, start: int) -> bool:
+    """Whether a part of a path is a link, from a position on."""
+    while True:
+        end = path.find("/", start)
+        try:
+            if S_ISLNK(os.lstat(path if end < 0 else path[:end]).st_mode):
+                return True
+        except (OSError, ValueError):
+            return False  # nor is anything below it
+        if end < 0:
+            return False
+        start = end + 1
+
+
+def _tracked(root: Path) -> bytes:
+    """The index of a repository, in which the names of tracked files stand."""
+    try:
+        with open(root / ".git" / "index", "rb") as file:
+            return file.read(64 << 20)
+    except OSError:
+        return b""
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return path
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.lexists(path)
+    except ValueError:
+        return False
+
+
+def _is_in(command: str, value: Any) -> bool:
+    """Whether an argument is all in a command that was looked at."""
+    words = value if isinstance(value, (list, tuple)) else (value,)
+    return all(isinstance(word, str) and word in command for word in words)
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"
+
+
+def guard_hook(
+    state: Path,
+    runtime: Path | None = None,
+    configs: Iterable[Path] = (),
+    files: Iterable[Path] = (),
+    folders: Iterable[Path] = (),
+) -> Hook:
+    """The guard as a hook, asked before all other gates. `files` and `folders` are what the hooks in force name."""
+    guard = Guard(state, runtime, configs, files, folders)
+    return Hook(guard, "before_tool", name="fairlead.guard", phase="gate", priority=-1000, layer="builtin", locked=True)

@@ -1,0 +1,20 @@
+"""Reading command lines: every command that a line runs, with its words, options and folder.
+
+```python
+from fairlead.shell import read
+
+line = read("cd /srv && sudo git push -f origin main")
+push = next(command for command in line.commands if command.runs("git push"))
+assert push.has("--force") and push.via == ("sudo",) and push.folder == "/srv"
+```
+
+`syntax` makes a tree of the text. `words` expands words. `reading` follows the line, and gives the `commands`.
+`carriers` knows the programs that run others, `outputs` what commands write where the line says it, and `options`
+the spellings of options.
+"""
+
+from .commands import Command, Line, Redirect
+from .reading import commands_of, read
+from .words import Word
+
+__all__ = ["Command", "Line", "Redirect", "Word", "commands_of", "read"]

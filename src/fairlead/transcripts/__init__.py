@@ -1,1 +1,0 @@
-"""Transcripts: what the agent CLIs write down of their sessions by themselves. One module per CLI."""

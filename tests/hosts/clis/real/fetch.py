@@ -1,0 +1,43 @@
+"""Fetches the agent CLIs from npm, in the versions that were proven: `python fetch.py FOLDER [NAME...]`.
+
+Claude Code and Codex must install; the others are left out where they do not.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from fairlead.hosts.clis.mapping import hosts
+
+REQUIRED = ("claude_code", "codex")
+BESIDE = {"qwen": ("node@22",)}
+"""What a CLI needs beside itself, where the machine's own is too old."""
+VERSIONS = {host.name: (f"{host.package}@{host.proven}", *BESIDE.get(host.name, ())) for host in hosts(False)}
+
+
+def fetch(folder: Path, name: str) -> bool:
+    """Install one, unless it is there. Whether it is."""
+    place, wanted = folder / name, "\n".join(VERSIONS[name])
+    mark = place / "fetched"
+    if mark.exists() and mark.read_text() == wanted:
+        return True
+    place.mkdir(parents=True, exist_ok=True)
+    npm = ["npm", "install", "--prefix", str(place), "--no-audit", "--no-fund", "--no-package-lock", "--force"]
+    try:
+        ran = subprocess.run([*npm, *VERSIONS[name]], capture_output=True, text=True, timeout=600, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return False
+    if ran.returncode != 0:
+        print(f"{name}: {ran.stderr.strip()[-500:]}", file=sys.stderr)
+        return False
+    mark.write_text(wanted)
+    return True
+
+
+if __name__ == "__main__":
+    found = {name: fetch(Path(sys.argv[1]), name) for name in sys.argv[2:] or VERSIONS}
+    print("\n".join(f"{'have' if there else 'NO  '} {' '.join(VERSIONS[name])}" for name, there in found.items()))
+    sys.exit(any(not found.get(name, True) for name in REQUIRED))

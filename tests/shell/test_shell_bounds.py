@@ -1,0 +1,67 @@
+"""Whatever a line says: no exception, an end, and what was not read is not sure."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.shell import read
+from fairlead.shell.syntax import TOKENS, Budget, Parser, TooComplex
+
+PIECES = st.sampled_from([
+    "rm", "x", " ", " ", "\n", ";", "|", "&&", "||", "&", "(", ")", "$(", "`", "${", "}", "{", "'", '"', "$", "\\",
+    "<<E", "\nE\n", "<", ">", "<<<", ">>", "2>&1", "if ", "then ", "fi", "for i in ", "do ", "done", "while ", "esac",
+    "case x in ", ";;", "function ", "f()", "[[ ", " ]]", "((", "))", "$((", "sh -c ", "eval ", "xargs ", "sudo ", "X=",
+    "$X", "${X:-y}", "{a,b}", "*", "~", "#", "!", "=", "echo ", "cd ", "alias a=", "$'\\x41'", "é", "\0",
+])  # fmt: skip
+LINES = st.lists(PIECES, max_size=40).map("".join)
+
+
+@given(LINES | st.text(max_size=200))
+@settings(max_examples=400)
+def test_no_text_makes_it_raise(text: str) -> None:
+    line = read(text, "/work")
+    for command in line.commands:
+        command.to_builtins()
+        repr(command)
+
+
+@given(LINES)
+def test_reading_a_line_twice_gives_the_same(text: str) -> None:
+    once, again = (read(text).commands for _ in range(2))
+    assert [command.to_builtins() for command in once] == [command.to_builtins() for command in again]
+
+
+UNITS = (
+    "a ", "'\"", "$(", "`", "{", ",", "\\", "(", "<<E ", ";", "$", "a=", "if ", "\n", "$x", "*", "a=1 ", "$((", "!",
+    "case x in ", "f() ", '"$(', '"', "`\\", "sh -c '", "eval ", "{a,b}", "|", "&&", "for i in a b; do ", "[[ ",
+    "${x:-", "<(", "sudo ", "cd x;",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_line_that_is_not_read_to_its_end_is_not_sure_and_not_empty(unit: str) -> None:
+    text = unit * (100_000 // len(unit))
+    budget = Budget()
+    try:
+        Parser(text, budget).parse()
+    except TooComplex:
+        line = read(text)
+        assert not line.sure
+        assert line.commands
+    assert budget.left <= TOKENS
+
+
+def test_loops_in_loops_end() -> None:
+    line = "for a in 1 2 3 4 5 6 7 8 9; do " * 8 + "p; " + "done; " * 8
+    assert not read(line).sure
+
+
+def test_a_function_that_calls_itself_ends() -> None:
+    assert not read("f() { f; f; }; f").sure
+
+
+def test_variables_that_double_each_other_end() -> None:
+    line = "a=xxxxxxxxxxxxxxxx; " + "a=$a$a; " * 40 + "p $a"
+    assert not read(line).sure
