@@ -110,7 +110,7 @@ class Launched:
             (folder / "fairlead.toml").write_text(text)
             self.machine.trust(folder)
 
-    def start(self, host: str, event: str, seconds: float = 20, cwd: Path | None = None, **env: str) -> Any:
+    def start(self, host: str, event: str, seconds: float = 60, cwd: Path | None = None, **env: str) -> Any:
         ours = host_named(host).events[event].event
         return subprocess.Popen(
             ["/bin/sh", str(self.launcher), f"{seconds:g}", ours, host, event], stdin=subprocess.PIPE,
