@@ -216,6 +216,19 @@ def test_every_way_to_fill_a_store_has_an_end(fill, monkeypatch):
         fill(store, "c")
 
 
+def test_a_store_holds_ten_thousand_keys() -> None:
+    store = Store()
+    for number in range(10_000):
+        store.set(str(number), number)
+    with pytest.raises(FairleadError, match="holds 10000 keys"):
+        store.set("one more", 1)
+
+
+def test_a_window_counts_up_to_ten_thousand_hits() -> None:
+    store = Store()
+    assert max(store.hit("key", 3600) for _ in range(10_002)) == 10_000
+
+
 # --- tools that no table knows --------------------------------------------------------------------------
 
 
@@ -307,6 +320,28 @@ async def test_errors_of_background_tasks_are_reported(caplog):
         errors = await session.close()
     assert [str(e) for e in errors] == ["boom"]
     assert "'index' of session s1 failed" in caplog.text
+
+
+async def test_an_error_on_another_loop_is_reported_by_the_session_alone(caplog) -> None:
+    session, begun, may_fail = Hooks().session("s1"), threading.Event(), threading.Event()
+
+    async def fails() -> None:
+        begun.set()
+        await asyncio.to_thread(may_fail.wait)
+        raise ValueError("boom")
+
+    thread = threading.Thread(target=lambda: session.spawn(fails()))  # without a loop of its own
+    thread.start()
+    thread.join()
+    begun.wait()
+    unhandled: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+    closing = asyncio.create_task(session.close())
+    await asyncio.sleep(0)
+    may_fail.set()
+    assert [str(error) for error in await closing] == ["boom"]
+    gc.collect()
+    assert unhandled == []
 
 
 async def test_closing_waits_for_tasks_for_as_long_as_the_time_out_allows() -> None:

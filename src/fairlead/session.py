@@ -369,7 +369,7 @@ def _cancel(task: Any) -> None:
         task.cancel()
 
 
-def mark_unsupported(decision: Decision[S], capabilities: Capabilities, *, lenient: bool = False) -> Decision[S]:
+def mark_unsupported(decision: Decision[S], capabilities: Capabilities, *, lenient: bool) -> Decision[S]:
     """List the parts of a decision that its host cannot carry out as unsupported.
 
     A host declares per event the controls, the fields and "context" that it can carry out. A deny that would be lost
