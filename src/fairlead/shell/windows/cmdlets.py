@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ..commands import Command
@@ -32,11 +32,11 @@ pop-location: popd | get-location: gl pwd | set-variable: sv set | get-variable:
 remove-variable: rv | clear-variable: clv | set-alias: sal | new-alias: nal | get-alias: gal | export-alias: epal
 import-alias: ipal | import-module: ipmo | remove-module: rmo | get-module: gmo | new-module: nmo
 export-csv: epcsv | import-csv: ipcsv | get-command: gcm | get-help: help man | get-history: ghy h history
-add-history: | clear-history: clhy | invoke-history: ihy r | get-member: gm | get-unique: gu | get-date: 
+clear-history: clhy | invoke-history: ihy r | get-member: gm | get-unique: gu
 new-psdrive: ndr mount | remove-psdrive: rdr | get-psdrive: gdr | enter-pssession: etsn | exit-pssession: exsn
 new-pssession: nsn | remove-pssession: rsn | invoke-wmimethod: iwmi | remove-wmiobject: rwmi | set-wmiinstance: swmi
 get-wmiobject: gwmi | invoke-cimmethod: icim | remove-ciminstance: rcim | get-clipboard: gcb | set-clipboard: scb
-start-sleep: sleep | resolve-path: rvpa | convert-path: cvpa | test-path: | clear-host: cls clear | mkdir: md
+start-sleep: sleep | resolve-path: rvpa | convert-path: cvpa | clear-host: cls clear | mkdir: md
 """
 ALIASES = {
     alias: name.strip()
@@ -133,12 +133,12 @@ def _common() -> frozenset[str]:
     return frozenset(word.rstrip("=").casefold() for word in _COMMON.split())
 
 
-@cache
-def parameters_of(cmdlet: str) -> Parameters | None:
-    """The table of a cmdlet. None if it is not known."""
+@lru_cache(maxsize=256)
+def parameters_of(cmdlet: str) -> Parameters:
+    """The table of a cmdlet. It is empty if the cmdlet is not known."""
     spec = _specs().get("powershell" if cmdlet == "pwsh" else cmdlet)
     if spec is None:
-        return None
+        return Parameters({}, frozenset(), frozenset())
     words = [*spec.split(), *_COMMON.split()]
     names = {word.rstrip("=*").casefold(): word.rstrip("=*") for word in words}
     valued = frozenset(word.rstrip("=*").casefold() for word in words if word[-1] in "=*")
@@ -185,14 +185,14 @@ class WindowsCommand(Command):
     def _read(self) -> Options:
         if self._options is None:
             table = parameters_of(self.program)
-            if table is not None or _CMDLET.fullmatch(self.program):
+            if table.written or _CMDLET.fullmatch(self.program):
                 self._options = read_parameters(table, self.args, self.listed)
             else:
                 self._options = _read_switches(self.program, self.args)
         return self._options
 
 
-def read_parameters(table: Parameters | None, args: list[str], listed: Collection[int] = ()) -> WindowsOptions:
+def read_parameters(table: Parameters, args: list[str], listed: Collection[int] = ()) -> WindowsOptions:
     """The parameters of a cmdlet. The value of one that may be given by place is an operand, too."""
     options: dict[str, str | None] = {}
     operands: list[str] = []
@@ -202,16 +202,14 @@ def read_parameters(table: Parameters | None, args: list[str], listed: Collectio
     for at, word in enumerate(args):
         found = _DASH.fullmatch(word) if at not in listed else None
         if found is not None:
-            full = table.in_full(found[1]) if table is not None else found[1].lower()
+            full = table.in_full(found[1])
             name, placed = "", True
             options[f"-{full}"] = found[3]
-            spellings |= dict.fromkeys((word, f"--{full}", f"-{found[1]}"), f"-{full}")
-            if table is not None:
-                spellings[f"-{table.written.get(full, full)}"] = f"-{full}"
-                if full in table.valued:
-                    placed = full in table.placed
-                    name = f"-{full}" if not found[3] else ""
-                    operands += [found[3]] if found[3] and placed else []
+            spellings |= dict.fromkeys((f"--{full}", f"-{found[1]}", f"-{table.written.get(full, full)}"), f"-{full}")
+            if full in table.valued:
+                placed = full in table.placed
+                name = f"-{full}" if not found[3] else ""
+                operands += [found[3]] if found[3] and placed else []
             continue
         if name:
             options[name], name = word, ""

@@ -24,14 +24,14 @@ _HERE = re.compile(rf"@([{_SINGLE}{_DOUBLE}])[ \t]*\r?\n")
 _IN_HERE = re.compile(r"[^`$]+")
 _HERE_END, _HERE_END_DOUBLE = re.compile(rf"\n[{_SINGLE}]@"), re.compile(rf"\n[{_DOUBLE}]@")
 _KEY = re.compile(r"[\w'\"-]+[ \t]*=")
-_VERBATIM = re.compile(r"[^\n|]*")
+_VERBATIM = re.compile(r"--%([^\n|]*)")
 _REDIRECT = re.compile(r"([1-6*]?)(>>|>)(?:(&)([12]))?")
 _NUMBER = re.compile(r"[+-]?\d[\d.]*(?:[kmgtp]b)?(?=[\s;|)}&,*/%<>+-]|$)", re.IGNORECASE)
 _EXPRESSION = re.compile(rf"[{_SINGLE}{_DOUBLE}$(@\[{{!]|-not\b|-bnot\b|\+\+|--(?=\$)", re.IGNORECASE)
 _CALL = re.compile(rf"&(?!&)|\.(?=[\s$({{{_SINGLE}{_DOUBLE}])")
 _CONTROL = re.compile(
-    r"(?:if|elseif|else[ \t]+if|while|until|for|foreach|switch|param|catch|trap|else|try|finally|do|begin|process|end|dynamicparam"
-    r"|data|parallel|sequence)(?=[\s({\[])|(?:function|filter|workflow|configuration|class|enum)[ \t]+[^\s({]+",
+    r"(?:if|elseif|else[ \t]+if|while|until|for|foreach|switch|param|catch|trap|else|try|finally|do|begin|process|end"
+    r"|dynamicparam|data|parallel|sequence)(?=[\s({\[])|(?:function|filter|workflow|configuration|class|enum)[ \t]+[^\s({]+",
     re.IGNORECASE,
 )
 _OPENS = re.compile(r"\s*(?:-\w+\s*)?(?=[({\[])")
@@ -192,11 +192,9 @@ class PowerShellParser(Scanner):
                 self.at += 1
                 listed = True
                 self._skip("\n")
-            elif text.startswith("--%", self.at):
-                verbatim = _VERBATIM.match(text, self.at + 3)
-                assert verbatim is not None
-                words += verbatim[0].split()
-                self.at = verbatim.end()
+            elif found := _VERBATIM.match(text, self.at):
+                words += found[1].split()
+                self.at = found.end()
             else:
                 if listed:
                     simple.listed.add(len(words))
@@ -348,7 +346,7 @@ class PowerShellParser(Scanner):
     # --- expressions ----------------------------------------------------------------------------
 
     def _expression(self, simple: Simple) -> str:
-        """A value, up to its end: its strings, its calls, and what is nested in it. Gives the name it is assigned to."""
+        """A value, up to its end: its strings, its calls, and what is nested in it. Gives the name that is set."""
         text, start = self.text, self.at
         pieces: list[str] | None = []
         variable = head = ""
