@@ -34,16 +34,21 @@ def found(line: str, dialect: Dialect, program: str) -> Command:
 
 DELETES = (
     r"Remove-Item -Recurse -Force C:\x", r"remove-item C:\x -rec -fo", r"ri -r -fo C:\x", r"rd C:\x -Recurse -Force",
-    r"rmdir -Recurse -Force C:\x", r"del -Force -Recurse C:\x", r"erase C:\x -r -fo", r"Remove-Item -Force:$true -Recurse C:\x",
+    r"rmdir -Recurse -Force C:\x", r"del -Force -Recurse C:\x", r"erase C:\x -r -fo",
+    r"Remove-Item -Force:$true -Recurse C:\x",
     r"Remove-Item -Path C:\x -Recurse -Force", r"Remove-Item -LiteralPath 'C:\x' -Recurse -Force",
-    r"Microsoft.PowerShell.Management\Remove-Item C:\x -r -fo", r"& 'Remove-Item' C:\x -r -fo", "Remove-Item `\n -r -fo C:\\x",
+    r"Microsoft.PowerShell.Management\Remove-Item C:\x -r -fo", r"& 'Remove-Item' C:\x -r -fo",
+    "Remove-Item `\n -r -fo C:\\x",
     r"$c = 'ri'; & $c C:\x -r -fo", r"R`emove-Item C:\x -r -fo", r"if (Test-Path C:\x) { ri C:\x -r -fo }",
     r"gci | % { ri C:\x -r -fo }", r"Invoke-Command -ScriptBlock { ri C:\x -r -fo }", r"iex 'ri C:\x -r -fo'",
     r"'ri C:\x -r -fo' | iex", r"Invoke-Expression ('ri C:\x ' + '-r -fo')", "@'\nri C:\\x -r -fo\n'@ | iex",
-    r"powershell -NoProfile -Command ri C:\x -r -fo", r'pwsh -c "ri C:\x -r -fo"', r"cmd /c 'powershell ri C:\x -r -fo'",
-    rf"powershell -NoP -W Hidden -Enc {encoded(r'ri C:\x -r -fo')}", r"Start-Process powershell -ArgumentList 'ri C:\x -r -fo'",
+    r"powershell -NoProfile -Command ri C:\x -r -fo", r'pwsh -c "ri C:\x -r -fo"',
+    r"cmd /c 'powershell ri C:\x -r -fo'",
+    "powershell -NoP -W Hidden -Enc " + encoded(r"ri C:\x -r -fo"),
+    r"Start-Process powershell -ArgumentList 'ri C:\x -r -fo'",
     r"$x = ri C:\x -r -fo", r"echo $(ri C:\x -r -fo)", r'"$(ri C:\x -r -fo)"', r"function f { ri C:\x -r -fo }; f",
-    r"try { ri C:\x -r -fo } catch { }", r"ls; ri C:\x -r -fo", r"ls && ri C:\x -r -fo", r"<# no #> ri C:\x -r -fo # no",
+    r"try { ri C:\x -r -fo } catch { }", r"ls; ri C:\x -r -fo", r"ls && ri C:\x -r -fo",
+    r"<# no #> ri C:\x -r -fo # no",
     "ri \u2018C:\\x\u2019 \u2013Recurse \u2013Force", r"@{a = (ri C:\x -r -fo)}", r"Start-Job { ri C:\x -r -fo }",
 )  # fmt: skip
 
@@ -84,13 +89,16 @@ def test_a_value_of_a_parameter_is_no_operand_unless_it_may_be_given_by_place() 
 @pytest.mark.parametrize(
     "line",
     [
-        r"del /s /q C:\x", r"DEL /S /Q C:\x", r"del/s/q C:\x", r"erase /q /s C:\x", r"del C:\x /s/q", r"d^el /s /q C:\x",
+        r"del /s /q C:\x", r"DEL /S /Q C:\x", r"del/s/q C:\x", r"erase /q /s C:\x", r"del C:\x /s/q",
+        r"d^el /s /q C:\x",
         r'"del" /s /q "C:\x"', r"if exist C:\x del /s /q C:\x", r"if not exist y (del /s /q C:\x) else echo no",
         r'if /i "%a%"=="b" del /s /q C:\x', r"if a equ b del /s /q C:\x", r"for %i in (a b) do del /s /q C:\x",
         r"for /f %i in ('del /s /q C:\x') do echo %i", r"call del /s /q C:\x", r"start /b del /s /q C:\x",
-        r'cmd /c "del /s /q C:\x"', r"cmd /q/c del /s /q C:\x", r'cmd /s /c "del /s /q "C:\x""', r"echo y | del /s /q C:\x",
-        r"echo del /s /q C:\x | cmd", r"powershell cmd /c 'del /s /q C:\x'", r"(echo a & del /s /q C:\x)", r"@del /s /q C:\x",
-        r"set D=del & %D% /s /q C:\x", "rem no\r\ndel /s /q C:\\x\r\n", r"forfiles /c 'x' /c " r'"cmd /c del /s /q C:\x"',
+        r'cmd /c "del /s /q C:\x"', r"cmd /q/c del /s /q C:\x", r'cmd /s /c "del /s /q "C:\x""',
+        r"echo y | del /s /q C:\x",
+        r"echo del /s /q C:\x | cmd", r"powershell cmd /c 'del /s /q C:\x'", r"(echo a & del /s /q C:\x)",
+        r"@del /s /q C:\x",
+        r"set D=del & %D% /s /q C:\x", "rem no\r\ndel /s /q C:\\x\r\n", r'forfiles /s /c "cmd /c del /s /q C:\x"',
         r'runas /user:a "del /s /q C:\x"', "del /s ^\n/q C:\\x", r'start "title" /wait cmd /k del /s /q C:\x',
     ],
 )  # fmt: skip
@@ -124,11 +132,12 @@ def test_text_that_only_names_del_is_none(line: str) -> None:
         ("bash -c 'git push -f'", "powershell"), ("Start-Process git -ArgumentList 'push','-f' -Wait", "powershell"),
         ("Start-Process -FilePath git -Args 'push -f'", "powershell"), ("saps git 'push --force'", "powershell"),
         ("docker exec x git push -f", "powershell"), ("python -c \"os.system('git push -f')\"", "powershell"),
-        ('cmd /c "git push --force"', "cmd"), ("GIT PUSH -f".replace("PUSH", "push"), "cmd"), ("start git push -f", "cmd"),
+        ('cmd /c "git push --force"', "cmd"), ("GIT push -f", "cmd"), ("start git push -f", "cmd"),
         ('"C:\\Program Files\\Git\\bin\\git.exe" push -f', "cmd"), ("wsl git push -f", "cmd"),
         ('powershell -Command "git push -f"', "cmd"), (f"powershell -e {encoded('git push -f')}", "cmd"),
         ("pwsh -c 'git push -f'", "posix"), ("powershell.exe -NoProfile -Command 'git push -f'", "posix"),
-        ("cmd.exe /c 'cd x & git push -f'", "posix"), ("cmd //c 'git push -f'", "posix"), ("CMD.EXE /C git push -f", "posix"),
+        ("cmd.exe /c 'cd x & git push -f'", "posix"), ("cmd //c 'git push -f'", "posix"),
+        ("CMD.EXE /C git push -f", "posix"),
         (f"PowerShell.exe -enc {encoded('git push -f')}", "posix"), ("echo git push -f | pwsh -", "posix"),
         ("sudo pwsh -c 'cmd /c \"git push -f\"'", "posix"),
     ],
@@ -164,7 +173,8 @@ def test_what_is_fetched_and_piped_is_one_pipeline(line: str) -> None:
     [
         ("Format-Volume -DriveLetter D", "format-volume"), ("Clear-Disk 0 -RemoveData", "clear-disk"),
         ("Stop-Computer -Force", "stop-computer"), ("kill 1", "stop-process"), ("sc f x", "set-content"),
-        ("cpi a b", "copy-item"), ("move a b", "move-item"), ("type f", "get-content"), ("wget u", "invoke-webrequest"),
+        ("cpi a b", "copy-item"), ("move a b", "move-item"), ("type f", "get-content"),
+        ("wget u", "invoke-webrequest"),
         ("[IO.File]::Delete('f')", "[io.file]::delete"), ("$x.Delete('f')", ".delete"), (". .\\a.ps1", "."),
         (".\\build.ps1 -Clean", "build"), ("7z x a.zip", "7z"), ("C:/tools/x.cmd a", "x"),
     ],
@@ -231,7 +241,8 @@ def test_options_of_programs_have_slashes_too() -> None:
 @pytest.mark.parametrize(
     ("tool", "dialect"),
     [
-        ("PowerShell", "powershell"), ("pwsh", "powershell"), ("run_powershell", "powershell"), ("powershell.exe", "powershell"),
+        ("PowerShell", "powershell"), ("pwsh", "powershell"), ("run_powershell", "powershell"),
+        ("powershell.exe", "powershell"),
         ("mcp__win__PowerShell", "powershell"), ("cmd.exe", "cmd"), ("run_cmd_exe", "cmd"), ("cmd", "posix"),
         ("run_terminal_cmd", "posix"), ("Bash", "posix"), ("powershell_docs_search", "posix"),
     ],
@@ -255,10 +266,14 @@ def test_hooks_see_the_commands_of_a_powershell_tool() -> None:
 # --- bounds -------------------------------------------------------------------------------------
 
 PIECES = st.sampled_from([
-    "ri", "x", " ", " ", "\n", "\r\n", ";", "|", "&&", "||", "&", "(", ")", "$(", "@(", "@{", "${", "}", "{", "'", '"', "$",
-    "`", "^", "%", "!", "@'\n", "\n'@", "<#", "#>", "#", ">", ">>", "2>&1", "<", ",", "=", "$x", "$x = ", "%x%", "!x!", "set x=",
-    "if ", "else ", "foreach ", "for %i in (", ") do ", "exist ", "not ", "==", "function f ", "switch ", "[IO.File]", "::D(",
-    ".a(", "iex ", "powershell -c ", "cmd /c ", "-enc ", "YQBiAA==", "wsl ", "bash -c ", "start ", "call ", "-r", "-Path:", "/s",
+    "ri", "x", " ", " ", "\n", "\r\n", ";", "|", "&&", "||", "&", "(", ")", "$(", "@(", "@{", "${", "}", "{", "'",
+    '"', "$",
+    "`", "^", "%", "!", "@'\n", "\n'@", "<#", "#>", "#", ">", ">>", "2>&1", "<", ",", "=", "$x", "$x = ", "%x%",
+    "!x!", "set x=",
+    "if ", "else ", "foreach ", "for %i in (", ") do ", "exist ", "not ", "==", "function f ", "switch ",
+    "[IO.File]", "::D(",
+    ".a(", "iex ", "powershell -c ", "cmd /c ", "-enc ", "YQBiAA==", "wsl ", "bash -c ", "start ", "call ", "-r",
+    "-Path:", "/s",
     "Start-Process ", "-ArgumentList ", "--%", "\u201c", "\u2028", "\0", "é", "rem ", "::", "@",
 ])  # fmt: skip
 LINES = st.lists(PIECES, max_size=40).map("".join)
@@ -294,9 +309,12 @@ def test_what_is_no_command_is_not_empty(text: str) -> None:
 
 
 UNITS = (
-    "a ", "'\"", "$(", "`", "{", ",", "(", ";", "$", "$a=", "if ", "\n", "$x", "@{", "@'\n", "<#", "[", "[a]::b(", '"$(', "& ",
-    "powershell -c ", "iex '", "% { ", "%a", "!a:", "^", "if a==", "for %i in (", "for %i in ('x) ", "cmd /c ", "call ", "> ",
-    "--%", "-a:", ".a(", "'a'+", "if    ", "${a", "/s", "a,", "start \"", "@(", "=", "%%", "set a=%a%%a%&", "$a=\"$a$a\";",
+    "a ", "'\"", "$(", "`", "{", ",", "(", ";", "$", "$a=", "if ", "\n", "$x", "@{", "@'\n", "<#", "[", "[a]::b(",
+    '"$(', "& ",
+    "powershell -c ", "iex '", "% { ", "%a", "!a:", "^", "if a==", "for %i in (", "for %i in ('x) ", "cmd /c ",
+    "call ", "> ",
+    "--%", "-a:", ".a(", "'a'+", "if    ", "${a", "/s", "a,", "start \"", "@(", "=", "%%", "set a=%a%%a%&",
+    "$a=\"$a$a\";",
 )  # fmt: skip
 
 

@@ -27,7 +27,8 @@ _RAW_SWITCH = re.compile(r"\s*/(\w)(?::\w*)?")
 _PARAMETER = re.compile(r"(?:[-/]|--|[\u2013\u2014\u2015])([a-z]+)(?::(.*))?", re.IGNORECASE | re.DOTALL)
 _POWERSHELL_SHORT = {"c": "command", "e": "encodedcommand", "ec": "encodedcommand", "ep": "executionpolicy",
                      "ex": "executionpolicy", "f": "file", "w": "windowstyle", "wd": "workingdirectory",
-                     "i": "inputformat", "o": "outputformat", "v": "version", "l": "login", "nop": "noprofile"}  # fmt: skip
+                     "i": "inputformat", "o": "outputformat", "v": "version", "l": "login",
+                     "nop": "noprofile"}  # fmt: skip
 _WSL_VALUED = frozenset({"-d", "--distribution", "-u", "--user", "--cd", "--distribution-id", "--shell-type"})
 _SPLIT = re.compile(r"[^\s\"]*\"[^\"]*\"?|[^\s\"]+")
 

@@ -34,6 +34,92 @@ BUILTINS = frozenset({
     "pushd", "rd", "ren", "rename", "rmdir", "set", "setlocal", "shift", "start", "time", "title", "type", "ver",
     "verify", "vol",
 })  # fmt: skip
+_SEPARATED = frozenset({"del", "erase", "rd", "rmdir", "md", "mkdir", "copy", "move", "type", "dir", "ren", "rename"})
+"""Commands of cmd's own whose words commas and semicolons separate, too."""
+
+
+class CmdParser(Scanner):
+    """Parses one line or batch script of cmd.exe."""
+
+    def parse(self) -> Block:
+        block: Block = []
+        self._block(block, 0)
+        return block
+
+    def _block(self, block: Block, brackets: int) -> None:
+        """Commands up to the bracket that closes these."""
+        self.enter()
+        while True:
+            self._skip("\n&|@")
+            if self.at >= len(self.text):
+                self.sound = self.sound and not brackets
+                break
+            if self.text[self.at] == ")":
+                self.at += 1
+                if brackets:
+                    break
+                self.sound = False
+            else:
+                self._pipeline(block, brackets)
+        self.depth -= 1
+
+    def _skip(self, signs: str = "") -> None:
+        while self.at < len(self.text):
+            if found := _GAP.match(self.text, self.at):
+                self.at = found.end()
+            elif self.text[self.at] in signs:
+                self.at += 1
+            else:
+                return
+            self.budget.spend()
+
+    def _pipeline(self, block: Block, brackets: int) -> None:
+        pipeline: Pipeline = []
+        while True:
+            self._skip("@")
+            self._element(block, pipeline, brackets)
+            self._skip()
+            if not self.text.startswith("|", self.at) or self.text.startswith("||", self.at):
+                break
+            self.at += 1
+        if pipeline:
+            block.append(pipeline)
+
+    def _element(self, block: Block, pipeline: Pipeline, brackets: int) -> None:
+        """One command, or what `if`, `for` and brackets lead to."""
+        text = self.text
+        while self.at < len(text):
+            self.budget.spend()
+            self._skip("@")
+            if found := _REMARK.match(text, self.at) or _ELSE.match(text, self.at):
+                self.at = found.end()
+            elif found := _IF.match(text, self.at):
+                self.at = found.end()
+                self._condition(brackets)
+            elif found := _FOR.match(text, self.at):
+                self.at = found.end()
+                self._for(block)
+            else:
+                break
+        if text.startswith("(", self.at):
+            self.at += 1
+            inner: Block = []
+            self._block(inner, brackets + 1)
+            pipeline += inner.pop() if inner and pipeline else []
+            block += inner
+            self._after_brackets(block)
+        elif self.at < len(text) and text[self.at] not in "\n&|)":
+            self._command(pipeline, brackets)
+
+    def _after_brackets(self, block: Block) -> None:
+        """Redirections of what is in brackets are a command without a program."""
+        simple = Simple()
+        self._skip()
+        while found := _REDIRECT.match(self.text, self.at):
+            self._redirect(simple, found)
+            self._skip()
+        if simple.redirects:
+            block.append([simple])
 
     def _condition(self, brackets: int) -> None:
         """Go past `[/i] [not] exist X`, `A==B`, `A equ B`. What follows is a command."""

@@ -31,7 +31,8 @@ _EXPRESSION = re.compile(rf"[{_SINGLE}{_DOUBLE}$(@\[{{!]|-not\b|-bnot\b|\+\+|--(
 _CALL = re.compile(rf"&(?!&)|\.(?=[\s$({{{_SINGLE}{_DOUBLE}])")
 _CONTROL = re.compile(
     r"(?:if|elseif|else[ \t]+if|while|until|for|foreach|switch|param|catch|trap|else|try|finally|do|begin|process|end"
-    r"|dynamicparam|data|parallel|sequence)(?=[\s({\[])|(?:function|filter|workflow|configuration|class|enum)[ \t]+[^\s({]+",
+    r"|dynamicparam|data|parallel|sequence)(?=[\s({\[])"
+    r"|(?:function|filter|workflow|configuration|class|enum)[ \t]+[^\s({]+",
     re.IGNORECASE,
 )
 _OPENS = re.compile(r"\s*(?:-\w+\s*)?(?=[({\[])")
