@@ -67,7 +67,7 @@ def _powershell(shell: WindowsShell, command: Command, source: str = "") -> None
                 shell.line(text, "powershell", f"{command.program} -encodedcommand", command)
             return
         at += name in table.valued and found[2] is None
-    if at < len(args) and program_of(command.program) == "pwsh" and " " not in args[at].strip():
+    if at < len(args) and program_of(command.program) == "pwsh" and args[at] != "-" and " " not in args[at]:
         return  # a script
     _run_powershell(shell, command, args[at:])
 
@@ -115,7 +115,7 @@ def _raw_line(source: str) -> str | None:
 
 def _invoke_expression(shell: WindowsShell, command: Command, source: str) -> None:
     text = joined(command.operands) if command.operands else command.stdin
-    if text and not (isinstance(text, Word) and text in ("$(...)", "{...}")):
+    if text and not (isinstance(text, Word) and text.startswith(("$(...)", "{...}"))):
         shell.line(text, "powershell", "invoke-expression", command)
 
 

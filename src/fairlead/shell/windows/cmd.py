@@ -24,8 +24,8 @@ _IF = re.compile(r"if(?=[\s(])", re.IGNORECASE)
 _ELSE = re.compile(r"(?:else|do)(?=[\s(]|$)", re.IGNORECASE)
 _FOR = re.compile(r"for\s+(?:/[a-z]\s+)?", re.IGNORECASE)
 _IN = re.compile(r"in\s*\(", re.IGNORECASE)
-_TESTS = {"exist": 1, "errorlevel": 1, "defined": 1, "cmdextversion": 1}
-_COMPARES = frozenset({"==", "equ", "neq", "lss", "leq", "gtr", "geq"})
+_TESTS = frozenset({"exist", "errorlevel", "defined", "cmdextversion"})
+_COMPARES = frozenset({"equ", "neq", "lss", "leq", "gtr", "geq"})
 _ATTACHED = re.compile(r"([a-z]+)([/.\\].*)", re.IGNORECASE | re.DOTALL)
 _SWITCHES = re.compile(r"/[^/]+")
 BUILTINS = frozenset({
@@ -129,22 +129,22 @@ class CmdParser(Scanner):
             word = self._word(simple, brackets)
             if not word.casefold().startswith("/i") and word.casefold() != "not":
                 break
-        for _ in range(_TESTS.get(word.casefold(), 0)):
+        if word.casefold() in _TESTS:
             self._skip()
             self._word(simple, brackets)
             return
         before = self.at
-        blank = _BLANK.match(self.text, self.at)
-        self.at = blank.end() if blank else self.at
-        compares = self.text.startswith("==", self.at) or "==" in word
-        if not compares:
-            self._skip()
-            compares = self._word(simple, brackets).casefold() in _COMPARES
-        if compares and not ("==" in word and not word.endswith("==")):
+        self._skip()
+        if "==" in word or "==" in self.text[before : self.at]:
+            if not word.endswith("==") and "==" in word:
+                self.at = before  # a==b is one word
+            else:
+                self._word(simple, brackets)
+        elif self._word(simple, brackets).casefold() in _COMPARES:
             self._skip()
             self._word(simple, brackets)
-        elif "==" in word:
-            self.at = before
+        else:
+            self.at = before  # no test that cmd knows
 
     def _for(self, block: Block) -> None:
         """`%i in (...) do`: what is in the brackets are words, or a command in quotes that `for /f` runs."""

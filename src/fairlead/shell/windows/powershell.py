@@ -156,6 +156,7 @@ class PowerShellParser(Scanner):
         return True
 
     def _assigned(self, name: str, target: Simple, pipeline: Pipeline) -> bool:
+        self.enter()
         self._skip("\n")
         after: Block = []
         if found := _CONTROL.match(self.text, self.at):
@@ -164,6 +165,7 @@ class PowerShellParser(Scanner):
             first: Pipeline = []
             self._pipeline(first)
             after.append(first)
+        self.depth -= 1
         elements = [simple for one in after for simple in one]
         if len(elements) == 1 and elements[0].value is not None:
             self.variables[name.casefold()] = elements[0].value
@@ -236,9 +238,9 @@ class PowerShellParser(Scanner):
         text, sign = self.text, self.text[self.at]
         if sign in _SINGLE or sign in _DOUBLE:
             return self._string(simple)
-        if sign == "`":
+        if sign == "`":  # before a letter it hides words: R`emove-Item
             self.at += 2
-            return _ESCAPES.get(text[self.at - 1 : self.at], text[self.at - 1 : self.at])
+            return text[self.at - 1 : self.at]
         if sign == "(" or text.startswith(("$(", "@("), self.at):
             return self._nested(simple, "$(...)", 1 if sign == "(" else 2, ")")
         if first and (sign == "{" or text.startswith("@{", self.at)):
