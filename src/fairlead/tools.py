@@ -42,13 +42,15 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     paths: tuple[str, ...] = ()
     url: str | None = None
     server: str | None = None
+    dialect: Literal["posix", "powershell", "cmd"] = "posix"
+    """Whose syntax the command has."""
 
     @property
     def commands(self) -> list[Command]:
         """The commands of a shell's line, those inside others included. Read when first asked for; see `shell`."""
         from .shell import commands_of  # only who asks for it pays for it
 
-        return commands_of(self.command) if self.command else []
+        return commands_of(self.command, self.dialect) if self.command else []
 
     def runs(self, words: str, *options: str) -> bool:
         """Does a command of the line run this, with any of these options if there are some?
@@ -107,7 +109,8 @@ _NAMES: dict[Kind, str] = {
     "shell": """Bash shell local_shell shell_command exec exec_command execute execute_command execute_bash
         container.exec run_command run_commands run_in_terminal run_shell run_shell_command run_terminal_cmd terminal
         developer__shell ShellTool unified_exec container_exec powershell code_execution execute_code python
-        code_interpreter write_stdin write_bash BashTool bash_tool sh zsh""",
+        code_interpreter write_stdin write_bash BashTool bash_tool sh zsh pwsh run_powershell execute_powershell
+        run_pwsh cmd.exe run_cmd_exe""",
     "read": """Read read_file read_files read_many_files read_text_file view view_file view_image cat open_file
         fs_read NotebookRead LS list list_dir list_directory list_files read_notebook ReadFileTool file_read
         get_file_contents read_media_file list_allowed_directories directory_tree get_file_info""",
@@ -134,6 +137,7 @@ _MCP_NAME = r"(?s)mcp__(?P<a>.+?)__.|mcp_(?P<b>[^_]+)_.|(?P<c>[^_].*?)___.|MCP:.
 _PATCH_PATH = r"(?m)^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ (?:b/)?|--- (?:a/)?)([^\t\r\n]+)"
 _URL = r"https?://[^\s\"'<>]+"
 _SHELL = r"(?:.*/)?(?:ba|z|da|k|a|fi)?sh"
+_DIALECT = r".*?(powershell|pwsh|cmdexe)(?:exe|core|tool|command|script|7)?"
 _SHELL_FLAGS = r"-[a-z]*c"
 
 
@@ -170,6 +174,13 @@ def _default_spec(tool: str) -> ToolSpec:
     if tool.startswith("transfer_to_"):
         return _spec("agent")
     return _SPEC_OF_KIND["unknown"]
+
+
+@lru_cache(maxsize=4096)
+def dialect_of(tool: str) -> Literal["posix", "powershell", "cmd"]:
+    """Whose syntax the commands of a tool have, by its name."""
+    found = re.fullmatch(_DIALECT, _normal(tool), re.DOTALL)
+    return "posix" if found is None else "cmd" if found[1] == "cmdexe" else "powershell"
 
 
 def is_named(tool: str) -> bool:
@@ -303,7 +314,10 @@ class Tools:
         spec = self.spec(tool, args, host, kind)
         if spec.server == "*":
             spec = msgspec.structs.replace(spec, server=re.split(r"__|[/-]", tool, maxsplit=1)[0])
-        return Classified(spec.kind, target_of(spec, args), spec.safety)
+        target = target_of(spec, args)
+        if target.command and (dialect := dialect_of(tool)) != "posix":
+            target = msgspec.structs.replace(target, dialect=dialect)
+        return Classified(spec.kind, target, spec.safety)
 
     def rewrite(
         self,
@@ -358,6 +372,7 @@ def _both(one: Target, other: Target) -> Target:
         paths=tuple(dict.fromkeys((*one.paths, *other.paths))),
         url=_lines(one.url, other.url),
         server=one.server or other.server,
+        dialect=one.dialect,
     )
 
 

@@ -39,7 +39,7 @@ TEXT_LIMIT = 4096
 
 CONTROL_ALIASES: dict[str, Control] = {"break": "stop", "continue": "extend"}
 """Other words for controls that a verdict in JSON may use."""
-_TARGETS = frozenset(TARGET_FIELDS) - {"server"}
+_TARGETS = frozenset(TARGET_FIELDS) - {"server", "dialect"}
 _FIELDS = CHANGEABLE | _TARGETS
 _OPTIONS = frozenset({"reason", "context", "warnings", "metadata", "name", "stop_reason"})
 _WIRE_KEYS = ("control", "reason", "name", "stop_reason", "additional_context", "warnings", "metadata")

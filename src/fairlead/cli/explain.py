@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from ..shell import Command, Line
 
 
+_TOOLS = {"posix": "bash", "powershell": "powershell", "cmd": "cmd.exe"}
+"""The tool that runs a line of each dialect, if none is named."""
+
+
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "explain",
@@ -25,7 +29,10 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("line", metavar="LINE", help="the command line, in quotes; - reads it from stdin")
     parser.add_argument("--host", help="the agent whose step it is, such as claude_code or codex")
-    parser.add_argument("--tool", default="bash", help="the tool that would run it (default: bash)")
+    parser.add_argument("--tool", help="the tool that would run it (default: bash, or the shell of the dialect)")
+    parser.add_argument(
+        "--dialect", choices=tuple(_TOOLS), help="whose syntax the line has (default: that of the tool, by its name)"
+    )
     add_folder(parser)
     add_json(parser)
     parser.set_defaults(run=run)
@@ -34,20 +41,27 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     import asyncio
 
+    import msgspec
+
     from ..samples import step
     from ..shell import read
+    from ..tools import dialect_of
     from .test import conclusion, decide, describe
 
     text = sys.stdin.read() if options.line == "-" else options.line
     folder = os.path.abspath(options.folder)
-    line = read(text, folder, {"HOME": os.path.expanduser("~")})
+    tool = options.tool or _TOOLS[options.dialect or "posix"]
+    dialect = options.dialect or dialect_of(tool)
+    line = read(text, folder, {"HOME": os.path.expanduser("~")}, dialect)
     config = sound_config(options)
-    made = step("before_tool", tool=options.tool, args={"command": text}, cwd=folder, host=host_name(options.host))
+    made = step("before_tool", tool=tool, args={"command": text}, cwd=folder, host=host_name(options.host))
+    made = msgspec.structs.replace(made, target=msgspec.structs.replace(made.target, dialect=dialect))
     decision = asyncio.run(decide(config, options.folder, made))
     if options.json:
         told = describe(decision)
         print_json({
-            "line": text, "sure": line.sure, "commands": [describe_command(command) for command in line.tree],
+            "line": text, "dialect": dialect, "sure": line.sure,
+            "commands": [describe_command(command) for command in line.tree],
             "hooks": told["hooks"], "decision": told["decision"], "untrusted": config.untrusted,
         })  # fmt: skip
     else:

@@ -10,11 +10,11 @@ assert push.has("--force") and push.via == ("sudo",) and push.folder == "/srv"
 
 `syntax` makes a tree of the text. `words` expands words. `reading` follows the line, and gives the `commands`.
 `carriers` knows the programs that run others, `outputs` what commands write where the line says it, and `options`
-the spellings of options.
+the spellings of options. `windows` reads PowerShell and cmd.
 """
 
-from .commands import Command, Line, Redirect
+from .commands import Command, Dialect, Line, Redirect
 from .reading import commands_of, read
 from .words import Word
 
-__all__ = ["Command", "Line", "Redirect", "Word", "commands_of", "read"]
+__all__ = ["Command", "Dialect", "Line", "Redirect", "Word", "commands_of", "read"]

@@ -519,6 +519,7 @@ _CODE = {
 }  # fmt: skip
 """The options of interpreters that take program text."""
 _INTERPRETER = re.compile(r"(python|pypy|perl|ruby|node|nodejs|php|lua|luajit|bun|deno|julia|osascript|Rscript)[\d.]*")
+_WINDOWS = re.compile(r"(?:powershell|pwsh|cmd)(?:\.exe)?", re.IGNORECASE)
 _RUNS = re.compile(
     r"""(?:\bsystem|\bpopen\w*|\bexec\w*|\bspawn\w*|\bshell_exec|\bpassthru|\bproc_open|\bcall|\brun|\bcheck_\w+
         |\bPopen|\bgetoutput|\bgetstatusoutput|\bdo\s+shell\s+script|\bCommand|%x|\bqx)
@@ -628,6 +629,18 @@ _RUNS_A_LINE = re.compile(
     r"|^core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy)|^(?:sequence\.editor|diff\.external|pager\.)"
 )
 
+
+def _windows(shell: Shell, command: Command) -> None:
+    """`pwsh -c LINE`, `powershell.exe -enc BASE64`, `cmd.exe /c LINE`: read by the reader for PowerShell and cmd."""
+    from .windows import WindowsShell, run_shell  # most lines have none
+
+    command.sure = False
+    inner = WindowsShell.inside(shell, "powershell")
+    command.stdin = input_of(command)
+    run_shell(inner, command)
+    shell.sound = shell.sound and inner.sound
+
+
 CARRIERS: dict[str, Carrier] = {
     **dict.fromkeys(WRAPPERS, _wrapper),
     **dict.fromkeys(SHELLS, _shell),
@@ -643,5 +656,5 @@ CARRIERS: dict[str, Carrier] = {
 
 
 def carrier_of(name: str) -> Carrier | None:
-    """The carrier of a program whose name has a version: python3.11, perl5.36."""
-    return _interpreter if _INTERPRETER.fullmatch(name) else None
+    """The carrier of a program whose name has a version or a suffix: python3.11, powershell.exe."""
+    return _interpreter if _INTERPRETER.fullmatch(name) else _windows if _WINDOWS.fullmatch(name) else None

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from .options import Options, read_options
 from .words import Word, is_known, unknown_of
+
+Dialect = Literal["posix", "powershell", "cmd"]
+"""Whose syntax a line has."""
 
 
 class Redirect(NamedTuple):

@@ -161,6 +161,11 @@ def _table(name: str) -> Table:
     return long, frozenset(valued), frozenset(known)
 
 
+def has_table(program: str) -> bool:
+    """Are the options of this program known?"""
+    return program in _specs()
+
+
 def read_options(program: str, args: list[str]) -> Options:
     """The options and operands of a command."""
     table = _table(program)

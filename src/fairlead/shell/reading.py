@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .carriers import CARRIERS, carrier_of
-from .commands import Command, Feed, Line, Redirect, join, quote
+from .commands import Command, Dialect, Feed, Line, Redirect, join, quote
 from .outputs import output_of
 from .syntax import (
     DECLARES,
@@ -40,8 +40,15 @@ TURNS = 16
 """How many words of a `for` are followed one by one."""
 
 
-def read(text: str, folder: str = "", variables: Mapping[str, str] | None = None) -> Line:
-    """Read a command line. `folder` is where it runs, and `variables` are those of its environment that are known."""
+def read(text: str, folder: str = "", variables: Mapping[str, str] | None = None, dialect: Dialect = "posix") -> Line:
+    """Read a command line. `folder` is where it runs, and `variables` are those of its environment that are known.
+
+    `dialect` says whose line it is. PowerShell and cmd have a smaller reader, which is never sure.
+    """
+    if dialect != "posix":
+        from .windows import read_windows  # most lines are POSIX
+
+        return read_windows(text, dialect, folder, variables or {})
     known: dict[str, Value] = {"IFS": " \t\n", "SHELL": "/bin/sh", "BASH": "/bin/bash", **(variables or {})}
     shell = Shell(known, folder, Budget())
     tree: list[Command] = []
@@ -51,7 +58,7 @@ def read(text: str, folder: str = "", variables: Mapping[str, str] | None = None
         shell.sound = parser.sound
         shell.run(block, into=tree)
         shell.run_uncalled(into=tree)
-    except TooComplex:
+    except (TooComplex, RecursionError):
         shell.sound = False
     if not shell.sound and not tree:
         tree.append(Command([Word(text[:200], ("...",))], folder, (), False))
@@ -59,9 +66,9 @@ def read(text: str, folder: str = "", variables: Mapping[str, str] | None = None
 
 
 @lru_cache(maxsize=64)
-def commands_of(text: str) -> list[Command]:
+def commands_of(text: str, dialect: Dialect = "posix") -> list[Command]:
     """The commands of a line. A line that is asked about again and again is read once."""
-    return read(text).commands
+    return read(text, dialect=dialect).commands
 
 
 class State(NamedTuple):
