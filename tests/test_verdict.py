@@ -482,6 +482,13 @@ def test_cut_text_loses_its_last_word_which_may_be_half_a_secret() -> None:
     assert context("x" * 4000 + " " + "y" * 200) == "x" * 4000 + " [cut]"
 
 
+@pytest.mark.parametrize(("length", "is_kept"), [(256, False), (257, True)])
+def test_the_last_word_is_lost_if_it_has_up_to_256_characters(length: int, is_kept: bool) -> None:
+    kept = 4096 - len(" [cut]")
+    before = "x" * (kept - length - 1)
+    assert context(f"{before} {'y' * 1000}") == (f"{before} {'y' * length}" if is_kept else before) + " [cut]"
+
+
 CONTROL = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"]
 BIDI = list("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 

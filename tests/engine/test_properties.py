@@ -61,6 +61,20 @@ def test_the_first_of_the_most_severe_decides(controls: list[str]) -> None:
     assert fold(said) is (None if best is None else said[best])
 
 
+@pytest.mark.parametrize("first", sorted(RANK))
+@pytest.mark.parametrize("second", sorted(RANK))
+def test_of_two_verdicts_the_more_severe_decides(first: str, second: str) -> None:
+    verdicts, best = opinions([first, second]), oracle([first, second])
+    assert fold(verdicts) is (None if best is None else verdicts[best])
+
+
+def test_a_verdict_that_was_given_is_not_changed_afterwards() -> None:
+    (given,) = opinions(["deny"])
+    with pytest.raises(AttributeError):
+        given.cause = "failure"  # type: ignore[misc]
+    assert given.cause == "policy"
+
+
 @quick
 @given(any_controls, st.randoms(use_true_random=False))
 def test_the_order_of_opinions_does_not_change_how_severe_the_outcome_is(controls: list[str], random: Any) -> None:
