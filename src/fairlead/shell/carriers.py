@@ -146,8 +146,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "entr": Wrapper(),
     "nodemon": Wrapper("ewx"),
     "hyperfine": Wrapper("wmMrpsncuL --warmup --runs --prepare --setup --cleanup --shell", line=True),
-    "at": Wrapper("qft"),
-    "batch": Wrapper("qf"),
+    "screen": Wrapper("cehpsStT"),
 }
 
 
@@ -262,7 +261,10 @@ def _shell(shell: Shell, command: Command) -> None:
             at += 1
             break
         if word.startswith("--"):
-            at += 2 if word in ("--rcfile", "--init-file") else 1
+            if word in ("--rcfile", "--init-file") and at + 1 < len(args):
+                _script(shell, command, args[at + 1])
+                at += 1
+            at += 1
             if word.startswith("--command="):  # fish
                 _run_line(shell, command, word.partition("=")[2], [])
                 return
@@ -298,9 +300,39 @@ def _run_line(shell: Shell, command: Command, text: str, given: list[str]) -> No
 
 
 def _script(shell: Shell, command: Command, file: str) -> None:
-    """A script is a file, or a process: `sh <(echo rm x)`."""
-    if (text := _process(shell, command, file)) is not None:
+    """A script is a file, which the line may have written, or a process: `sh <(echo rm x)`."""
+    text = shell.file_text(file) if (text := _process(shell, command, file)) is None else text
+    if text is not None:
         shell.line(text, command.program, command, apart=True)
+
+
+_SHELLS_LINE = re.compile(r"#!.*\b(?:sh|[abckz]sh|bash|dash|fish)\b")
+
+
+def run_file(shell: Shell, command: Command, file: str) -> None:
+    """A script that the line wrote is run by its name: `./x.sh`."""
+    text = shell.file_text(file)
+    if text is not None and (text[:2] != "#!" or _SHELLS_LINE.match(text)):
+        shell.line(text, file, command, apart=True)
+    else:
+        command.script = text
+
+
+RUN_BY_PROGRAMS = frozenset({
+    "BROWSER", "EDITOR", "FCEDIT", "GIT_ASKPASS", "GIT_EDITOR", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR", "GIT_SSH", "GIT_SSH_COMMAND", "LESSCLOSE", "LESSOPEN", "MANPAGER", "PAGER",
+    "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "RSYNC_RSH", "SSH_ASKPASS", "SUDO_ASKPASS", "SUDO_EDITOR",
+    "SYSTEMD_EDITOR", "SYSTEMD_PAGER", "VISUAL",
+})  # fmt: skip
+"""Variables whose values are lines that programs run."""
+
+
+def run_variable(shell: Shell, command: Command, name: str, value: str) -> None:
+    """A variable with a line that programs run, `EDITOR=...`, or with a script that shells read first."""
+    if name in RUN_BY_PROGRAMS and value:
+        shell.line(value.lstrip("|"), name, command, apart=True)
+    elif name in ("BASH_ENV", "ENV"):
+        _script(shell, command, value)
 
 
 def _process(shell: Shell, command: Command, file: str) -> str | None:
@@ -333,7 +365,7 @@ def _run_input(shell: Shell, command: Command) -> None:
 def _su(shell: Shell, command: Command) -> None:
     """`su -c LINE user`, `script -c LINE`, `flock file -c LINE`, `runuser -u x -- words`."""
     for at, word in enumerate(command.args):
-        if word in ("-c", "--command", "--session-command") and at + 1 < len(command.args):
+        if re.fullmatch(r"-[a-z]*c|--(?:session-)?command", word) and at + 1 < len(command.args):
             shell.line(command.args[at + 1], f"{command.program} -c", command, apart=True, feed=_feed_of(command))
             return
         if word.startswith("--command="):
@@ -358,7 +390,10 @@ def _eval(shell: Shell, command: Command) -> None:
 
 
 def _source(shell: Shell, command: Command) -> None:
-    if command.args and (text := _process(shell, command, command.args[0])) is not None:
+    text = _process(shell, command, command.args[0]) if command.args else None
+    if command.args and text is None:
+        text = shell.file_text(command.args[0])
+    if text is not None:
         shell.line(text, "source", command)
     elif command.args and command.args[0] in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
         _run_input(shell, command)
@@ -382,7 +417,11 @@ def _declare(shell: Shell, command: Command) -> None:
         if found := _ASSIGNS.fullmatch(word):
             text = Word(found[3], unknown_of(word)) if unknown_of(word) else found[3]
             old = shell.variables.get(found[1])
-            shell.variables[found[1]] = old + text if found[2] and type(old) is str else text
+            if command.has("-n"):
+                shell.variables[found[1]] = shell.variables.get(text, Word(f"${text}", (f"${text}",)))
+            else:
+                shell.variables[found[1]] = old + text if found[2] and type(old) is str else text
+                run_variable(shell, command, found[1], text)
 
 
 def _unset(shell: Shell, command: Command) -> None:
@@ -416,9 +455,28 @@ def _read(shell: Shell, command: Command) -> None:
     names = command.operands
     text = input_of(command)
     unknown = text is None or bool(unknown_of(text))
-    words = [] if text is None else text.split("\n")[0].split(None, max(len(names) - 1, 0))
+    words = [] if text is None else _split(text.split("\n")[0], command, max(len(names) - 1, 0))
     for at, name in enumerate(names or ["REPLY"]):
         shell.variables[name] = None if unknown else words[at] if at < len(words) else ""
+
+
+def _split(text: str, command: Command, most: int) -> list[str]:
+    """The words of a text, between blanks or what `IFS=, read` says."""
+    between = command.assignments.get("IFS")
+    if not between or not between.strip():
+        return text.split(None, most)
+    return [word.strip() for word in re.split(f"[{re.escape(between)}]", text, maxsplit=most or 0)]
+
+
+def _mapfile(shell: Shell, command: Command) -> None:
+    """`mapfile -t a`: the lines that it reads."""
+    text = input_of(command)
+    names = [word for word in command.args if re.fullmatch(r"[A-Za-z_]\w*", word)]
+    known = None if text is None or unknown_of(text) else text.removesuffix("\n").split("\n")
+    shell.variables[names[-1] if names else "MAPFILE"] = known
+    for before, word in pairwise(command.args):
+        if before == "-C":
+            shell.line(word, "mapfile -C", command)
 
 
 def _printf_v(shell: Shell, command: Command) -> None:
@@ -445,9 +503,7 @@ def _xargs(shell: Shell, command: Command) -> None:
     if text is None:
         given: list[str] = [Word("", ("stdin",))]
     else:
-        given = [
-            Word(word, unknown_of(text)) if unknown_of(text) else word for word in re.split(r"[\s\0]+", text) if word
-        ]
+        given = [Word(word, unknown_of(text)) if unknown_of(text) else word for word in _items(command, text) if word]
     marks = [value for name, value in command.options.items() if name in ("-I", "-J", "--replace")]
     mark = (marks[0] or "{}") if marks else "{}" if command.has("-i") else None
     if mark and any(mark in word for word in words[1:]):
@@ -462,6 +518,16 @@ def _xargs(shell: Shell, command: Command) -> None:
     else:
         words = [*words, *given]
     shell.program(words, "xargs", command)
+
+
+def _items(command: Command, text: str) -> list[str]:
+    """What `xargs` reads, item by item: words, or with `-0`, `-d` and `-I` all between two marks."""
+    if command.has("-0", "--null"):
+        return text.split("\0")
+    if (mark := command.options.get("--delimiter")) is not None:
+        mark = {"\\n": "\n", "\\0": "\0", "\\t": "\t"}.get(mark, mark)
+        return text.removesuffix("\n").split(mark) if mark else [text]
+    return re.split(r"[\s\0]+", text)
 
 
 def _put(word: str, mark: str, value: str) -> str:
@@ -535,6 +601,9 @@ def _interpreter(shell: Shell, command: Command) -> None:
     found = _INTERPRETER.fullmatch(command.program)
     family = {"pypy": "python", "luajit": "lua"}.get(found[1], found[1]) if found else ""
     code = code_of(command, _CODE.get(family, ""))
+    if code is None and shell.files:
+        file = next((word for word in command.args if word[:1] != "-"), "")
+        code = command.script = shell.file_text(file)
     if code is None:
         return
     budget = shell.budget
@@ -551,7 +620,7 @@ def _interpreter(shell: Shell, command: Command) -> None:
 
 
 def _decoded(text: str) -> str:
-    return text.replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\")
+    return re.sub(r"\\(\W)", r"\1", text, flags=re.DOTALL)
 
 
 def code_of(command: Command, letters: str) -> str | None:
@@ -578,6 +647,9 @@ def code_of(command: Command, letters: str) -> str | None:
     return input_of(command)
 
 
+_GIT_LINES = re.compile(r"--(?:[a-z]+-filter|extcmd|upload-pack|receive-pack)(?:=(.*))?", re.DOTALL)
+
+
 def _git(shell: Shell, command: Command) -> None:
     """Lines and aliases that git runs: `-c alias.x='!rm y'`, `rebase --exec LINE`, `submodule foreach LINE`."""
     args, operands = command.args, command.operands
@@ -589,6 +661,11 @@ def _git(shell: Shell, command: Command) -> None:
             shell.line(args[at + 1], "git --exec", command, apart=True)
         elif word.startswith("--exec="):
             shell.line(word.partition("=")[2], "git --exec", command, apart=True)
+        elif word.startswith("ext::"):
+            shell.line(re.sub("%(.)", r"\1", word[5:]), "git ext::", command, apart=True)
+        elif found := _GIT_LINES.fullmatch(word):
+            line = found[1] if found[1] is not None else args[at + 1] if at + 1 < len(args) else ""
+            shell.line(line, f"git {word.partition('=')[0]}", command, apart=True)
     if operands[:1] == ["config"] and len(operands) > 2:
         _git_setting(shell, command, operands[-2], operands[-1], shell.git_aliases)
     elif operands[:2] in (["submodule", "foreach"], ["bisect", "run"]):
@@ -609,8 +686,6 @@ def _git_settings(command: Command) -> Iterator[tuple[str, str]]:
     for variable, name in command.assignments.items():
         if variable.startswith("GIT_CONFIG_KEY_"):
             yield name, command.assignments.get(variable.replace("KEY", "VALUE"), "")
-        elif variable in ("GIT_PAGER", "GIT_EDITOR", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_SEQUENCE_EDITOR"):
-            yield "core.pager", name
 
 
 def _git_setting(shell: Shell, command: Command, name: str, value: str, aliases: dict[str, str]) -> None:
@@ -641,6 +716,65 @@ def _windows(shell: Shell, command: Command) -> None:
     shell.sound = shell.sound and inner.sound
 
 
+_LINES_IN_OPTIONS = {
+    "man": r"-P|--pager", "npm": r"-c|--call", "npx": r"-c|--call", "rg": r"--pre", "rsync": r"-[a-z]*e|--rsh",
+    "sort": r"--compress-program", "split": r"--filter",
+    "tar": r"-I|-F|--(?:use-compress-program|to-command|checkpoint-action|rsh-command|info-script|new-volume-script)",
+    "zip": r"-TT|--unzip-command",
+}  # fmt: skip
+"""The options of programs that take a line to run."""
+
+
+def _option_lines(shell: Shell, command: Command) -> None:
+    """`tar --to-command=LINE`, `split --filter=LINE`, `rsync -e LINE`."""
+    options = re.compile(rf"({_LINES_IN_OPTIONS[command.program]})(?:=(.*))?", re.DOTALL)
+    for word, after in pairwise((*command.args, "")):
+        if found := options.fullmatch(word):
+            line = (found[2] if found[2] is not None else after).removeprefix("exec=")
+            shell.line(line, f"{command.program} {found[1]}", command, apart=True)
+
+
+_RECIPE = re.compile(r"(?:^\t|;)[-@+ ]*(.*)", re.MULTILINE)
+
+
+def _make(shell: Shell, command: Command) -> None:
+    """The recipes of a Makefile that the line itself has."""
+    file = next((after for word, after in pairwise(command.args) if re.fullmatch(r"-[a-zA-Z]*f|--file", word)), None)
+    if file in ("-", "/dev/stdin"):
+        text = input_of(command)
+    elif file is not None and file.startswith("<("):
+        text = _process(shell, command, file)
+    else:
+        names = ("GNUmakefile", "makefile", "Makefile") if file is None else (file,)
+        text = next((one for name in names if (one := shell.file_text(name)) is not None), None)
+    if text is not None:
+        lines = "\n".join(recipe.replace("$$", "$") for recipe in _RECIPE.findall(text))
+        shell.line(lines, "make", command, apart=True)
+
+
+def _later(shell: Shell, command: Command) -> None:
+    """`at`, `batch` and `crontab -` run what they read."""
+    text = input_of(command)
+    if text is not None:
+        fields = r"(?m)^(?:@\w+|(?:[\d*/,a-zA-Z-]+\s+){5})\s*" if command.program == "crontab" else "(?!)"
+        shell.line(re.sub(fields, "", text), command.program, command, apart=True)
+
+
+def _tmux(shell: Shell, command: Command) -> None:
+    """`tmux new -d LINE`, `tmux send-keys -t x LINE Enter`"""
+    words = [word for before, word in pairwise(("", *command.args)) if word[:1] != "-" and before not in _TMUX_VALUES]
+    line = " ".join(word for word in words[1:] if word not in ("Enter", "C-m"))
+    if words and words[0] in _TMUX_RUNS and line:
+        shell.line(line, f"tmux {words[0]}", command, apart=True)
+
+
+_TMUX_RUNS = frozenset({
+    "new", "new-session", "neww", "new-window", "split-window", "splitw", "run", "run-shell", "send", "send-keys",
+    "respawn-pane", "respawn-window", "if-shell", "pipe-pane", "popup", "display-popup",
+})  # fmt: skip
+_TMUX_VALUES = ("-t", "-s", "-n", "-c", "-F", "-x", "-y", "-e", "-L", "-S", "-f")
+
+
 CARRIERS: dict[str, Carrier] = {
     **dict.fromkeys(WRAPPERS, _wrapper),
     **dict.fromkeys(SHELLS, _shell),
@@ -650,7 +784,9 @@ CARRIERS: dict[str, Carrier] = {
     **dict.fromkeys(DECLARES, _declare),
     "unset": _unset, "set": _set, "shift": _shift, "alias": _alias, "read": _read, "printf": _printf_v,
     "xargs": _xargs, "gxargs": _xargs, "find": _find, "gfind": _find, "fd": _find, "fdfind": _find,
-    "parallel": _parallel,
+    "parallel": _parallel, "mapfile": _mapfile, "readarray": _mapfile,
+    **dict.fromkeys(_LINES_IN_OPTIONS, _option_lines),
+    "make": _make, "gmake": _make, "at": _later, "batch": _later, "crontab": _later, "tmux": _tmux,
     "git": _git,
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 import re
 from collections.abc import Callable
 
@@ -33,8 +34,11 @@ def output_of(commands: list[Command]) -> str | None:
 
 def output_of_command(command: Command) -> str | None:
     """The text that a command writes. None if only running it would tell."""
-    if command.writes():
-        return ""
+    return "" if command.writes() else written_by(command)
+
+
+def written_by(command: Command) -> str | None:
+    """The text that a command writes, to wherever its redirections lead."""
     write = WRITERS.get(command.program)
     return write(command) if write is not None else None
 
@@ -149,6 +153,21 @@ def _which(command: Command) -> str | None:
     return "\n".join(command.operands) + "\n" if command.operands else None
 
 
+def _basename(command: Command) -> str | None:
+    return _edited(command, lambda word: os.path.basename(word.rstrip("/")))
+
+
+def _dirname(command: Command) -> str | None:
+    return _edited(command, lambda word: os.path.dirname(word.rstrip("/")) or ".")
+
+
+def _edited(command: Command, edit: Callable[[str], str]) -> str | None:
+    if len(command.operands) != 1 or command.options:
+        return None
+    (word,) = command.operands
+    return _kept(word, edit(word) + "\n")
+
+
 def _command_v(command: Command) -> str | None:
     """`command -v NAME` prints it; without an option, the program that it runs."""
     if command.has("-v", "-V"):
@@ -163,7 +182,7 @@ def _inner(command: Command) -> str | None:
 
 WRITERS: dict[str, Callable[[Command], str | None]] = {
     "echo": _echo, "printf": _printf, "cat": _cat, "tee": _tee, "base64": _base64, "xxd": _xxd, "rev": _rev,
-    "pwd": _pwd, "which": _which, "command": _command_v, "builtin": _inner, "env": _inner, "sudo": _inner,
+    "pwd": _pwd, "which": _which, "basename": _basename, "dirname": _dirname, "command": _command_v, "builtin": _inner, "env": _inner, "sudo": _inner,
     "exec": _inner, "eval": _inner, "sh": _inner, "bash": _inner, "zsh": _inner, "dash": _inner,
     "": _nothing, ":": _nothing, "true": _nothing, "false": _nothing, "cd": _nothing, "export": _nothing,
     "set": _nothing, "unset": _nothing, "local": _nothing, "declare": _nothing, "sleep": _nothing,

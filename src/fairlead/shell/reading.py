@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from .carriers import CARRIERS, carrier_of
+from .carriers import CARRIERS, carrier_of, run_file, run_variable
 from .commands import Command, Dialect, Feed, Line, Redirect, join, quote
-from .outputs import output_of
+from .outputs import output_of, written_by
 from .syntax import (
     DECLARES,
     Assignment,
@@ -89,6 +89,8 @@ class Shell:
         self.uncalled: dict[str, Node] = {}
         self.aliases: dict[str, str] = {}
         self.git_aliases: dict[str, str] = {}
+        self.files: dict[str, str] = {}
+        """What the line writes to files, by their paths: it may run them."""
         self.via: tuple[str, ...] = ()
         self.sure = self.sound = True
         self.depth = self.calls = self.pipelines = 0
@@ -141,6 +143,7 @@ class Shell:
 
     def _compound(self, node: Compound, into: list[Command]) -> None:
         feed, place = self._feed, self._place
+        command, began = None, len(into)
         if node.redirects:
             command = self._command([], into)
             command.redirects, command.stdin = self._redirected(node.redirects, None)
@@ -161,6 +164,8 @@ class Shell:
             for block in node.blocks:
                 self.run(block, into)
         self._feed, self._place = feed, place
+        if command is not None:
+            self._note_files(command, command.writes(), output_of(into[began + 1 :]))
 
     def _expand_quietly(self, words: Iterable[object], into: list[Command]) -> None:
         """Words that are no command: `[[ ... ]]`, `case WORD in`. What runs in them counts."""
@@ -222,12 +227,44 @@ class Shell:
             inside = self._taken()
             command = self._command(words, into)
             command.inner += inside
-            for one, value in assigned:
-                command.assignments[one.name] = " ".join(value) if isinstance(value, list) else value or ""
             if node.redirects:
                 command.redirects, command.stdin = self._redirected(node.redirects, command.stdin)
                 command.inner += self._taken()
+            for one, value in assigned:
+                text = " ".join(value) if isinstance(value, list) else value or ""
+                command.assignments[one.name] = text
+                run_variable(self, command, one.name, text)
             self.invoke(command)
+            if node.redirects or command.program in ("tee", "cp", "mv", "ln"):
+                self._note_output(command)
+
+    def _note_output(self, command: Command) -> None:
+        """What a command writes to files, as far as the line says it."""
+        if command.program in ("cp", "mv", "ln"):
+            if len(command.operands) == 2 and (text := self.file_text(command.operands[0])) is not None:
+                self._note_files(command, command.operands[1:], text)
+        else:
+            names = [*command.writes(), *(command.operands if command.program == "tee" else ())]
+            self._note_files(command, names, written_by(command))
+
+    def _note_files(self, command: Command, names: list[str], text: str | None) -> None:
+        if text is None:
+            return
+        adds = command.has("--append") or any(redirect.operator == ">>" for redirect in command.redirects)
+        for name in names:
+            path = self._path(name)
+            whole = self.files.get(path, "") + text if adds else text
+            self.files[path] = Word(whole, unknown_of(text)) if unknown_of(text) else whole
+
+    def file_text(self, name: str) -> str | None:
+        """What the line has written to a file. A program is also found by its name alone."""
+        if (text := self.files.get(self._path(name))) is not None or "/" in name or not self.files:
+            return text
+        return next((text for path, text in self.files.items() if path.rpartition("/")[2] == name), None)
+
+    def _path(self, name: str) -> str:
+        home = self.variables.get("HOME")
+        return join(self.folder, name, home if isinstance(home, str) else "~") or name
 
     def _assigned(self, one: Assignment) -> Value:
         if isinstance(one.value, list):
@@ -268,6 +305,10 @@ class Shell:
                 text = self.words.text(tree.word)
                 if tree.operator == "<<<":
                     stdin = text
+                elif tree.operator == "<" and text.startswith("<("):
+                    stdin = output_of([one for one in self._inside if one.via[-1:] == ("<(...)",)])
+                elif tree.operator == "<" and self.files:
+                    stdin = self.file_text(text)
             redirects.append(Redirect(tree.operator, text, tree.descriptor))
         return redirects, stdin
 
@@ -288,6 +329,8 @@ class Shell:
             self._alias(command)
         elif (carrier := CARRIERS.get(name) or carrier_of(name)) is not None:
             carrier(self, command)
+        elif self.files and name:
+            run_file(self, command, name)
 
     def _call(self, command: Command) -> None:
         """A function of the line."""

@@ -154,7 +154,7 @@ _ANSI = re.compile(
 )
 _ANSI_NAMES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
 _ARITHMETIC = re.compile(r"[^()'\"`\\]+")
-_ASSIGNS = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]]*\])?(\+?)=")
+_ASSIGNS = re.compile(r"([A-Za-z_]\w*)(?:\[(?:[^\]$`]|\$(?!\())*\])?(\+?)=")  # an index may not run anything
 _NAME = re.compile(r"[^\s;&|<>()`\"'\\$]+")
 _OPERATOR_OF = re.compile(r":?[-=+?]|##?|%%?|//?|\^\^?|,,?|:|@|")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
