@@ -28,7 +28,7 @@ WORK = f"{HOME}/ws"
 DEADLINE = 5
 """Seconds of a line."""
 _NAMESPACES = ("--user", "--map-root-user", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child")
-_PATH = re.compile(r"(?<![\w.~})/-])/(?!scratch\b|tmp\b|dev/(?:null|zero|std(?:in|out|err)|fd)\b)[\w.-]+")
+_PATH = re.compile(r"(?<![\w.~})/+*?\]-])/(?!scratch\b|tmp\b|dev/(?:null|zero|std(?:in|out|err)|fd)\b)[\w.-]+")
 """A path outside the scratch folder: maybe a program's, so the line is not run."""
 
 _SETUP = r"""
@@ -36,7 +36,8 @@ set -e
 root=$1 mkdirs=$2 tools=$3 stubs=$4 shell=$5 seconds=$6
 mount -t tmpfs -o mode=755,size=4m sandbox "$root"
 cd "$root"
-mkdir old proc dev scratch stubs etc tmp
+mkdir old proc dev dev/pts scratch stubs etc
+ln -s scratch/tmp tmp
 for folder in usr bin sbin lib lib32 lib64; do
     if [ -L "/$folder" ]; then cp -P "/$folder" "$folder"
     elif [ -d "/$folder" ]; then mkdir "$folder"; mount --rbind "/$folder" "$folder"; mount -o remount,bind,ro "$folder"
@@ -50,6 +51,7 @@ echo 'me:x:0:0:me:/scratch/home:/bin/sh' > etc/passwd
 echo 'me:x:0:' > etc/group
 for device in null zero full urandom; do : > "dev/$device"; mount --bind "/dev/$device" "dev/$device"; done
 ln -s /proc/self/fd dev/fd; ln -s fd/0 dev/stdin; ln -s fd/1 dev/stdout; ln -s fd/2 dev/stderr
+mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts dev/pts && ln -s pts/ptmx dev/ptmx
 mount -t proc -o nosuid,nodev,noexec proc proc
 for tool in $tools; do ln -s "$(command -v "$tool")" "stubs/$tool"; done
 for stub in $stubs; do
@@ -72,7 +74,7 @@ exec 3>&1 </dev/null >/scratch/stdout 2>/scratch/stderr
 ulimit -c 0; ulimit -f 65536; ulimit -t "$seconds"; ulimit -v 2000000; ulimit -n 256
 set +e
 timeout -k 1 "$seconds" setpriv --no-new-privs --bounding-set=-all --inh-caps=-all \
-    env -i PATH=/stubs HOME=/scratch/home USER=me LANG=C.UTF-8 TMPDIR=/scratch/tmp SHELL=sh PWD=/scratch/home/ws \
+    env -i PATH=/stubs HOME=/scratch/home USER=me LANG=C.UTF-8 TMPDIR=/scratch/tmp SHELL=/bin/sh PWD=/scratch/home/ws \
     "/bin/$shell" -c "$LINE" 3>&-
 echo $? > /scratch/status
 for turn in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do  # what runs in the background comes to its end
@@ -148,7 +150,7 @@ def run(
 def unavailable() -> str:
     """Why no line can be run here. Empty: lines can."""
     for program in ("unshare", "mount", "umount", "pivot_root", "setpriv", "timeout", "tar", "bash"):
-        if shutil.which(program, path=SYSTEM_PATH) is None:
+        if not has(program):
             return f"not proven: there is no {program}"
     outcome = _run("echo x | stub a 'b c' && cat x > y; echo z > /z", {"home/ws/x": "1"}, "bash", ["stub"], ["cat"])
     if not outcome.proven:
@@ -159,6 +161,12 @@ def unavailable() -> str:
 
 
 SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+
+
+@cache
+def has(tool: str) -> bool:
+    """Is this program there for lines to run?"""
+    return shutil.which(tool, path=SYSTEM_PATH) is not None
 
 
 def _run(

@@ -281,7 +281,6 @@ cd .. && mv ws other
 cp a.py {NAME}
 cp --target-directory=. src/{NAME}
 cp src/{NAME} .
-cp -r src/. .
 cp src/* .
 cp /dev/null {NAME}
 ln -sf a.py {NAME}
@@ -335,7 +334,6 @@ tar -cf x a.py --use-compress-program='sh -c "rm {NAME}"'
 gzip {NAME}
 gzip -f {NAME}
 chmod 000 {NAME}
-chmod -R 600 .
 chmod 600 *.toml
 find . -name '*.toml' -exec chmod 600 {{}} ';'
 csplit -f {NAME} -n 1 a.py 1; rm {NAME}
@@ -355,17 +353,16 @@ git log -1 --output={NAME}
 git cat-file -p HEAD:{NAME} | tee {NAME}
 git archive HEAD {NAME} -o {NAME}
 git update-index --remove {NAME}; rm {NAME}
-git apply <<E¶--- a/{NAME}¶+++ b/{NAME}¶@@ -1 +1 @@¶-x¶+y¶E
+git apply <<E¶--- a/{NAME}¶+++ b/{NAME}¶@@ -1 +1 @@¶-x x¶+y¶E
 git checkout-index -f {NAME}
 git -c core.editor='rm {NAME};:' commit --allow-empty
 GIT_EDITOR='rm {NAME};:' git commit --allow-empty
 GIT_EDITOR='rm {NAME};:' git config -e
-GIT_PAGER='rm {NAME};' git -p log
 EDITOR='rm {NAME};:' git commit --allow-empty
 git bisect start; git bisect run rm {NAME}; git bisect reset; rm -f {NAME}
-git rebase --exec 'rm {NAME}' --root
+git commit -qam x; git rebase -q --exec 'rm {NAME}' --root
 git difftool -y -x 'rm {NAME};:' HEAD
-git filter-branch -f --tree-filter 'rm {NAME}' HEAD
+git commit -qam x; FILTER_BRANCH_SQUELCH_WARNING=1 git filter-branch -f --tree-filter 'rm {NAME}' HEAD
 GIT_SSH_COMMAND='rm {NAME};' git fetch ssh://x/y
 git -c protocol.ext.allow=always fetch 'ext::sh -c rm% {NAME}'
 sh -c "$(cat <<'E'¶rm {NAME}¶E¶)"
@@ -438,8 +435,8 @@ ed -s <<< '!rm {NAME}'
 vim -es -c '%d' -c wq {NAME}
 vim -es -c '!rm {NAME}' -c q
 ex -s -c 'w! {NAME}' -c q a.py
-patch -s {NAME} <<< $'--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n'
-patch -sp0 <<E¶--- {NAME}¶+++ {NAME}¶@@ -1 +1 @@¶-x¶+y¶E
+patch -s {NAME} <<< $'--- a\n+++ b\n@@ -1 +1 @@\n-x x\n+y\n'
+patch -sp0 <<E¶--- {NAME}¶+++ {NAME}¶@@ -1 +1 @@¶-x x¶+y¶E
 make -sf - <<< 'x:; rm {NAME}'
 make -sf <(printf 'x:\n\trm {NAME}\n')
 printf 'x:\n\trm {NAME}\n' > Makefile; make -s

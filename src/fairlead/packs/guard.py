@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -43,7 +43,9 @@ from .guarded_programs import (
     CHANGES_UNNAMED,
     CHOOSES,
     CODE,
+    CONTAINERS,
     DECODES,
+    DOES_MORE,
     KILLS,
     OWN_CONTROLS,
     SCRIPTED,
@@ -51,7 +53,9 @@ from .guarded_programs import (
     TAKES_AWAY,
     WAY_OUT,
     control_problem,
+    files_of_sed,
     only_reads,
+    written_words,
 )
 from .protected_paths import (
     MOVED,
@@ -71,6 +75,7 @@ _FOLDER_ARGS = frozenset({"workdir", "cwd", "dir_path", "directory", "working_di
 _IS_COMMAND = re.compile(r"(?i)(?:cmd|command|shell|exec|line|argv)[^ ]*$")
 _IS_PATH = re.compile(r"(?i)(?:path|file|uri|url|dest|target|source|src)[^ ]*$")
 _PATH_LIKE = re.compile(r"[./]")
+_ENVIRONMENT = re.compile(r"environ|getenv|ENV\b|process\.env")
 _SAYS_WHAT_TO_DO = re.compile(r"(?i)cmd|command|script|code|shell|exec|arg|line|input|patch|diff")
 
 
@@ -368,14 +373,19 @@ class Guard:
         words = [name, *rest, *guesses]
         if problem := control_problem(name, words, set(map(os.path.basename, words)), moved):
             return problem
-        if not name or (command.carries and name not in TAKES_AWAY):
+        if not name or (command.carries and not _does_more(name)):
             return None
-        if only_reads(name, rest, partial(self._code, folder=command.folder)):
+        mentions = partial(self._code, folder=command.folder)
+        if only_reads(name, rest, mentions) or (name == "find" and _finds_to_read(command, mentions)):
+            if name == "sed":
+                return self._any_word(files_of_sed(rest), folders, work)
             return None
         copies = name in COPIES and name != "ln"
         changed = changed_words(name, rest + guesses) if self._files or copies else {}
+        if (written := written_words(name, rest)) is not None:
+            words = [name, *written, *guesses]
         if copies:  # what it copies from, it only reads; and another fairlead.toml elsewhere is no policy
-            changed = {word: what for word, what in changed.items() if not _is_new_policy(word, folders[-1])}
+            changed = {word: what for word, what in changed.items() if not self._is_new_policy(word, folders[-1])}
             words = [name, *changed]
         if problem := self._named(command, words, changed, folders, work):
             return problem
@@ -383,7 +393,7 @@ class Guard:
             return problem
         if name == "git" and (problem := self._untracked(command)):
             return problem
-        return self._program_text(command, guesses, folders[-1])
+        return self._program_text(command, line, guesses)
 
     def _named(
         self, command: Command, words: list[str], changed: dict[str, int], folders: list[str], work: Effort
@@ -401,12 +411,22 @@ class Guard:
                 return problem
         return None
 
-    def _program_text(self, command: Command, guesses: list[str], folder: str) -> str | None:
+    def _any_word(self, words: Iterable[str], folders: list[str], work: Effort) -> str | None:
+        return next((problem for word in words if (problem := self._word(word, folders, 1, work))), None)
+
+    def _is_new_policy(self, word: str, folder: str) -> bool:
+        """Is this a fairlead.toml where there is none yet? It means nothing before a human trusts it."""
+        return os.path.basename(word) == "fairlead.toml" and not _exists(join(folder, word, self._variables["HOME"]))
+
+    def _program_text(self, command: Command, line: Line, guesses: list[str]) -> str | None:
         """Code and patches that a command is given: a mention of what is protected counts."""
-        name, names = command.program, set(command.args)
-        if not CODE.fullmatch(name) and not (name == "git" and names & {"apply", "am"}):
+        name, folder = command.program, self._folders(command)[-1]
+        patches = name == "git" and not {"apply", "am"}.isdisjoint(command.args)
+        if not CODE.fullmatch(name) and not patches and command.written is None:
             return None
-        texts = [*command.args, *guesses, input_of(command) or ""]
+        texts = [*command.args, *guesses, input_of(command) or "", command.written or ""]
+        if any(map(_ENVIRONMENT.search, texts)):
+            texts += [text for one in line.commands for text in _assigned(one)]
         for text in texts:
             if OWN_CONTROLS.search(text):
                 return f"this code changes what judges this agent: {WAY_OUT.format('run')}"
@@ -463,10 +483,23 @@ def _moves(command: Command) -> bool:
     return not names.isdisjoint((*MOVED, "HOME")) or any(name.startswith("FAIRLEAD_") for name in names)
 
 
-def _is_new_policy(word: str, folder: str) -> bool:
-    """Is this a fairlead.toml where there is none yet? It means nothing before a human trusts it."""
-    path = word if word[:1] == "/" else f"{folder}/{word}"
-    return os.path.basename(word) == "fairlead.toml" and not _exists(path)
+def _does_more(name: str) -> bool:
+    """Does a program that runs others change files by itself, too?"""
+    return name in TAKES_AWAY or name in DOES_MORE or name in CONTAINERS or CODE.fullmatch(name) is not None
+
+
+def _finds_to_read(command: Command, mentions: Callable[[str], str | None]) -> bool:
+    """Does `find` only run programs that read? `find . -exec grep x {} +`"""
+    runs = [one for one in command.inner if len(one.via) == len(command.via) + 1]
+    if not runs or any(word == "-delete" or word.startswith(("-fprint", "-fls")) for word in command.args):
+        return False
+    return all(only_reads(one.program, one.args, mentions) for one in runs)
+
+
+def _assigned(command: Command) -> list[str]:
+    """What a command sets variables to."""
+    words = command.args if command.program in DECLARES | {"env"} else ()
+    return [*command.assignments.values(), *(word.partition("=")[2] for word in words if "=" in word)]
 
 
 def _alternatives(word: str, work: Effort) -> list[str]:

@@ -290,7 +290,14 @@ def possible_words(command: Command, line: Line) -> list[str]:
         if one is not command
         for word in (*one.args, one.stdin or "", *one.assignments.values())
     ]
-    return [part for word in dict.fromkeys(words) for part in word.split()]
+    parts = [part for word in dict.fromkeys(words) for part in word.split()]
+    for word in (*command.args, *command.writes()):
+        if "$(...)" in unknown_of(word):  # what it puts out may be any word of it
+            parts += filter(None, _BETWEEN.split(word))
+    return parts
+
+
+_BETWEEN = re.compile(r"[\s|;&()<>`'\"$]+")
 
 
 def _is_set(variable: str, text: str) -> bool:

@@ -23,23 +23,54 @@ READS = words_of("""
     cat ls head tail less more bat grep egrep fgrep rg ag ack stat wc diff cmp comm file jq md5sum sha1sum sha256sum
     sha512sum shasum cksum b2sum realpath readlink basename dirname test [ [[ echo printf true false : pwd which type
     whereis du df nl od hexdump strings cut fold rev tac tr paste column cd pushd popd pgrep pidof ps export declare
-    local readonly typeset unset find fd sort tree sed awk gawk mawk yq xxd open xdg-open code cursor subl""")
+    local readonly typeset unset find fd sort tree sed awk gawk mawk yq open xdg-open code cursor subl""")
 UNLESS = {
     name: re.compile(rf"--output.*|{words}")
     for names, words in {
         "find": r"-delete|-exec.*|-ok.*|-fprint.*|-fls",
         "fd": r"-[xX]|--exec.*",
-        "sort tree less": r"-[oO].*",
+        "sort tree less": r"-[a-zA-Z]*[oO].*",
         "sed yq": r"-[a-zA-Z]*i.*|--in-?place.*",
         "awk gawk mawk": r"-i|--include.*|inplace",
-        "xxd": r"-r.*",
         "rg": r"--pre.*",
     }.items()
     for name in names.split()
 }
 """Words with which these programs write or run something."""
+_UNKNOWN_OUTPUT = re.compile(
+    r"print[^;}\n\"]*(?:\"[^\"]*\"[^;}\n\"]*)*(?:>\s*[^\"\s=>0-9]|\|\s*\"\s*\w*sh\b)|\bsystem\s*\((?!\s*\"[^\"]*\"\s*\))"
+)
+"""What a script of awk writes to a file, or has a shell run, that stands nowhere in it: `print > FILENAME`."""
 SCRIPTED = frozenset({"sed", "awk", "gawk", "mawk"})
 _OUTPUT = re.compile(r"--output.*")
+_SED_FILE = re.compile(r"[wW]\s*([^\s;}]+)")
+_OUTPUT_OPTION = re.compile(r"(?:-[a-zA-Z]*[oO]|--output=?)(.*)", re.DOTALL)
+_VOLUME = re.compile(r"(?:-v|--volume|--mount)(?:=(.*))?", re.DOTALL)
+CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
+DOES_MORE = words_of("git tar rsync sort split zip rg man npm npx make gmake script strace ltrace time")
+"""Programs that run others, and change files by themselves, too."""
+
+
+def written_words(name: str, rest: list[str]) -> list[str] | None:
+    """The words that name what a program writes, where it only reads the others. None: it may change any."""
+    operands = [word for word in rest if word[:1] != "-" or word == "-"]
+    if name in ("sort", "tree", "less", "time", "strace", "ltrace"):
+        found = [(one[1], after) for word, after in pairwise((*rest, "")) if (one := _OUTPUT_OPTION.fullmatch(word))]
+        return [glued or after for glued, after in found]
+    if name in ("xxd", "uniq"):
+        return operands[1:]
+    if name == "split":
+        return operands[1:]
+    if name in CONTAINERS:
+        found = [(one[1], after) for word, after in pairwise((*rest, "")) if (one := _VOLUME.fullmatch(word))]
+        values = [value or after for value, after in found]
+        return [value for value in values if not re.search(r":ro\b|,(?:ro|readonly)\b", value)]
+    return None
+
+
+def files_of_sed(rest: list[str]) -> list[str]:
+    """The files that may stand in a script of sed: `w file`, `s/a/b/wfile`."""
+    return [name for word in rest for name in _SED_FILE.findall(word)]
 _PATTERN = re.compile(r"[.*?\[(|^$]")
 GIT_READS = words_of("""
     add annotate blame branch cat-file check-ignore commit describe diff fetch for-each-ref grep log ls-files
@@ -70,7 +101,7 @@ _INTO_FOLDER = words_of("-t --target --prefix --root -d --dest --src")
 """Options of package managers whose values are folders."""
 CODE = re.compile(
     r"(?:python|pypy|ipython|node|nodejs|deno|bun|tsx|perl|ruby|php|lua|osascript|Rscript|tclsh|expect|ed|ex|n?vim?|emacs"
-    r"|patch|apply_?patch|sqlite3|sed|[gm]?awk)[\d.]*"
+    r"|patch|apply_?patch|sqlite3|m4|dc|gdb|sed|[gm]?awk)[\d.]*"
 )
 """Programs that run code from their words or input, or apply a patch."""
 
@@ -87,6 +118,8 @@ def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]
     if name == "fairlead":
         return _own_command(rest) is None
     if name not in READS or any(map(UNLESS.get(name, _OUTPUT).fullmatch, rest)):
+        return False
+    if name in SCRIPTED and name != "sed" and any(map(_UNKNOWN_OUTPUT.search, rest)):
         return False
     # A script can write, too. Its files are words of their own.
     return name not in SCRIPTED or not any(SYNTAX.search(word) and mentions(word) for word in rest)

@@ -301,9 +301,13 @@ def _run_line(shell: Shell, command: Command, text: str, given: list[str]) -> No
 
 def _script(shell: Shell, command: Command, file: str) -> None:
     """A script is a file, which the line may have written, or a process: `sh <(echo rm x)`."""
-    text = shell.file_text(file) if (text := _process(shell, command, file)) is None else text
-    if text is not None:
+    if (text := _text_of(shell, command, file)) is not None:
         shell.line(text, command.program, command, apart=True)
+
+
+def _text_of(shell: Shell, command: Command, file: str) -> str | None:
+    text = _process(shell, command, file)
+    return shell.file_text(file) if text is None else text
 
 
 _SHELLS_LINE = re.compile(r"#!.*\b(?:sh|[abckz]sh|bash|dash|fish)\b")
@@ -315,7 +319,7 @@ def run_file(shell: Shell, command: Command, file: str) -> None:
     if text is not None and (text[:2] != "#!" or _SHELLS_LINE.match(text)):
         shell.line(text, file, command, apart=True)
     else:
-        command.script = text
+        command.written = text
 
 
 RUN_BY_PROGRAMS = frozenset({
@@ -390,9 +394,7 @@ def _eval(shell: Shell, command: Command) -> None:
 
 
 def _source(shell: Shell, command: Command) -> None:
-    text = _process(shell, command, command.args[0]) if command.args else None
-    if command.args and text is None:
-        text = shell.file_text(command.args[0])
+    text = _text_of(shell, command, command.args[0]) if command.args else None
     if text is not None:
         shell.line(text, "source", command)
     elif command.args and command.args[0] in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
@@ -499,7 +501,8 @@ def _xargs(shell: Shell, command: Command) -> None:
         command.args,
     )
     words = words or ["echo"]
-    text = input_of(command)
+    file = command.options.get("--arg-file")
+    text = input_of(command) if file is None else _text_of(shell, command, file)
     if text is None:
         given: list[str] = [Word("", ("stdin",))]
     else:
@@ -603,7 +606,7 @@ def _interpreter(shell: Shell, command: Command) -> None:
     code = code_of(command, _CODE.get(family, ""))
     if code is None and shell.files:
         file = next((word for word in command.args if word[:1] != "-"), "")
-        code = command.script = shell.file_text(file)
+        code = command.written = shell.file_text(file)
     if code is None:
         return
     budget = shell.budget
@@ -662,7 +665,8 @@ def _git(shell: Shell, command: Command) -> None:
         elif word.startswith("--exec="):
             shell.line(word.partition("=")[2], "git --exec", command, apart=True)
         elif word.startswith("ext::"):
-            shell.line(re.sub("%(.)", r"\1", word[5:]), "git ext::", command, apart=True)
+            words = re.split(r"(?<!%) ", word[5:])
+            shell.program([re.sub("%(.)", r"\1", one) for one in words], "git ext::", command)
         elif found := _GIT_LINES.fullmatch(word):
             line = found[1] if found[1] is not None else args[at + 1] if at + 1 < len(args) else ""
             shell.line(line, f"git {word.partition('=')[0]}", command, apart=True)
@@ -752,6 +756,13 @@ def _make(shell: Shell, command: Command) -> None:
         shell.line(lines, "make", command, apart=True)
 
 
+def _cat(shell: Shell, command: Command) -> None:
+    """A file that the line wrote."""
+    texts = [shell.file_text(name) for name in command.operands] if shell.files else []
+    if texts and None not in texts:
+        command.written = "".join(text or "" for text in texts)
+
+
 def _later(shell: Shell, command: Command) -> None:
     """`at`, `batch` and `crontab -` run what they read."""
     text = input_of(command)
@@ -787,6 +798,7 @@ CARRIERS: dict[str, Carrier] = {
     "parallel": _parallel, "mapfile": _mapfile, "readarray": _mapfile,
     **dict.fromkeys(_LINES_IN_OPTIONS, _option_lines),
     "make": _make, "gmake": _make, "at": _later, "batch": _later, "crontab": _later, "tmux": _tmux,
+    "cat": _cat,
     "git": _git,
 }  # fmt: skip
 

@@ -32,7 +32,8 @@ class Command:
 
     __slots__ = (
         "_options", "args", "assignments", "folder", "inner", "pipeline", "position", "program", "reads", "redirects",
-        "script", "stdin", "sure", "via",
+        "stdin", "sure", "via",
+        "written",
     )  # fmt: skip
 
     def __init__(self, words: list[str], folder: str, via: tuple[str, ...], sure: bool) -> None:
@@ -47,8 +48,8 @@ class Command:
         """The text that it reads, if the line has it: a here-document, a here-string, or what `echo` writes."""
         self.reads: Command | None = None
         """The command before it in the pipeline."""
-        self.script: str | None = None
-        """The script that it runs, if the line wrote it to a file: `echo ... > x.py; python x.py`."""
+        self.written: str | None = None
+        """What the file says that it reads or runs, if the line wrote it: `echo ... > x.py; python x.py`."""
         self.pipeline, self.position = 0, 0
         """Commands of one pipeline have one number. The position in it counts from 0."""
         self.folder = folder

@@ -109,7 +109,14 @@ def _filled(form: str, values: list[str]) -> tuple[str, int]:
 
 
 def _cat(command: Command) -> str | None:
-    return input_of(command) if command.operands in ([], ["-"]) and not command.options else None
+    if command.options:
+        return None
+    return input_of(command) if command.operands in ([], ["-"]) else command.written
+
+
+def _ls(command: Command) -> str | None:
+    """The names of all files of a folder."""
+    return None if command.operands else Word("*", ("*",))
 
 
 def _tee(command: Command) -> str | None:
@@ -182,7 +189,7 @@ def _inner(command: Command) -> str | None:
 
 WRITERS: dict[str, Callable[[Command], str | None]] = {
     "echo": _echo, "printf": _printf, "cat": _cat, "tee": _tee, "base64": _base64, "xxd": _xxd, "rev": _rev,
-    "pwd": _pwd, "which": _which, "basename": _basename, "dirname": _dirname, "command": _command_v, "builtin": _inner, "env": _inner, "sudo": _inner,
+    "pwd": _pwd, "which": _which, "basename": _basename, "dirname": _dirname, "ls": _ls, "command": _command_v, "builtin": _inner, "env": _inner, "sudo": _inner,
     "exec": _inner, "eval": _inner, "sh": _inner, "bash": _inner, "zsh": _inner, "dash": _inner,
     "": _nothing, ":": _nothing, "true": _nothing, "false": _nothing, "cd": _nothing, "export": _nothing,
     "set": _nothing, "unset": _nothing, "local": _nothing, "declare": _nothing, "sleep": _nothing,
