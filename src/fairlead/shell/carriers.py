@@ -453,32 +453,43 @@ def _alias(shell: Shell, command: Command) -> None:
 
 
 def _read(shell: Shell, command: Command) -> None:
-    """`read a b`: the words of the line that it reads."""
-    names = command.operands
-    text = input_of(command)
+    """`read a b`: the words of the line that it reads, or of all up to the mark of `-d`."""
+    text = None if command.has("-u") else input_of(command)
     unknown = text is None or bool(unknown_of(text))
-    words = [] if text is None else _split(text.split("\n")[0], command, max(len(names) - 1, 0))
+    line = _first(text or "", command.options.get("-d"))
+    if (array := command.options.get("-a")) is not None:
+        shell.variables[array] = None if unknown else _split(line, command, 0)
+        return
+    names = command.operands
+    words = _split(line, command, max(len(names) - 1, 0))
     for at, name in enumerate(names or ["REPLY"]):
         shell.variables[name] = None if unknown else words[at] if at < len(words) else ""
 
 
+def _first(text: str, mark: str | None) -> str:
+    """What `read` takes of a text: up to the end of the line, or to another mark. An empty mark is a null."""
+    return text.partition(mark[0] if mark else "\n" if mark is None else "\0")[0]
+
+
 def _split(text: str, command: Command, most: int) -> list[str]:
-    """The words of a text, between blanks or what `IFS=, read` says."""
+    """The words of a text, between blanks or what `IFS=, read` says. With `most`, the last one is all that is left."""
     between = command.assignments.get("IFS")
-    if not between or not between.strip():
-        return text.split(None, most)
-    return [word.strip() for word in re.split(f"[{re.escape(between)}]", text, maxsplit=most or 0)]
+    if between == "" or (most == 0 and not command.has("-a")):
+        return [text.strip() if between is None else text]
+    if between is None or not between.strip():
+        return text.split(None, most or -1)
+    return [word.strip() for word in re.split(f"[{re.escape(between)}]", text, maxsplit=most)]
 
 
 def _mapfile(shell: Shell, command: Command) -> None:
     """`mapfile -t a`: the lines that it reads."""
-    text = input_of(command)
-    names = [word for word in command.args if re.fullmatch(r"[A-Za-z_]\w*", word)]
-    known = None if text is None or unknown_of(text) else text.removesuffix("\n").split("\n")
-    shell.variables[names[-1] if names else "MAPFILE"] = known
-    for before, word in pairwise(command.args):
-        if before == "-C":
-            shell.line(word, "mapfile -C", command)
+    text = None if command.has("-u") else input_of(command)
+    mark = command.options.get("-d")
+    between = mark[0] if mark else "\n" if mark is None else "\0"
+    known = None if text is None or unknown_of(text) else text.removesuffix(between).split(between)
+    shell.variables[command.operands[-1] if command.operands else "MAPFILE"] = known
+    if callback := command.options.get("-C"):
+        shell.line(callback, "mapfile -C", command)
 
 
 def _printf_v(shell: Shell, command: Command) -> None:
@@ -779,6 +790,13 @@ def _tmux(shell: Shell, command: Command) -> None:
         shell.line(line, f"tmux {words[0]}", command, apart=True)
 
 
+def _socat(shell: Shell, command: Command) -> None:
+    """`socat EXEC:LINE,pty -`"""
+    for word in command.args:
+        if found := re.match(r"(?i)(?:exec|system|shell):((?:[^,\\]|\\.)*)", word):
+            shell.line(found[1], "socat", command, apart=True)
+
+
 _TMUX_RUNS = frozenset({
     "new", "new-session", "neww", "new-window", "split-window", "splitw", "run", "run-shell", "send", "send-keys",
     "respawn-pane", "respawn-window", "if-shell", "pipe-pane", "popup", "display-popup",
@@ -798,7 +816,7 @@ CARRIERS: dict[str, Carrier] = {
     "parallel": _parallel, "mapfile": _mapfile, "readarray": _mapfile,
     **dict.fromkeys(_LINES_IN_OPTIONS, _option_lines),
     "make": _make, "gmake": _make, "at": _later, "batch": _later, "crontab": _later, "tmux": _tmux,
-    "cat": _cat,
+    "cat": _cat, "socat": _socat,
     "git": _git,
 }  # fmt: skip
 

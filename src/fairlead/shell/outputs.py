@@ -123,6 +123,10 @@ def _tee(command: Command) -> str | None:
     return input_of(command)
 
 
+def _mktemp(command: Command) -> str | None:
+    return None if command.operands else Word("/tmp/tmp.XXXXXXXXXX\n", ("$(...)",))  # noqa: S108
+
+
 def _base64(command: Command) -> str | None:
     text = input_of(command)
     if text is None or unknown_of(text) or not command.has("--decode", "-d", "-D"):
@@ -152,12 +156,18 @@ def _nothing(_: Command) -> str:
     return ""
 
 
+def _redirected(command: Command) -> str | None:
+    """`$(< file)` is the text of a file. Without a program, nothing else is written."""
+    return command.stdin if any(redirect.operator == "<" for redirect in command.redirects) else ""
+
+
 def _pwd(command: Command) -> str | None:
     return command.folder + "\n" if command.folder else None
 
 
 def _which(command: Command) -> str | None:
-    return "\n".join(command.operands) + "\n" if command.operands else None
+    """The path of a program, in a folder that is not known."""
+    return Word("".join(f"/bin/{name}\n" for name in command.operands), ("$(...)",)) if command.operands else None
 
 
 def _basename(command: Command) -> str | None:
@@ -189,9 +199,10 @@ def _inner(command: Command) -> str | None:
 
 WRITERS: dict[str, Callable[[Command], str | None]] = {
     "echo": _echo, "printf": _printf, "cat": _cat, "tee": _tee, "base64": _base64, "xxd": _xxd, "rev": _rev,
-    "pwd": _pwd, "which": _which, "basename": _basename, "dirname": _dirname, "ls": _ls, "command": _command_v, "builtin": _inner, "env": _inner, "sudo": _inner,
+    "pwd": _pwd, "which": _which, "basename": _basename, "dirname": _dirname, "ls": _ls, "mktemp": _mktemp,
+    "command": _command_v, "builtin": _inner, "env": _inner, "sudo": _inner,
     "exec": _inner, "eval": _inner, "sh": _inner, "bash": _inner, "zsh": _inner, "dash": _inner,
-    "": _nothing, ":": _nothing, "true": _nothing, "false": _nothing, "cd": _nothing, "export": _nothing,
+    "": _redirected, ":": _nothing, "true": _nothing, "false": _nothing, "cd": _nothing, "export": _nothing,
     "set": _nothing, "unset": _nothing, "local": _nothing, "declare": _nothing, "sleep": _nothing,
     "mkdir": _nothing, "touch": _nothing, "alias": _nothing, "shopt": _nothing, "read": _nothing,
 }  # fmt: skip
