@@ -18,8 +18,9 @@ WRITERS = [
     "ln -sf a.py {}", "install a.py {}", "truncate -s 0 {}", "shred -u {}", "echo x > {}", "echo x >> {}", "> {}",
     "echo x >| {}", "echo x &> {}", "ls nothing 2> {}", "echo x 1<> {}", "echo x | tee {}", "tee -a {} < a.py",
     "dd if=a.py of={}", "sed -i s/x/y/ {}", "sed -Ei.bak s/x/y/ {}", "perl -pi -e s/x/y/ {}", "sort -o {} a.py",
-    "sort -uo {} a.py", "chmod 600 {}", "uniq a.py {}", "xxd a.py {}", "cat a.py > {}", "cat > {} <<< x", "sponge {} < a.py",
-    "find {} -delete", "xargs rm <<< {}", "echo {} | xargs rm", "find src -maxdepth 0 -exec rm {} ';'",
+    "sort -uo {} a.py", "chmod 600 {}", "uniq a.py {}", "xxd a.py {}", "cat a.py > {}", "cat > {} <<< x",
+    "sponge {} < a.py", "find {} -delete", "xargs rm <<< {}", "echo {} | xargs rm",
+    "find src -maxdepth 0 -exec rm {} ';'",
     "awk '{{print > ARGV[1]; exit}}' {}", "exec 3> {}", "gzip {}",
 ]  # fmt: skip
 """Commands that change the file `{}`."""
@@ -37,7 +38,7 @@ ONE_WORD = [naming for naming in NAMINGS if naming not in ("{fair,}lead.toml", "
 
 WRAPPERS: dict[str, Wrapper] = {
     "plain": lambda line: line,
-    "subshell": lambda line: f"({line})",
+    "subshell": lambda line: f" ( {line} )",
     "group": lambda line: f"{{ {line}\n}}",
     "if": lambda line: f"if true; then {line}\nfi",
     "else": lambda line: f"if false; then :; else {line}\nfi",
@@ -88,14 +89,14 @@ WRAPPERS: dict[str, Wrapper] = {
     "base64": lambda line: f"echo {base64.b64encode(line.encode()).decode()} | base64 -d | bash",
     "trap": lambda line: f"trap {quote(line)} EXIT",
     "xargs": lambda line: f"printf %s {quote(line)} | xargs -0 bash -c",
-    "xargs -I": lambda line: f"echo | xargs -I@ bash -c {quote(line)}",
+    "xargs -I": lambda line: f"echo | xargs -I{_mark(line)} bash -c {quote(line)}",
     "find": lambda line: f"find . -maxdepth 0 -exec bash -c {quote(line)} ';'",
     "git alias": lambda line: "git -c alias.x=" + quote("!bash -c " + quote(line)) + " x",
     "git config": lambda line: "git config alias.x " + quote("!bash -c " + quote(line)) + "; git x",
     "perl": lambda line: "perl -e " + quote('exec("bash", "-c", "' + _in_double(line) + '")'),
     "prompt": lambda line: f"PROMPT_COMMAND={quote(line)} bash -i",
-    "mapfile": lambda line: f"mapfile -t x <<< {quote(line)}; eval \"$x\"" if "\n" not in line else f"eval {quote(line)}",
-    "read": lambda line: f"read -r x <<< {quote(line)}; eval \"$x\"" if "\n" not in line else f"eval {quote(line)}",
+    "mapfile": lambda line: f"mapfile -d '' x <<< {quote(line)}; eval \"$x\"",
+    "read": lambda line: f"IFS= read -rd '' x <<< {quote(line)}; eval \"$x\"",
     "printf -v": lambda line: f"printf -v x %s {quote(line)}; eval \"$x\"",
     "array": lambda line: f"x=(bash -c {quote(line)}); \"${{x[@]}}\"",
     "set": lambda line: f"set -- {quote(line)}; eval \"$1\"",
@@ -107,9 +108,14 @@ WRAPPERS: dict[str, Wrapper] = {
 """Ways in which a line comes to run."""
 
 
+def _mark(line: str) -> str:
+    """What stands nowhere in a line."""
+    return next(mark for mark in ("@", "%", "@@", "%%", "@%") if mark not in line)
+
+
 def _in_double(line: str) -> str:
     """A text in double quotes of Perl."""
-    return "".join("\\" + sign if sign in "\\\"$@" else sign for sign in line)
+    return "".join("\\" + sign if sign in '\\"$@' else sign for sign in line)
 
 
 def line_of(writer: str, naming: str, *wrappers: str) -> str:

@@ -11,20 +11,85 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sandbox
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from spellings import BY_HAND, NAME, NAMINGS, ONE_WORD, WRAPPERS, WRITERS, combined, line_of
 from test_guard import OVERRIDES, World, denied
 
+import sandbox
+
 TARGET = f"home/ws/{NAME}"
-TOOLS = (
-    "awk base64 basename bash cat chmod cp csplit dd diff dirname ed env ex find flock git grep gzip head install ln ls "
-    "m4 make mkfifo mv nice node nohup patch perl pr python3 rev rm script sed setsid sh shred sleep sort split sponge "
-    "sqlite3 stdbuf tar tee timeout touch tr truncate uniq unlink vim wc xargs xxd yes"
-).split()
+TOOLS = [
+    "awk",
+    "base64",
+    "basename",
+    "bash",
+    "cat",
+    "chmod",
+    "cp",
+    "csplit",
+    "dd",
+    "diff",
+    "dirname",
+    "ed",
+    "env",
+    "ex",
+    "find",
+    "flock",
+    "git",
+    "grep",
+    "gzip",
+    "head",
+    "install",
+    "ln",
+    "ls",
+    "m4",
+    "make",
+    "mkfifo",
+    "mv",
+    "nice",
+    "node",
+    "nohup",
+    "patch",
+    "perl",
+    "pr",
+    "python3",
+    "rev",
+    "rm",
+    "script",
+    "sed",
+    "setsid",
+    "sh",
+    "shred",
+    "sleep",
+    "sort",
+    "split",
+    "sponge",
+    "sqlite3",
+    "stdbuf",
+    "tar",
+    "tee",
+    "timeout",
+    "touch",
+    "tr",
+    "truncate",
+    "uniq",
+    "unlink",
+    "vim",
+    "wc",
+    "xargs",
+    "xxd",
+    "yes",
+]
 COMBINED = list(dict.fromkeys(combined()))
-UNSEEN = ["cp -r src/. .", "chmod -R go+w .", "git checkout .", "git reset -q --hard", "python3 src/prog.py", "git stash -q"]
+UNSEEN = [
+    "cp -r src/. .",
+    "chmod -R go+w .",
+    "git checkout .",
+    "git reset -q --hard",
+    "python3 src/prog.py",
+    "git stash -q",
+]
 """What the guard does not see: a folder that is written as a whole, a program that was there before."""
 
 
@@ -152,14 +217,18 @@ def test_the_tables_are_as_long_as_promised() -> None:
 def test_the_sandbox_has_no_file_of_this_machine(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("x")
-    outcome = sandbox.run(f"ls ..{os.sep}..{os.sep}..{tmp_path}; rm -f ../../..{secret}; ls -d ../../../*", tools=["ls", "rm"])
+    outcome = sandbox.run(
+        f"ls ..{os.sep}..{os.sep}..{tmp_path}; rm -f ../../..{secret}; ls -d ../../../*", tools=["ls", "rm"]
+    )
     if not outcome.proven:
         pytest.skip(outcome.why)
     assert secret.read_text() == "x"
     assert "No such file" in outcome.text("stderr")
 
 
-@pytest.mark.parametrize("line", ["/bin/rm x", "'/usr/bin/git' push", "a; \\/sbin/reboot", "$(/bin/echo rm) x", "x=/bin/rm; $x y"])
+@pytest.mark.parametrize(
+    "line", ["/bin/rm x", "'/usr/bin/git' push", "a; \\/sbin/reboot", "$(/bin/echo rm) x", "x=/bin/rm; $x y"]
+)
 def test_a_line_that_names_a_program_by_its_path_is_never_run(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     monkeypatch.setattr(sandbox, "_run", lambda *_: pytest.fail("it was run"))
     outcome = sandbox.run(line)

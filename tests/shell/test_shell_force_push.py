@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sandbox
 
+import sandbox
 from fairlead import Hooks
 from fairlead.cli import main
 from fairlead.config import layers, load

@@ -44,15 +44,19 @@ from .guarded_programs import (
     CHOOSES,
     CODE,
     CONTAINERS,
+    DEBUGS,
     DECODES,
     DOES_MORE,
     KILLS,
     OWN_CONTROLS,
+    PACKERS,
     SCRIPTED,
     SYNTAX,
     TAKES_AWAY,
     WAY_OUT,
     control_problem,
+    downloads,
+    ends_process,
     files_of_sed,
     only_reads,
     written_words,
@@ -68,6 +72,7 @@ from .protected_paths import (
     path_matcher,
 )
 
+_ADDRESS = re.compile(r"(?i)\b(?!file:)[a-z][a-z0-9+.-]*://\S*")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _PART = re.compile(r"[=:,@]")
 _QUICK_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s;&|<>()=:,@"'])+""")
@@ -75,6 +80,8 @@ _FOLDER_ARGS = frozenset({"workdir", "cwd", "dir_path", "directory", "working_di
 _IS_COMMAND = re.compile(r"(?i)(?:cmd|command|shell|exec|line|argv)[^ ]*$")
 _IS_PATH = re.compile(r"(?i)(?:path|file|uri|url|dest|target|source|src)[^ ]*$")
 _PATH_LIKE = re.compile(r"[./]")
+_MOVES = frozenset({*MOVED, "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CODE_SIMPLE"})
+_OWN_FOLDER = re.compile(r"\bfairlead\.__(?:file|path)__|find_spec\(\s*[\"']fairlead")
 _ENVIRONMENT = re.compile(r"environ|getenv|ENV\b|process\.env")
 _SAYS_WHAT_TO_DO = re.compile(r"(?i)cmd|command|script|code|shell|exec|arg|line|input|patch|diff")
 
@@ -147,7 +154,7 @@ class Guard:
         names = {place.partition("*")[0].rstrip("/").rpartition("/")[2] for place in self._rooted}
         names |= {place.partition("/")[0].partition("*")[0] for place in self._kept if place[0] != "/"}
         parts = "|".join(map(re.escape, sorted(names)))
-        closer_look = AGENTS | KILLS | TAKES_AWAY | DECODES | {"stash", "clean"}
+        closer_look = AGENTS | KILLS | DEBUGS | TAKES_AWAY | DECODES | {"stash", "clean"}
         programs = "|".join(map(re.escape, sorted(closer_look | (CHANGES_UNNAMED if self._files else set()))))
         return (
             re.compile(rf"{parts}|[*?\[{{$`~\\]|\b(?:{programs})\b|{self._files.clue}", PATH_FLAGS),
@@ -263,6 +270,8 @@ class Guard:
 
     def _word(self, word: str, folders: list[str], strictness: int, work: Effort, changed: int = FILE) -> str | None:
         """A word of a command, and its parts: `--output=path`, `of=path`, `path:path`, `-opath`, `{path,path}`."""
+        if "://" in word:
+            word = _ADDRESS.sub("", word)
         for text in _alternatives(word, work) if "{" in word else (word,):
             parts = [text, *_PART.split(text)] if _PART.search(text) else [text]
             if text[:1] == "-" and len(text) > 2:
@@ -366,12 +375,14 @@ class Guard:
         """A command of a line: what it writes to, and all that it names unless it only reads."""
         folders = self._folders(command)
         guesses = possible_words(command, line)
+        if command.writes() and any(_OWN_FOLDER.search(word) for one in command.inner for word in one.args):
+            return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
         for word in (*command.writes(), *(guesses if any(map(unknown_of, command.writes())) else ())):
             if problem := self._word(word, folders[:1], 1, work):
                 return problem
         name, rest = command.program, command.args
         words = [name, *rest, *guesses]
-        if problem := control_problem(name, words, set(map(os.path.basename, words)), moved):
+        if problem := control_problem(name, words, moved):
             return problem
         if not name or (command.carries and not _does_more(name)):
             return None
@@ -382,8 +393,13 @@ class Guard:
             return None
         copies = name in COPIES and name != "ln"
         changed = changed_words(name, rest + guesses) if self._files or copies else {}
+        if any(_OWN_FOLDER.search(word) for one in command.inner for word in one.args):
+            return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
         if (written := written_words(name, rest)) is not None:
             words = [name, *written, *guesses]
+        elif name in PACKERS:  # what it unpacks may be what the line has packed
+            words += [word for one in line.commands if one.program in PACKERS for word in one.args]
+        words += downloads(name, rest)
         if copies:  # what it copies from, it only reads; and another fairlead.toml elsewhere is no policy
             changed = {word: what for word, what in changed.items() if not self._is_new_policy(word, folders[-1])}
             words = [name, *changed]
@@ -391,7 +407,7 @@ class Guard:
             return problem
         if name == "find" and (problem := self._find(command)):
             return problem
-        if name == "git" and (problem := self._untracked(command)):
+        if name == "git" and (problem := self._untracked(command, line)):
             return problem
         return self._program_text(command, line, guesses)
 
@@ -415,8 +431,16 @@ class Guard:
         return next((problem for word in words if (problem := self._word(word, folders, 1, work))), None)
 
     def _is_new_policy(self, word: str, folder: str) -> bool:
-        """Is this a fairlead.toml where there is none yet? It means nothing before a human trusts it."""
-        return os.path.basename(word) == "fairlead.toml" and not _exists(join(folder, word, self._variables["HOME"]))
+        """Is this a file where there is none yet, and where it means nothing?
+
+        A fairlead.toml means nothing before a human trusts it, and the settings of an agent nothing in `/tmp`.
+        """
+        home = self._variables["HOME"]
+        path = join(folder, word, home)
+        if os.path.basename(word) != "fairlead.toml":
+            own = any(path.startswith(f"{place.rstrip('/')}/") for place in (home, folder, *self._rooted))
+            return path.startswith(("/tmp/", "/var/tmp/")) and not own and not _exists(path)  # noqa: S108
+        return not _exists(path)
 
     def _program_text(self, command: Command, line: Line, guesses: list[str]) -> str | None:
         """Code and patches that a command is given: a mention of what is protected counts."""
@@ -428,7 +452,7 @@ class Guard:
         if any(map(_ENVIRONMENT.search, texts)):
             texts += [text for one in line.commands for text in _assigned(one)]
         for text in texts:
-            if OWN_CONTROLS.search(text):
+            if OWN_CONTROLS.search(text) or ends_process(text):
                 return f"this code changes what judges this agent: {WAY_OUT.format('run')}"
             if name in SCRIPTED and not SYNTAX.search(text):
                 continue
@@ -445,9 +469,10 @@ class Guard:
                 return f"{found[-200:]} belongs to a hook in force: {WAY_OUT.format('edit')}"
         return None
 
-    def _untracked(self, command: Command) -> str | None:
+    def _untracked(self, command: Command, line: Line) -> str | None:
         """Whether `git stash -u` or `git clean -f` takes a protected file away that git does not track."""
-        stash = command.runs("git stash") and command.has("--include-untracked", "--all")
+        added = any(one.runs("git add") for one in line.commands)
+        stash = command.runs("git stash") and (added or command.has("--include-untracked", "--all"))
         clean = command.runs("git clean") and command.has("--force") and not command.has("--dry-run")
         root = Path(command.folder or "/")
         while (stash or clean) and root != root.parent and not _exists(f"{root}/.git"):
@@ -455,8 +480,11 @@ class Guard:
         if not (stash or clean) or root == root.parent:
             return None
         tracked = _tracked(root)
+        paths = [join(command.folder, word, self._variables["HOME"]) for word in command.operands[1:]] if clean else []
         for place, whose in self._kept.items():
             name = place.removesuffix("/**")
+            if paths and not any(f"{root}/{name}".startswith(path) for path in paths):
+                continue
             if name[0] != "/" and "*" not in name and _exists(f"{root}/{name}") and name.encode() not in tracked:
                 return f"this takes {name} away, which belongs to {whose}: {WAY_OUT.format('do')}"
         return None
@@ -480,7 +508,8 @@ def _moves(command: Command) -> bool:
     """Does a command set a variable that moves the settings of an agent?"""
     words = command.args if command.program in DECLARES | {"env"} else ()
     names = {*command.assignments, *(word.partition("=")[0] for word in words if "=" in word)}
-    return not names.isdisjoint((*MOVED, "HOME")) or any(name.startswith("FAIRLEAD_") for name in names)
+    unsets = command.program == "env" and command.has("-i", "--ignore-environment")
+    return unsets or not names.isdisjoint(_MOVES) or any(name.startswith("FAIRLEAD_") for name in names)
 
 
 def _does_more(name: str) -> bool:

@@ -234,6 +234,18 @@ def _archived(name: str, rest: list[str]) -> Iterable[str]:
     return [*files, *(word for word in rest if word.startswith("--file="))]
 
 
+_KEEPS = re.compile(r"-[a-zA-Z0-9]*[cklt].*|--(?:stdout|keep|list|test)")
+_UNPACKS = re.compile(r"--(?:extract|get|remove-files|move|delete)|-[a-zA-Z]*[xm][a-zA-Z]*")
+
+
+def packs_into(name: str, rest: list[str]) -> list[str] | None:
+    """The archive that a program writes, if it only reads what it packs. None: it unpacks, or takes it away."""
+    if name not in ("tar", "bsdtar", "zip"):
+        return [] if any(map(_KEEPS.fullmatch, rest)) else None
+    words = [f"-{rest[0].lstrip('-')}" if rest and name != "zip" and rest[0][:2] != "--" else "", *rest]
+    return None if any(map(_UNPACKS.fullmatch, words)) else list(_archived(name, rest))
+
+
 def _is_inline_code(name: str, rest: list[str]) -> bool:
     """Whether an interpreter is given code, not a script: `sh -c code`, `python3 - <<E`."""
     options = _INLINE_CODE.get("python" if _PYTHON.fullmatch(name) else name)
@@ -288,13 +300,17 @@ def possible_words(command: Command, line: Line) -> list[str]:
         word
         for one in sources
         if one is not command
-        for word in (*one.args, one.stdin or "", *one.assignments.values())
+        for word in (*one.args, one.stdin or "", *one.assignments.values(), *_read_by(one))
     ]
     parts = [part for word in dict.fromkeys(words) for part in word.split()]
     for word in (*command.args, *command.writes()):
         if "$(...)" in unknown_of(word):  # what it puts out may be any word of it
             parts += filter(None, _BETWEEN.split(word))
     return parts
+
+
+def _read_by(command: Command) -> list[str]:
+    return [redirect.target for redirect in command.redirects if redirect.operator == "<"]
 
 
 _BETWEEN = re.compile(r"[\s|;&()<>`'\"$]+")
