@@ -532,6 +532,9 @@ def _ssh(shell: Shell, command: Command) -> None:
         name, _, value = setting.replace(" ", "=", 1).partition("=")
         if name.lower() in ("proxycommand", "localcommand", "knownhostscommand", "permitlocalcommand"):
             shell.line(value, f"{command.program} -o", command, apart=True)
+    if command.program in ("scp", "sftp"):
+        _line_options(shell, command)
+        return
     words, _ = wrapped(WRAPPERS[command.program], command.args)
     if words or not command.operands:
         _wrapper(shell, command)
@@ -670,7 +673,7 @@ CARRIERS: dict[str, Carrier] = {
     **dict.fromkeys(("vim", "vi", "nvim", "ex", "view", "vimdiff", "emacs", "ed", "red"), run_editor),
     "ssh": _ssh, "autossh": _ssh, "scp": _ssh, "sftp": _ssh,
     **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose", "podman-compose"), _docker),
-    **dict.fromkeys(("kubectl", "oc", "k3s"), _kubectl),
+    **dict.fromkeys(("kubectl", "oc"), _kubectl),
     "tmux": _tmux, "screen": _tmux, "socat": _socat, "at": _at, "batch": _at, "crontab": _crontab,
     **dict.fromkeys(("sqlite3", "mysql", "mariadb", "psql"), _database),
     "npx": _package_runner, "npm": _package_runner,
