@@ -89,7 +89,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "base64": lambda line: f"echo {base64.b64encode(line.encode()).decode()} | base64 -d | bash",
     "trap": lambda line: f"trap {quote(line)} EXIT",
     "xargs": lambda line: f"printf %s {quote(line)} | xargs -0 bash -c",
-    "xargs -I": lambda line: f"echo | xargs -I{_mark(line)} bash -c {quote(line)}",
+    "xargs -I": lambda line: f"echo x | xargs -I{_mark(line)} bash -c {quote(line)}",
     "find": lambda line: f"find . -maxdepth 0 -exec bash -c {quote(line)} ';'",
     "git alias": lambda line: "git -c alias.x=" + quote("!bash -c " + quote(line)) + " x",
     "git config": lambda line: "git config alias.x " + quote("!bash -c " + quote(line)) + "; git x",

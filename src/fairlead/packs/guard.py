@@ -20,10 +20,12 @@ from typing import Any
 from ..engine.threads import active_offload, threads
 from ..hook import Hook
 from ..shell import Command, Line, read
+from ..shell.carriers import SHELLS
 from ..shell.commandline import LIMIT, LONGEST, Effort, TooComplex, join
-from ..shell.outputs import input_of
+from ..shell.outputs import input_of, written_by
 from ..shell.syntax import DECLARES
 from ..shell.words import unknown_of
+from ..shell.wrappers import WRAPPERS
 from ..tools import is_named
 from ..verdict import Verdict, deny
 from .guarded_files import (
@@ -34,12 +36,15 @@ from .guarded_files import (
     GuardedFiles,
     changed_words,
     fold,
+    is_set,
     possible_words,
     search_of_find,
     takes,
+    texts_of,
 )
 from .guarded_programs import (
     AGENTS,
+    CARRIES,
     CHANGES_UNNAMED,
     CHOOSES,
     CODE,
@@ -50,6 +55,7 @@ from .guarded_programs import (
     KILLS,
     OWN_CONTROLS,
     PACKERS,
+    RUNS_LINES,
     SCRIPTED,
     SYNTAX,
     TAKES_AWAY,
@@ -373,7 +379,7 @@ class Guard:
 
     def _command(self, command: Command, line: Line, moved: bool, work: Effort) -> str | None:
         """A command of a line: what it writes to, and all that it names unless it only reads."""
-        folders = self._folders(command)
+        folders = self._folders(command, work)
         guesses = possible_words(command, line)
         if command.writes() and any(_OWN_FOLDER.search(word) for one in command.inner for word in one.args):
             return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
@@ -384,7 +390,9 @@ class Guard:
         words = [name, *rest, *guesses]
         if problem := control_problem(name, words, moved):
             return problem
-        if not name or (command.carries and not _does_more(name)):
+        if name in RUNS_LINES and (problem := self._guessed_lines(command, line, work)):
+            return problem
+        if not name or _only_carries(command):
             return None
         mentions = partial(self._code, folder=command.folder)
         if only_reads(name, rest, mentions) or (name == "find" and _finds_to_read(command, mentions)):
@@ -409,7 +417,18 @@ class Guard:
             return problem
         if name == "git" and (problem := self._untracked(command, line)):
             return problem
-        return self._program_text(command, line, guesses)
+        return self._program_text(command, line, guesses, folders[-1])
+
+    def _guessed_lines(self, command: Command, line: Line, work: Effort) -> str | None:
+        """A line that a variable of the line has may be any text on it: `if a; then x='rm y'; fi; eval "$x"`."""
+        unknown = {one for word in command.args for one in unknown_of(word)}
+        if not any(is_set(one, line.text) for one in unknown if one[:2] != "$("):
+            return None
+        for text in texts_of(command, line):
+            work.spend(100)
+            if problem := self._line(text, command.folder or work.variables.get("PWD", "/"), work):
+                return problem
+        return None
 
     def _named(
         self, command: Command, words: list[str], changed: dict[str, int], folders: list[str], work: Effort
@@ -442,13 +461,14 @@ class Guard:
             return path.startswith(("/tmp/", "/var/tmp/")) and not own and not _exists(path)  # noqa: S108
         return not _exists(path)
 
-    def _program_text(self, command: Command, line: Line, guesses: list[str]) -> str | None:
+    def _program_text(self, command: Command, line: Line, guesses: list[str], folder: str) -> str | None:
         """Code and patches that a command is given: a mention of what is protected counts."""
-        name, folder = command.program, self._folders(command)[-1]
+        name = command.program
         patches = name == "git" and not {"apply", "am"}.isdisjoint(command.args)
-        if not CODE.fullmatch(name) and not patches and command.written is None:
+        scripts = _written_scripts(command, line)
+        if not CODE.fullmatch(name) and not patches and not scripts:
             return None
-        texts = [*command.args, *guesses, input_of(command) or "", command.written or ""]
+        texts = [*command.args, *guesses, input_of(command) or "", *scripts]
         if any(map(_ENVIRONMENT.search, texts)):
             texts += [text for one in line.commands for text in _assigned(one)]
         for text in texts:
@@ -489,9 +509,9 @@ class Guard:
                 return f"this takes {name} away, which belongs to {whose}: {WAY_OUT.format('do')}"
         return None
 
-    def _folders(self, command: Command) -> list[str]:
-        """Where a command's words may be relative to: `git -C`, `env -C`, `make -C`."""
-        folders = [command.folder or "/"]
+    def _folders(self, command: Command, work: Effort) -> list[str]:
+        """Where a command's words may be relative to, `git -C` included. If that is not known, where the line is."""
+        folders = [command.folder or work.variables.get("PWD", "/")]
         for option, word in pairwise((*command.args, "")):
             if option in ("-C", "--chdir", "--directory", "--cwd", "--work-tree") and len(folders) < 8:
                 folders.append(join(folders[-1], word, self._variables["HOME"]))
@@ -512,9 +532,24 @@ def _moves(command: Command) -> bool:
     return unsets or not names.isdisjoint(_MOVES) or any(name.startswith("FAIRLEAD_") for name in names)
 
 
-def _does_more(name: str) -> bool:
-    """Does a program that runs others change files by itself, too?"""
-    return name in TAKES_AWAY or name in DOES_MORE or name in CONTAINERS or CODE.fullmatch(name) is not None
+def _only_carries(command: Command) -> bool:
+    """Does a command run others, and change nothing by itself?"""
+    name = command.program
+    if any(one.via[-1:] == (f"{name}()",) for one in command.inner):
+        return True  # a function of the line
+    wraps = (name in WRAPPERS and name not in DOES_MORE) or name in SHELLS or name in CARRIES
+    return wraps and name not in CONTAINERS and command.carries
+
+
+def _written_scripts(command: Command, line: Line) -> list[str]:
+    """What the line writes to the files that a command names: `cat > x.py <<END` before `python x.py`."""
+    names = {os.path.basename(word) for word in (command.path, *command.args) if word}
+    found = []
+    for one in line.commands:
+        files = [*one.writes(), *(one.operands if one.program == "tee" else ())]
+        if one is not command and not names.isdisjoint(map(os.path.basename, files)):
+            found.append(written_by(one) or input_of(one) or "")
+    return found
 
 
 def _finds_to_read(command: Command, mentions: Callable[[str], str | None]) -> bool:

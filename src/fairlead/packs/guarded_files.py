@@ -290,7 +290,7 @@ def possible_words(command: Command, line: Line) -> list[str]:
     unknown = {one for word in (*command.args, command.program, *command.writes()) for one in unknown_of(word)}
     if not unknown - {"*", "{}"}:
         return []
-    if any(one[:1] == "$" and _is_set(one, line.text) for one in unknown):
+    if any(one[:1] == "$" and is_set(one, line.text) for one in unknown):
         sources = line.commands
     else:
         inner = [one for top in command.inner for one in top.walk()] if "$(...)" in unknown else []
@@ -316,8 +316,21 @@ def _read_by(command: Command) -> list[str]:
 _BETWEEN = re.compile(r"[\s|;&()<>`'\"$]+")
 
 
-def _is_set(variable: str, text: str) -> bool:
+def texts_of(command: Command, line: Line) -> list[str]:
+    """The texts on a line that another command may run as a line of its own."""
+    words = [
+        word
+        for one in line.commands
+        if one is not command
+        for word in (*one.args, one.stdin or "", *one.assignments.values())
+    ]
+    return [word for word in dict.fromkeys(words) if _BETWEEN.search(word)]
+
+
+def is_set(variable: str, text: str) -> bool:
     """Is a variable set on a line? Then its name stands there without a dollar sign, too."""
+    if variable[:2] in ("$1", "$2", "$@", "$*"):
+        return re.search(r"\bset\b", text) is not None
     name = _VARIABLE.match(variable)
     return name is not None and re.search(rf"(?<![$\w{{!#]){name[1]}\b", text) is not None
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from itertools import pairwise, takewhile
 
+from ..shell.carriers import SHELLS
 from .guarded_files import packs_into, words_of
 from .protected_paths import MOVED
 
@@ -58,8 +59,12 @@ _OUTPUT_OPTION = re.compile(r"(?:-[a-zA-Z]*[oO]|--output=?)(.*)", re.DOTALL)
 _VOLUME = re.compile(r"(?:-v|--volume|--mount)(?:=(.*))?", re.DOTALL)
 CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
 PACKERS = frozenset({"tar", "bsdtar", "zip", "gzip", "xz", "bzip2", "zstd"})
-DOES_MORE = words_of("git tar rsync sort split zip rg man npm npx make gmake script strace ltrace time socat")
+DOES_MORE = words_of("npm npx yarn pnpm uv poetry pdm hatch pixi conda mamba time strace ltrace valgrind hyperfine")
 """Programs that run others, and change files by themselves, too."""
+RUNS_LINES = SHELLS | {"eval", "source", "."}
+CARRIES = words_of(
+    "eval source . trap su runuser sg flock xargs gxargs parallel command builtin tmux screen at batch crontab"
+)
 
 
 def written_words(name: str, rest: list[str]) -> list[str] | None:
@@ -93,7 +98,10 @@ _REMOTE_NAME = re.compile(r"-[a-zA-Z]*O[a-zA-Z]*|--remote-name.*")
 
 def files_of_sed(rest: list[str]) -> list[str]:
     """The files that may stand in a script of sed: `w file`, `s/a/b/wfile`."""
-    return [name for word in rest for name in _SED_FILE.findall(word)]
+    scripts = [after for word, after in pairwise((*rest, "")) if re.fullmatch(r"-[a-zA-Z]*e|--expression", word)]
+    scripts += [word[2:] for word in rest if word[:2] == "-e" or word.startswith("--expression=")]
+    scripts = scripts or [word for word in rest if word[:1] != "-"][:1]
+    return [name for script in scripts for name in _SED_FILE.findall(script)]
 
 
 GIT_READS = words_of("""
