@@ -177,7 +177,7 @@ def print_formatted(shell: Shell, command: Command) -> None:
 
 def enable(shell: Shell, command: Command) -> None:
     """`enable -f`, `hash -p` and `complete -C` change which program a name means."""
-    if command.has("-f", "-n", "-p", "-C"):
+    if command.has({"enable": "-f", "hash": "-p"}.get(command.program, "-C")) and command.args[1:]:
         command.sure = shell.sure = False
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from . import builtins
-from .commands import Command, quote
+from .commands import Command, Feed, quote
 from .interpreters import INTERPRETER, run_awk, run_code, run_editor, run_make, run_sed
 from .outputs import input_of, output_of
 from .syntax import DECLARES
@@ -75,7 +75,7 @@ def _sudo(shell: Shell, command: Command) -> None:
     words, _ = wrapped(WRAPPERS[command.program], command.args)
     if command.program == "sudo" and not words and command.has("-s", "--shell", "-i", "--login"):
         shell.program(["sh"], "sudo", command)
-    else:
+    elif not command.has("-e", "--edit", "-l", "--list"):
         _wrapper(shell, command)
 
 
@@ -159,9 +159,19 @@ def _shell(shell: Shell, command: Command) -> None:
 
 def _run_line(shell: Shell, command: Command, text: str, given: list[str]) -> None:
     with _arguments(shell, given[0] if given else command.program, given[1:]):
-        shell.line(text, f"{command.program} -c", command, apart=True, feed=command.source)
+        _line_of_shell(shell, command, text, f"{command.program} -c", command.source)
+
+
+def _line_of_shell(shell: Shell, command: Command, text: str, via: str, feed: Feed | None = None) -> None:
+    """A line that a shell runs. `sh` may be dash, which takes what bash has of its own for plain text."""
+    if command.program in ("sh", "dash", "ash") and _BASH_ONLY.search(text):
+        text = Word(text, (*unknown_of(text), "sh"))
     if not is_exact(text):
         command.sure = False
+    shell.line(text, via, command, apart=True, feed=feed)
+
+
+_BASH_ONLY = re.compile(r"\$['\"]|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}|<<<|\$\{\w+(?:[/^,:@]|\[)(?![-=+?])")
 
 
 @contextmanager
@@ -215,9 +225,7 @@ def _run_input(shell: Shell, command: Command, arguments: list[str] | None = Non
         command.sure = False
     else:
         with _arguments(shell, command.program, arguments or []):
-            shell.line(text, command.program, command, apart=True)
-        if not is_exact(text):
-            command.sure = False
+            _line_of_shell(shell, command, text, command.program)
 
 
 def _su(shell: Shell, command: Command) -> None:

@@ -636,6 +636,8 @@ class Files:
         for command in self.commands:
             if command is by:
                 return False
+            if command.inner and any(one is by for one in command.walk()):
+                continue  # it runs this one
             words = command.writes() if command.program in _LOOKS_ONLY else (*command.args, *command.writes())
             if any(name in word for word in words):
                 return True
