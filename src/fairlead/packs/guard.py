@@ -65,6 +65,7 @@ from .guarded_programs import (
     ends_process,
     files_of_sed,
     only_reads,
+    owner,
     written_words,
 )
 from .protected_paths import (
@@ -225,26 +226,27 @@ class Guard:
         return None if whose is None else f"{path[-200:]} {whose}: {WAY_OUT.format('edit')}"
 
     def _whose(self, path: str, strictness: int, work: Effort | None, changed: int) -> str | None:
-        """Whose a path is: "belongs to Codex", or "holds what belongs to Codex"."""
+        """Whose a path is: "belongs to Codex, which ...", or "holds what belongs to Codex, which ..."."""
         if found := self._rules[min(strictness, 1)](path):
-            return f"belongs to {found}"
+            return f"belongs to {owner(found)}"
         pattern = work is not None and bool(GLOB.search(path))
         if work and pattern:
             work.spend(20, len(path))
         if changed and (self._files.has(path) or (changed == FOLDER and self._files.any_below(path))):
-            return "belongs to a hook in force"
+            return f"belongs to {owner('a hook in force')}"
         if pattern:
             found = self._could_be(path, strictness)
-            return None if found is None else f"may stand for what belongs to {found}"
+            return None if found is None else f"may stand for what belongs to {owner(found)}"
         if strictness < 2:
             return None
         below = fold(path.rstrip("/") + "/")
-        for place, whose in self._around:
-            if place.startswith(below):
-                return f"holds {place[-200:]}, which belongs to {whose}"
+        held = [(place, whose) for place, whose in self._around if place.startswith(below)]
+        held.sort(key=lambda one: not _exists(one[0]))  # what is there says more than what may be
+        for place, whose in held:
+            return f"holds {place[-200:]}, which belongs to {owner(whose)}"
         for holder, rest, whose in self._shared:
             if path.endswith(holder) and _exists(f"{path}/{rest}"):
-                return f"holds {rest}, which belongs to {whose}"
+                return f"holds {rest}, which belongs to {owner(whose)}"
         return None
 
     def _could_be(self, pattern: str, strictness: int) -> str | None:
@@ -486,7 +488,7 @@ class Guard:
         for start in search[0] if search else ():
             folder = join(command.folder, start, self._variables["HOME"])
             if search and (found := self._files.find(folder, search[1])):
-                return f"{found[-200:]} belongs to a hook in force: {WAY_OUT.format('edit')}"
+                return f"{found[-200:]} belongs to {owner('a hook in force')}: {WAY_OUT.format('edit')}"
         return None
 
     def _untracked(self, command: Command, line: Line) -> str | None:
@@ -506,7 +508,7 @@ class Guard:
             if paths and not any(f"{root}/{name}".startswith(path) for path in paths):
                 continue
             if name[0] != "/" and "*" not in name and _exists(f"{root}/{name}") and name.encode() not in tracked:
-                return f"this takes {name} away, which belongs to {whose}: {WAY_OUT.format('do')}"
+                return f"this takes {name} away, which belongs to {owner(whose)}: {WAY_OUT.format('do')}"
         return None
 
     def _folders(self, command: Command, work: Effort) -> list[str]:

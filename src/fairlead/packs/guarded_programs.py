@@ -146,6 +146,16 @@ CODE = re.compile(
 )
 """Programs that run code from their words or input, or apply a patch."""
 
+
+def owner(whose: str) -> str:
+    """Who has a file, and why it is protected: "Codex, whose settings ..."."""
+    if whose == "fairlead":
+        return "fairlead, which judges each call of this agent"
+    if whose == "a hook in force":
+        return "a hook in force, which judges calls of this agent"
+    return f"{whose}, which asks fairlead about each call because its settings say so"
+
+
 WAY_OUT = "an agent does not change what judges it; {} it yourself, in a terminal of your own"
 
 SYNTAX = re.compile(r"[\s;&|<>()`$]")
