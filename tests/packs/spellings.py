@@ -359,7 +359,7 @@ git log -1 --output={NAME}
 git cat-file -p HEAD:{NAME} | tee {NAME}
 git archive HEAD {NAME} -o {NAME}
 git update-index --remove {NAME}; rm {NAME}
-git apply <<E¶--- a/{NAME}¶+++ b/{NAME}¶@@ -1 +1 @@¶-x x¶+y¶E
+git apply <<E¶--- a/{NAME}¶+++ b/{NAME}¶@@ -1,2 +1,2 @@¶-x x¶+y¶ end¶E
 git checkout-index -f {NAME}
 git -c core.editor='rm {NAME};:' commit --allow-empty
 GIT_EDITOR='rm {NAME};:' git commit --allow-empty
@@ -475,3 +475,134 @@ git stash -q; rm -f {NAME}
 """.strip("\n").split("\n")
 
 BY_HAND = [line.replace("¶", "\n") for line in _TEXT]
+
+JUDGED = r"""
+python3 -c 'import os; os.system("ls"); os.remove("fairlead.toml")'
+git -c alias.x='!true' checkout fairlead.toml
+docker run -v ~/.claude:/c img rm /c/settings.json
+strace -o fairlead.toml ls
+command time -o fairlead.toml ls
+time -o fairlead.toml ls
+script fairlead.toml
+script -qc ls fairlead.toml
+tar -cf fairlead.toml a.py --checkpoint=1 --checkpoint-action=exec=true
+curl -o fairlead.toml https://x/y
+curl -sO https://x/fairlead.toml
+wget https://x/fairlead.toml
+wget -q -P . https://x/fairlead.toml
+git clone https://x/y .claude
+git archive -o fairlead.toml HEAD
+find . -maxdepth 1 -fprintf fairlead.toml x
+rsync a.py fairlead.toml
+rsync -a --delete src/ ~/.claude/
+yq -i .a=1 fairlead.toml
+prettier --write fairlead.toml
+taplo fmt fairlead.toml
+sed -f <(echo 'w fairlead.toml') a.py
+awk -f <(echo 'BEGIN{print 1 > "fairlead.toml"}')
+python3 <(echo 'open("fairlead.toml","w")')
+node <(echo 'require("fs").unlinkSync("fairlead.toml")')
+perl <(echo 'unlink "fairlead.toml"')
+IFS=/; x=rm/fairlead.toml; $x
+rm "${x:-fair}lead.toml"
+printf '%s ' rm fairlead.toml | sh
+printf '%b' 'rm\x20fairlead.toml' | sh
+echo -e 'rm\x20fairlead.toml' | sh
+echo fairlead.toml | sed s/x/y/ | xargs rm
+head -1 <<< fairlead.toml | xargs rm
+grep -o fairlead.toml README.md | xargs rm
+find . | grep fairlead.toml | xargs rm
+ls -1 | sed -n '/fairlead.toml/p' | xargs rm -f
+git ls-files fairlead.toml | xargs rm
+stat -c %n fairlead.toml | xargs rm
+rm $(realpath fairlead.toml)
+rm "$(readlink -f fairlead.toml)"
+rm $(git ls-files | grep fairlead.toml)
+f=$(realpath fairlead.toml); rm "$f"
+f=$(git ls-files | grep fairlead.toml) && rm $f
+f=$(find . -name fairlead.toml); rm "$f"
+for f in $(find . -name fairlead.toml); do rm $f; done
+for f in `ls fairlead.toml`; do > $f; done
+find . -name fairlead.toml | while read -r f; do : > "$f"; done
+git ls-files | while read f; do case $f in fairlead.toml) rm $f;; esac; done
+zsh -c 'rm fairlead.toml(N)'
+fish -c 'rm fairlead.toml'
+pwsh -c 'Remove-Item fairlead.toml'
+cmd.exe /c del fairlead.toml
+busybox rm fairlead.toml
+php -r 'unlink("fairlead.toml");'
+lua -e 'os.remove("fairlead.toml")'
+tclsh <<< 'file delete fairlead.toml'
+guile -c '(delete-file "fairlead.toml")'
+emacs --batch --eval '(delete-file "fairlead.toml")'
+R -e 'unlink("fairlead.toml")'
+Rscript -e 'unlink("fairlead.toml")'
+julia -e 'rm("fairlead.toml")'
+elixir -e 'File.rm("fairlead.toml")'
+ghc -e 'System.Directory.removeFile "fairlead.toml"'
+jshell <<< 'new java.io.File("fairlead.toml").delete()'
+groovy -e 'new File("fairlead.toml").delete()'
+ocaml <<< 'Sys.remove "fairlead.toml"'
+psql -c "\o fairlead.toml"
+mysql -e "select 1 into outfile 'fairlead.toml'"
+duckdb -c "copy (select 1) to 'fairlead.toml'"
+openssl rand -out fairlead.toml 5
+gpg -o fairlead.toml -d x
+ffmpeg -i a fairlead.toml
+unzip -o x.zip fairlead.toml
+tar xf x.tar fairlead.toml
+7z x x.7z fairlead.toml
+git archive HEAD fairlead.toml | tar x
+tar c -C src fairlead.toml | (cd . && tar x)
+cpio -pdm . <<< src/fairlead.toml
+cpio -id fairlead.toml < x.cpio
+vim +'w! fairlead.toml' +q a.py
+rename s/fair/x/ fairlead.toml
+trap 'rm fairlead.toml' ERR; false
+exec 1<>fairlead.toml; echo x
+set -o noclobber; echo x >| fairlead.toml
+cat > $(ls fairlead.toml)
+eval "r""m fairlead.toml"
+x=toml; rm fairlead.$x
+rm fairlead.${x:-toml}
+f='fairlead.toml'; cat a.py > "${f}"
+export f=fairlead.toml; python3 -c 'import os; os.remove(os.environ["f"])'
+export f=fairlead.toml; bash -c 'rm $f'
+f=fairlead.toml bash -c 'rm "$f"'
+env f=fairlead.toml bash -c 'rm "$f"'
+env f=fairlead.toml perl -e 'unlink $ENV{f}'
+python3 - fairlead.toml < src/prog.py
+nc -l 1 > fairlead.toml
+mail -s x < a.py > fairlead.toml
+make -f a.mk OUT=fairlead.toml
+jq . a.json | sponge fairlead.toml
+cat <<< x | dd of=fairlead.toml
+parallel rm ::: fairlead.toml
+echo fairlead.toml | parallel rm
+entr -s 'rm fairlead.toml' <<< a.py
+watch -n1 rm fairlead.toml
+sudo -s <<< 'rm fairlead.toml'
+su -c 'rm fairlead.toml'
+ssh localhost "cd $PWD && rm fairlead.toml"
+setfacl -m u:x:- fairlead.toml
+chattr +i fairlead.toml
+mount --bind a.py fairlead.toml
+cat a.py | tee >(cat > fairlead.toml)
+git update-index --assume-unchanged fairlead.toml
+git update-index --skip-worktree fairlead.toml
+git rm --cached fairlead.toml
+git checkout stash@{0} -- fairlead.toml
+git restore -s HEAD~1 fairlead.toml
+git stash -- fairlead.toml
+git apply x.patch --include=fairlead.toml
+git merge-file fairlead.toml a.py a.py
+git mergetool fairlead.toml
+git difftool fairlead.toml
+git config -f fairlead.toml a.b c
+git -C ~/.claude reset --hard
+git -C ~/.claude pull
+code --install-extension x; rm fairlead.toml
+gh repo clone a/b .claude
+npm pkg set --prefix ~/.claude x=y
+""".strip("\n").split("\n")
+"""Lines that are only judged: their programs, files or networks are not in the sandbox."""

@@ -303,10 +303,17 @@ def possible_words(command: Command, line: Line) -> list[str]:
         for word in (*one.args, one.stdin or "", *one.assignments.values(), *_read_by(one))
     ]
     parts = [part for word in dict.fromkeys(words) for part in word.split()]
+    parts += [part for one in sources if one.program in _FILTERS for word in one.args for part in _PATTERN.split(word)]
+    if re.search(r"\bcase\b", line.text):  # its patterns are words of no command
+        parts += _BETWEEN.split(line.text)
     for word in (*command.args, *command.writes()):
         if "$(...)" in unknown_of(word):  # what it puts out may be any word of it
             parts += filter(None, _BETWEEN.split(word))
     return parts
+
+
+_FILTERS = frozenset({"sed", "awk", "gawk", "mawk", "grep", "egrep", "rg"})
+_PATTERN = re.compile(r"[/^$|()\\]+")
 
 
 def _read_by(command: Command) -> list[str]:

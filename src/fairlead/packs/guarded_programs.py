@@ -142,7 +142,9 @@ _INTO_FOLDER = words_of("-t --target --prefix --root -d --dest --src")
 """Options of package managers whose values are folders."""
 CODE = re.compile(
     r"(?:python|pypy|ipython|node|nodejs|deno|bun|tsx|perl|ruby|php|lua|osascript|Rscript|tclsh|expect|ed|ex|n?vim?|emacs"
-    r"|patch|apply_?patch|sqlite3|m4|dc|gdb|sed|[gm]?awk)[\d.]*"
+    r"|patch|apply_?patch|sqlite3|m4|dc|gdb|sed|[gm]?awk"
+    r"|guile|racket|sbcl|clisp|R|octave|julia|elixir|iex|erl|ghci?|runghc|jshell|groovy|scala|kotlin|ocaml|gnuplot|psql|mysql"
+    r"|mariadb|duckdb|cpio|pax)[\d.]*"
 )
 """Programs that run code from their words or input, or apply a patch."""
 

@@ -669,6 +669,14 @@ def _database(shell: Shell, command: Command) -> None:
             shell.line(Word(found[1], ("code",)), command.program, command, apart=True)
 
 
+def _entr(shell: Shell, command: Command) -> None:
+    """`entr WORDS`, `entr -s LINE`"""
+    if command.has("-s"):
+        shell.line(joined(command.operands), "entr -s", command, apart=True)
+    else:
+        _wrapper(shell, command)
+
+
 def _package_runner(shell: Shell, command: Command) -> None:
     """`npx WORDS`, `npm exec -- WORDS`, `npx -c LINE`"""
     if command.program in _LINE_OPTIONS:
@@ -701,7 +709,7 @@ CARRIERS: dict[str, Carrier] = {
     **dict.fromkeys(("kubectl", "oc"), _kubectl),
     "tmux": _tmux, "screen": _tmux, "socat": _socat, "at": _at, "batch": _at, "crontab": _crontab,
     **dict.fromkeys(("sqlite3", "mysql", "mariadb", "psql"), _database),
-    "npx": _package_runner, "npm": _package_runner,
+    "entr": _entr, "npx": _package_runner, "npm": _package_runner,
     "git": _git,
 }  # fmt: skip
 
