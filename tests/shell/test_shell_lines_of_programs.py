@@ -30,7 +30,7 @@ from fairlead.shell import read
         "rm $(basename x/y)",
         "rm $(dirname y/x)",
         "echo 'rm y' > x.sh; sh x.sh",
-        "perl -e 'exec(\"sh\", \"-c\", \"rm \\$(echo y)\")'",
+        'perl -e \'exec("sh", "-c", "rm \\$(echo y)")\'',
     ],
 )
 def test_a_line_that_a_program_runs_is_followed(line: str) -> None:
