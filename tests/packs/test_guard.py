@@ -141,7 +141,7 @@ def test_other_files_are_written_as_ever(world: World, path: str):
 
 def test_every_host_of_the_table_is_tried_above(world: World):
     tried = "\n".join(str(world.judge("Write", {"file_path": world.fill(path)})) for path in WRITES)
-    assert all(f"belongs to {whose}:" in tried for whose in PROTECTED)
+    assert all(f"belongs to {whose}, which" in tried for whose in PROTECTED)
 
 
 @pytest.mark.parametrize("name", [host.name for host in hosts() if settings_of(host).served])
@@ -591,13 +591,23 @@ def test_git_does_not_take_away_a_protected_file_that_it_does_not_track(world: W
     assert "fairlead.toml" not in str(world.shell(command))
 
 
-def test_what_holds_a_protected_file_is_said_to_hold_it(world: World) -> None:
-    assert "/ holds /" in denied(world.shell("rm -rf /"))
+@pytest.mark.parametrize("command", ["rm -rf /", "rm -rf --no-preserve-root /", "rm -rf /*", "rm -rf ~", "rm -rf ."])
+def test_what_holds_a_protected_file_is_said_to_hold_it_and_why_that_is_protected(world: World, command: str) -> None:
+    reason = denied(world.shell(command))
+    assert "/ belongs to" not in reason
+    assert "holds /" in reason or "may stand for" in reason
+    assert "judges each call of this agent" in reason or "asks fairlead about each call" in reason
+
+
+def test_a_reason_names_a_file_that_is_there(world: World) -> None:
+    reason = denied(world.shell(f"rm -rf {world.home}"))
+    assert Path(reason.partition(" holds ")[2].partition(", which")[0]).exists()
 
 
 def test_the_reason_names_the_path_and_the_way_out(world: World):
     assert denied(world.shell("rm fairlead.toml")) == (
-        f"{world.ws}/fairlead.toml belongs to fairlead: an agent does not change what judges it; "
+        f"{world.ws}/fairlead.toml belongs to fairlead, which judges each call of this agent: "
+        "an agent does not change what judges it; "
         "edit it yourself, in a terminal of your own"
     )
 

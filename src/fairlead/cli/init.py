@@ -24,7 +24,8 @@ match = { kind = "shell" }            # whatever the agent calls its shell
 phase = "gate"                        # judges the call as it will be made, after all changes
 # CEL over the step. `commands` are those that the line would run, however it is written; see `fairlead explain`.
 rule = '''
-commands.exists(c, c.runs("git push") && (c.has("--force") || c.operands.exists(o, o.startsWith("+"))))
+commands.exists(c, c.runs("git push") &&
+  (c.has("--force") || c.has("--mirror") || c.operands.exists(o, o.startsWith("+"))))
 '''
 deny = "Force-push is off here. Open a pull request instead."
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -20,10 +20,12 @@ from typing import Any
 from ..engine.threads import active_offload, threads
 from ..hook import Hook
 from ..shell import Command, Line, read
+from ..shell.carriers import SHELLS
 from ..shell.commandline import LIMIT, LONGEST, Effort, TooComplex, join
-from ..shell.outputs import input_of
+from ..shell.outputs import input_of, written_by
 from ..shell.syntax import DECLARES
 from ..shell.words import unknown_of
+from ..shell.wrappers import WRAPPERS
 from ..tools import is_named
 from ..verdict import Verdict, deny
 from .guarded_files import (
@@ -34,24 +36,37 @@ from .guarded_files import (
     GuardedFiles,
     changed_words,
     fold,
+    is_set,
     possible_words,
     search_of_find,
     takes,
+    texts_of,
 )
 from .guarded_programs import (
     AGENTS,
+    CARRIES,
     CHANGES_UNNAMED,
     CHOOSES,
     CODE,
+    CONTAINERS,
+    DEBUGS,
     DECODES,
+    DOES_MORE,
     KILLS,
     OWN_CONTROLS,
+    PACKERS,
+    RUNS_LINES,
     SCRIPTED,
     SYNTAX,
     TAKES_AWAY,
     WAY_OUT,
     control_problem,
+    downloads,
+    ends_process,
+    files_of_sed,
     only_reads,
+    owner,
+    written_words,
 )
 from .protected_paths import (
     MOVED,
@@ -64,6 +79,7 @@ from .protected_paths import (
     path_matcher,
 )
 
+_ADDRESS = re.compile(r"(?i)\b(?!file:)[a-z][a-z0-9+.-]*://\S*")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _PART = re.compile(r"[=:,@]")
 _QUICK_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s;&|<>()=:,@"'])+""")
@@ -71,6 +87,9 @@ _FOLDER_ARGS = frozenset({"workdir", "cwd", "dir_path", "directory", "working_di
 _IS_COMMAND = re.compile(r"(?i)(?:cmd|command|shell|exec|line|argv)[^ ]*$")
 _IS_PATH = re.compile(r"(?i)(?:path|file|uri|url|dest|target|source|src)[^ ]*$")
 _PATH_LIKE = re.compile(r"[./]")
+_MOVES = frozenset({*MOVED, "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CODE_SIMPLE"})
+_OWN_FOLDER = re.compile(r"\bfairlead\.__(?:file|path)__|find_spec\(\s*[\"']fairlead")
+_ENVIRONMENT = re.compile(r"environ|getenv|ENV\b|process\.env")
 _SAYS_WHAT_TO_DO = re.compile(r"(?i)cmd|command|script|code|shell|exec|arg|line|input|patch|diff")
 
 
@@ -142,7 +161,7 @@ class Guard:
         names = {place.partition("*")[0].rstrip("/").rpartition("/")[2] for place in self._rooted}
         names |= {place.partition("/")[0].partition("*")[0] for place in self._kept if place[0] != "/"}
         parts = "|".join(map(re.escape, sorted(names)))
-        closer_look = AGENTS | KILLS | TAKES_AWAY | DECODES | {"stash", "clean"}
+        closer_look = AGENTS | KILLS | DEBUGS | TAKES_AWAY | DECODES | {"stash", "clean"}
         programs = "|".join(map(re.escape, sorted(closer_look | (CHANGES_UNNAMED if self._files else set()))))
         return (
             re.compile(rf"{parts}|[*?\[{{$`~\\]|\b(?:{programs})\b|{self._files.clue}", PATH_FLAGS),
@@ -207,26 +226,27 @@ class Guard:
         return None if whose is None else f"{path[-200:]} {whose}: {WAY_OUT.format('edit')}"
 
     def _whose(self, path: str, strictness: int, work: Effort | None, changed: int) -> str | None:
-        """Whose a path is: "belongs to Codex", or "holds what belongs to Codex"."""
+        """Whose a path is: "belongs to Codex, which ...", or "holds what belongs to Codex, which ..."."""
         if found := self._rules[min(strictness, 1)](path):
-            return f"belongs to {found}"
+            return f"belongs to {owner(found)}"
         pattern = work is not None and bool(GLOB.search(path))
         if work and pattern:
             work.spend(20, len(path))
         if changed and (self._files.has(path) or (changed == FOLDER and self._files.any_below(path))):
-            return "belongs to a hook in force"
+            return f"belongs to {owner('a hook in force')}"
         if pattern:
             found = self._could_be(path, strictness)
-            return None if found is None else f"may stand for what belongs to {found}"
+            return None if found is None else f"may stand for what belongs to {owner(found)}"
         if strictness < 2:
             return None
         below = fold(path.rstrip("/") + "/")
-        for place, whose in self._around:
-            if place.startswith(below):
-                return f"holds {place[-200:]}, which belongs to {whose}"
+        held = [(place, whose) for place, whose in self._around if place.startswith(below)]
+        held.sort(key=lambda one: not _exists(one[0]))  # what is there says more than what may be
+        for place, whose in held:
+            return f"holds {place[-200:]}, which belongs to {owner(whose)}"
         for holder, rest, whose in self._shared:
             if path.endswith(holder) and _exists(f"{path}/{rest}"):
-                return f"holds {rest}, which belongs to {whose}"
+                return f"holds {rest}, which belongs to {owner(whose)}"
         return None
 
     def _could_be(self, pattern: str, strictness: int) -> str | None:
@@ -258,6 +278,8 @@ class Guard:
 
     def _word(self, word: str, folders: list[str], strictness: int, work: Effort, changed: int = FILE) -> str | None:
         """A word of a command, and its parts: `--output=path`, `of=path`, `path:path`, `-opath`, `{path,path}`."""
+        if "://" in word:
+            word = _ADDRESS.sub("", word)
         for text in _alternatives(word, work) if "{" in word else (word,):
             parts = [text, *_PART.split(text)] if _PART.search(text) else [text]
             if text[:1] == "-" and len(text) > 2:
@@ -359,31 +381,56 @@ class Guard:
 
     def _command(self, command: Command, line: Line, moved: bool, work: Effort) -> str | None:
         """A command of a line: what it writes to, and all that it names unless it only reads."""
-        folders = self._folders(command)
+        folders = self._folders(command, work)
         guesses = possible_words(command, line)
+        if command.writes() and any(_OWN_FOLDER.search(word) for one in command.inner for word in one.args):
+            return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
         for word in (*command.writes(), *(guesses if any(map(unknown_of, command.writes())) else ())):
             if problem := self._word(word, folders[:1], 1, work):
                 return problem
         name, rest = command.program, command.args
         words = [name, *rest, *guesses]
-        if problem := control_problem(name, words, set(map(os.path.basename, words)), moved):
+        if problem := control_problem(name, words, moved):
             return problem
-        if not name or (command.carries and name not in TAKES_AWAY):
+        if name in RUNS_LINES and (problem := self._guessed_lines(command, line, work)):
+            return problem
+        if not name or _only_carries(command):
             return None
-        if only_reads(name, rest, partial(self._code, folder=command.folder)):
+        mentions = partial(self._code, folder=command.folder)
+        if only_reads(name, rest, mentions) or (name == "find" and _finds_to_read(command, mentions)):
+            if name == "sed":
+                return self._any_word(files_of_sed(rest), folders, work)
             return None
         copies = name in COPIES and name != "ln"
         changed = changed_words(name, rest + guesses) if self._files or copies else {}
+        if any(_OWN_FOLDER.search(word) for one in command.inner for word in one.args):
+            return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
+        if (written := written_words(name, rest)) is not None:
+            words = [name, *written, *guesses]
+        elif name in PACKERS:  # what it unpacks may be what the line has packed
+            words += [word for one in line.commands if one.program in PACKERS for word in one.args]
+        words += downloads(name, rest)
         if copies:  # what it copies from, it only reads; and another fairlead.toml elsewhere is no policy
-            changed = {word: what for word, what in changed.items() if not _is_new_policy(word, folders[-1])}
+            changed = {word: what for word, what in changed.items() if not self._is_new_policy(word, folders[-1])}
             words = [name, *changed]
         if problem := self._named(command, words, changed, folders, work):
             return problem
         if name == "find" and (problem := self._find(command)):
             return problem
-        if name == "git" and (problem := self._untracked(command)):
+        if name == "git" and (problem := self._untracked(command, line)):
             return problem
-        return self._program_text(command, guesses, folders[-1])
+        return self._program_text(command, line, guesses, folders[-1])
+
+    def _guessed_lines(self, command: Command, line: Line, work: Effort) -> str | None:
+        """A line that a variable of the line has may be any text on it: `if a; then x='rm y'; fi; eval "$x"`."""
+        unknown = {one for word in command.args for one in unknown_of(word)}
+        if not any(is_set(one, line.text) for one in unknown if one[:2] != "$("):
+            return None
+        for text in texts_of(command, line):
+            work.spend(100)
+            if problem := self._line(text, command.folder or work.variables.get("PWD", "/"), work):
+                return problem
+        return None
 
     def _named(
         self, command: Command, words: list[str], changed: dict[str, int], folders: list[str], work: Effort
@@ -401,14 +448,33 @@ class Guard:
                 return problem
         return None
 
-    def _program_text(self, command: Command, guesses: list[str], folder: str) -> str | None:
+    def _any_word(self, words: Iterable[str], folders: list[str], work: Effort) -> str | None:
+        return next((problem for word in words if (problem := self._word(word, folders, 1, work))), None)
+
+    def _is_new_policy(self, word: str, folder: str) -> bool:
+        """Is this a file where there is none yet, and where it means nothing?
+
+        A fairlead.toml means nothing before a human trusts it, and the settings of an agent nothing in `/tmp`.
+        """
+        home = self._variables["HOME"]
+        path = join(folder, word, home)
+        if os.path.basename(word) != "fairlead.toml":
+            own = any(path.startswith(f"{place.rstrip('/')}/") for place in (home, folder, *self._rooted))
+            return path.startswith(("/tmp/", "/var/tmp/")) and not own and not _exists(path)  # noqa: S108
+        return not _exists(path)
+
+    def _program_text(self, command: Command, line: Line, guesses: list[str], folder: str) -> str | None:
         """Code and patches that a command is given: a mention of what is protected counts."""
-        name, names = command.program, set(command.args)
-        if not CODE.fullmatch(name) and not (name == "git" and names & {"apply", "am"}):
+        name = command.program
+        patches = name == "git" and not {"apply", "am"}.isdisjoint(command.args)
+        scripts = _written_scripts(command, line)
+        if not CODE.fullmatch(name) and not patches and not scripts:
             return None
-        texts = [*command.args, *guesses, input_of(command) or ""]
+        texts = [*command.args, *guesses, input_of(command) or "", *scripts]
+        if any(map(_ENVIRONMENT.search, texts)):
+            texts += [text for one in line.commands for text in _assigned(one)]
         for text in texts:
-            if OWN_CONTROLS.search(text):
+            if OWN_CONTROLS.search(text) or ends_process(text):
                 return f"this code changes what judges this agent: {WAY_OUT.format('run')}"
             if name in SCRIPTED and not SYNTAX.search(text):
                 continue
@@ -422,12 +488,13 @@ class Guard:
         for start in search[0] if search else ():
             folder = join(command.folder, start, self._variables["HOME"])
             if search and (found := self._files.find(folder, search[1])):
-                return f"{found[-200:]} belongs to a hook in force: {WAY_OUT.format('edit')}"
+                return f"{found[-200:]} belongs to {owner('a hook in force')}: {WAY_OUT.format('edit')}"
         return None
 
-    def _untracked(self, command: Command) -> str | None:
+    def _untracked(self, command: Command, line: Line) -> str | None:
         """Whether `git stash -u` or `git clean -f` takes a protected file away that git does not track."""
-        stash = command.runs("git stash") and command.has("--include-untracked", "--all")
+        added = any(one.runs("git add") for one in line.commands)
+        stash = command.runs("git stash") and (added or command.has("--include-untracked", "--all"))
         clean = command.runs("git clean") and command.has("--force") and not command.has("--dry-run")
         root = Path(command.folder or "/")
         while (stash or clean) and root != root.parent and not _exists(f"{root}/.git"):
@@ -435,15 +502,18 @@ class Guard:
         if not (stash or clean) or root == root.parent:
             return None
         tracked = _tracked(root)
+        paths = [join(command.folder, word, self._variables["HOME"]) for word in command.operands[1:]] if clean else []
         for place, whose in self._kept.items():
             name = place.removesuffix("/**")
+            if paths and not any(f"{root}/{name}".startswith(path) for path in paths):
+                continue
             if name[0] != "/" and "*" not in name and _exists(f"{root}/{name}") and name.encode() not in tracked:
-                return f"this takes {name} away, which belongs to {whose}: {WAY_OUT.format('do')}"
+                return f"this takes {name} away, which belongs to {owner(whose)}: {WAY_OUT.format('do')}"
         return None
 
-    def _folders(self, command: Command) -> list[str]:
-        """Where a command's words may be relative to: `git -C`, `env -C`, `make -C`."""
-        folders = [command.folder or "/"]
+    def _folders(self, command: Command, work: Effort) -> list[str]:
+        """Where a command's words may be relative to, `git -C` included. If that is not known, where the line is."""
+        folders = [command.folder or work.variables.get("PWD", "/")]
         for option, word in pairwise((*command.args, "")):
             if option in ("-C", "--chdir", "--directory", "--cwd", "--work-tree") and len(folders) < 8:
                 folders.append(join(folders[-1], word, self._variables["HOME"]))
@@ -460,13 +530,42 @@ def _moves(command: Command) -> bool:
     """Does a command set a variable that moves the settings of an agent?"""
     words = command.args if command.program in DECLARES | {"env"} else ()
     names = {*command.assignments, *(word.partition("=")[0] for word in words if "=" in word)}
-    return not names.isdisjoint((*MOVED, "HOME")) or any(name.startswith("FAIRLEAD_") for name in names)
+    unsets = command.program == "env" and command.has("-i", "--ignore-environment")
+    return unsets or not names.isdisjoint(_MOVES) or any(name.startswith("FAIRLEAD_") for name in names)
 
 
-def _is_new_policy(word: str, folder: str) -> bool:
-    """Is this a fairlead.toml where there is none yet? It means nothing before a human trusts it."""
-    path = word if word[:1] == "/" else f"{folder}/{word}"
-    return os.path.basename(word) == "fairlead.toml" and not _exists(path)
+def _only_carries(command: Command) -> bool:
+    """Does a command run others, and change nothing by itself?"""
+    name = command.program
+    if any(one.via[-1:] == (f"{name}()",) for one in command.inner):
+        return True  # a function of the line
+    wraps = (name in WRAPPERS and name not in DOES_MORE) or name in SHELLS or name in CARRIES
+    return wraps and name not in CONTAINERS and command.carries
+
+
+def _written_scripts(command: Command, line: Line) -> list[str]:
+    """What the line writes to the files that a command names: `cat > x.py <<END` before `python x.py`."""
+    names = {os.path.basename(word) for word in (command.path, *command.args) if word}
+    found = []
+    for one in line.commands:
+        files = [*one.writes(), *(one.operands if one.program == "tee" else ())]
+        if one is not command and not names.isdisjoint(map(os.path.basename, files)):
+            found.append(written_by(one) or input_of(one) or "")
+    return found
+
+
+def _finds_to_read(command: Command, mentions: Callable[[str], str | None]) -> bool:
+    """Does `find` only run programs that read? `find . -exec grep x {} +`"""
+    runs = [one for one in command.inner if len(one.via) == len(command.via) + 1]
+    if not runs or any(word == "-delete" or word.startswith(("-fprint", "-fls")) for word in command.args):
+        return False
+    return all(only_reads(one.program, one.args, mentions) for one in runs)
+
+
+def _assigned(command: Command) -> list[str]:
+    """What a command sets variables to."""
+    words = command.args if command.program in DECLARES | {"env"} else ()
+    return [*command.assignments.values(), *(word.partition("=")[2] for word in words if "=" in word)]
 
 
 def _alternatives(word: str, work: Effort) -> list[str]:

@@ -234,6 +234,18 @@ def _archived(name: str, rest: list[str]) -> Iterable[str]:
     return [*files, *(word for word in rest if word.startswith("--file="))]
 
 
+_KEEPS = re.compile(r"-[a-zA-Z0-9]*[cklt].*|--(?:stdout|keep|list|test)")
+_UNPACKS = re.compile(r"--(?:extract|get|remove-files|move|delete)|-[a-zA-Z]*[xm][a-zA-Z]*")
+
+
+def packs_into(name: str, rest: list[str]) -> list[str] | None:
+    """The archive that a program writes, if it only reads what it packs. None: it unpacks, or takes it away."""
+    if name not in ("tar", "bsdtar", "zip"):
+        return [] if any(map(_KEEPS.fullmatch, rest)) else None
+    words = [f"-{rest[0].lstrip('-')}" if rest and name != "zip" and rest[0][:2] != "--" else "", *rest]
+    return None if any(map(_UNPACKS.fullmatch, words)) else list(_archived(name, rest))
+
+
 def _is_inline_code(name: str, rest: list[str]) -> bool:
     """Whether an interpreter is given code, not a script: `sh -c code`, `python3 - <<E`."""
     options = _INLINE_CODE.get("python" if _PYTHON.fullmatch(name) else name)
@@ -278,7 +290,7 @@ def possible_words(command: Command, line: Line) -> list[str]:
     unknown = {one for word in (*command.args, command.program, *command.writes()) for one in unknown_of(word)}
     if not unknown - {"*", "{}"}:
         return []
-    if any(one[:1] == "$" and _is_set(one, line.text) for one in unknown):
+    if any(one[:1] == "$" and is_set(one, line.text) for one in unknown):
         sources = line.commands
     else:
         inner = [one for top in command.inner for one in top.walk()] if "$(...)" in unknown else []
@@ -288,13 +300,44 @@ def possible_words(command: Command, line: Line) -> list[str]:
         word
         for one in sources
         if one is not command
+        for word in (*one.args, one.stdin or "", *one.assignments.values(), *_read_by(one))
+    ]
+    parts = [part for word in dict.fromkeys(words) for part in word.split()]
+    parts += [part for one in sources if one.program in _FILTERS for word in one.args for part in _PATTERN.split(word)]
+    if re.search(r"\bcase\b", line.text):  # its patterns are words of no command
+        parts += _BETWEEN.split(line.text)
+    for word in (*command.args, *command.writes()):
+        if "$(...)" in unknown_of(word):  # what it puts out may be any word of it
+            parts += filter(None, _BETWEEN.split(word))
+    return parts
+
+
+_FILTERS = frozenset({"sed", "awk", "gawk", "mawk", "grep", "egrep", "rg"})
+_PATTERN = re.compile(r"[/^$|()\\]+")
+
+
+def _read_by(command: Command) -> list[str]:
+    return [redirect.target for redirect in command.redirects if redirect.operator == "<"]
+
+
+_BETWEEN = re.compile(r"[\s|;&()<>`'\"$]+")
+
+
+def texts_of(command: Command, line: Line) -> list[str]:
+    """The texts on a line that another command may run as a line of its own."""
+    words = [
+        word
+        for one in line.commands
+        if one is not command
         for word in (*one.args, one.stdin or "", *one.assignments.values())
     ]
-    return [part for word in dict.fromkeys(words) for part in word.split()]
+    return [word for word in dict.fromkeys(words) if _BETWEEN.search(word)]
 
 
-def _is_set(variable: str, text: str) -> bool:
+def is_set(variable: str, text: str) -> bool:
     """Is a variable set on a line? Then its name stands there without a dollar sign, too."""
+    if variable[:2] in ("$1", "$2", "$@", "$*"):
+        return re.search(r"\bset\b", text) is not None
     name = _VARIABLE.match(variable)
     return name is not None and re.search(rf"(?<![$\w{{!#]){name[1]}\b", text) is not None
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
-from .guarded_files import words_of
+from ..shell.carriers import SHELLS
+from .guarded_files import packs_into, words_of
 from .protected_paths import MOVED
 
 AGENTS = frozenset({
     "claude", "cline", "codex", "copilot", "cursor-agent", "droid", "gemini", "goose", "kiro-cli", "opencode", "qwen",
 })  # fmt: skip
+_AGENT_PACKAGE = re.compile(
+    r"(?:@anthropic-ai/claude-code|@openai/codex|@google/gemini-cli|@qwen-code/qwen-code|@github/copilot|opencode-ai)"
+    r"(?:@.*)?"
+)
+"""The same, as packages: `npx @anthropic-ai/claude-code`."""
+_OWN_PART = frozenset({"fairlead", "hooks", "codex_hooks"})
+_SWITCHES_OFF = frozenset({"uninstall", "remove", "rm", "disable"})
 HOOKS_OFF = re.compile(
     r"disableAllHooks|--bare\b|--setting-sources|--disable[ =](?:codex_)?hooks|features\.(?:codex_)?hooks"
     rf"|\b(?:HOME|CLAUDE_CODE_SIMPLE|{'|'.join(MOVED)})="
@@ -23,40 +31,104 @@ READS = words_of("""
     cat ls head tail less more bat grep egrep fgrep rg ag ack stat wc diff cmp comm file jq md5sum sha1sum sha256sum
     sha512sum shasum cksum b2sum realpath readlink basename dirname test [ [[ echo printf true false : pwd which type
     whereis du df nl od hexdump strings cut fold rev tac tr paste column cd pushd popd pgrep pidof ps export declare
-    local readonly typeset unset find fd sort tree sed awk gawk mawk yq xxd open xdg-open code cursor subl""")
+    local readonly typeset unset find fd sort tree sed awk gawk mawk yq base64 gh glab open
+    xdg-open code cursor subl""")
 UNLESS = {
     name: re.compile(rf"--output.*|{words}")
     for names, words in {
         "find": r"-delete|-exec.*|-ok.*|-fprint.*|-fls",
         "fd": r"-[xX]|--exec.*",
-        "sort tree less": r"-[oO].*",
+        "sort tree less": r"-[a-zA-Z]*[oO].*",
         "sed yq": r"-[a-zA-Z]*i.*|--in-?place.*",
         "awk gawk mawk": r"-i|--include.*|inplace",
-        "xxd": r"-r.*",
         "rg": r"--pre.*",
+        "base64": r"-[a-zA-Z]*o.*|--output.*",
+        "gh glab": r"-O.*|-D.*|--output.*|--dir.*|clone|download|checkout",
     }.items()
     for name in names.split()
 }
 """Words with which these programs write or run something."""
+_UNKNOWN_OUTPUT = re.compile(
+    r"print[^;}\n\"]*(?:\"[^\"]*\"[^;}\n\"]*)*(?:>\s*[^\"\s=>0-9]|\|\s*\"\s*\w*sh\b)|\bsystem\s*\((?!\s*\"[^\"]*\"\s*\))"
+)
+"""What a script of awk writes to a file, or has a shell run, that stands nowhere in it: `print > FILENAME`."""
 SCRIPTED = frozenset({"sed", "awk", "gawk", "mawk"})
 _OUTPUT = re.compile(r"--output.*")
-_PATTERN = re.compile(r"[.*?\[(|^$]")
-GIT_READS = words_of("""
-    add annotate blame branch cat-file check-ignore commit describe diff fetch for-each-ref grep log ls-files
-    ls-remote ls-tree merge-base notes push reflog remote rev-list rev-parse shortlog show show-ref status tag""")
-OWN_READS = words_of(
-    "check completion demo doctor events export help hooks init log run schema show stats tail test verify"
+_SED_FILE = re.compile(r"[wW]\s*([^\s;}]+)")
+_OUTPUT_OPTION = re.compile(r"(?:-[a-zA-Z]*[oO]|--output=?)(.*)", re.DOTALL)
+_VOLUME = re.compile(r"(?:-v|--volume|--mount)(?:=(.*))?", re.DOTALL)
+CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
+PACKERS = frozenset({"tar", "bsdtar", "zip", "gzip", "xz", "bzip2", "zstd"})
+DOES_MORE = words_of("npm npx yarn pnpm uv poetry pdm hatch pixi conda mamba time strace ltrace valgrind hyperfine")
+"""Programs that run others, and change files by themselves, too."""
+RUNS_LINES = SHELLS | {"eval", "source", "."}
+CARRIES = words_of(
+    "eval source . trap su runuser sg flock xargs gxargs parallel command builtin tmux screen at batch crontab"
 )
+
+
+def written_words(name: str, rest: list[str]) -> list[str] | None:
+    """The words that name what a program writes, where it only reads the others. None: it may change any."""
+    operands = [word for word in rest if word[:1] != "-" or word == "-"]
+    if name in ("sort", "tree", "less", "time", "strace", "ltrace"):
+        found = [(one[1], after) for word, after in pairwise((*rest, "")) if (one := _OUTPUT_OPTION.fullmatch(word))]
+        return [glued or after for glued, after in found]
+    if name in ("xxd", "uniq"):
+        return operands[1:]
+    if name == "split":
+        return operands[1:]
+    if name in PACKERS:
+        return packs_into(name, rest)
+    if name in CONTAINERS:
+        found = [(one[1], after) for word, after in pairwise((*rest, "")) if (one := _VOLUME.fullmatch(word))]
+        values = [value or after for value, after in found]
+        return [value for value in values if not re.search(r":ro\b|,(?:ro|readonly)\b", value)]
+    return None
+
+
+def downloads(name: str, rest: list[str]) -> list[str]:
+    """What files are called that a program fetches: `curl -O`, `wget`."""
+    if name == "wget" or (name == "curl" and any(map(_REMOTE_NAME.fullmatch, rest))):
+        return [word.partition("?")[0].rpartition("/")[2] for word in rest if "/" in word and word[:1] != "-"]
+    return []
+
+
+_REMOTE_NAME = re.compile(r"-[a-zA-Z]*O[a-zA-Z]*|--remote-name.*")
+
+
+def files_of_sed(rest: list[str]) -> list[str]:
+    """The files that may stand in a script of sed: `w file`, `s/a/b/wfile`."""
+    scripts = [after for word, after in pairwise((*rest, "")) if re.fullmatch(r"-[a-zA-Z]*e|--expression", word)]
+    scripts += [word[2:] for word in rest if word[:2] == "-e" or word.startswith("--expression=")]
+    scripts = scripts or [word for word in rest if word[:1] != "-"][:1]
+    return [name for script in scripts for name in _SED_FILE.findall(script)]
+
+
+GIT_READS = words_of("""
+    add annotate blame branch cat-file check-attr check-ignore cherry commit count-objects describe diff diff-files
+    diff-index diff-tree fetch for-each-ref grep hash-object log ls-files ls-remote ls-tree merge-base merge-tree
+    name-rev notes push range-diff reflog remote rev-list rev-parse shortlog show show-branch show-ref status tag
+    verify-commit whatchanged""")
+OWN_READS = words_of("""
+    check completion coverage demo doctor events explain export help hooks init log run schema show stats tail test
+    verify""")
 TAKES_AWAY = frozenset({"rm", "mv", "find", "fd", "shred", "unlink", "rmdir", "trash"})
 CHANGES_UNNAMED = frozenset({"cp", "rsync", "chmod", "chown", "chgrp", "chattr", "setfacl"})
 """Programs that may change files which they do not name."""
 CHOOSES = words_of("-name -iname -path -ipath -wholename -regex -iregex")
 DECODES = frozenset({"base64", "xxd", "rev"})
 """Programs whose output the reader knows, and in which a name may be hidden."""
-OWN_CONTROLS = re.compile(r"\bfairlead(?:\.|\s+import\s+)(?:cli|enforcement|approvals|config)\b")
+OWN_CONTROLS = re.compile(
+    r"\bfairlead(?:\.|\s+import\s+)(?:cli|enforcement|approvals|config)\b|run_module\(\s*[\"']fairlead"
+    r"|\bfairlead[\"']?[\s,]+[\"']?(?:pause|monitor|enforce|trust|approvals|tokens|serve|install|uninstall)\b"
+)
 """Parts of fairlead that code has no business with, unless it changes them."""
 KILLS = frozenset({"kill", "pkill", "killall", "skill", "systemctl", "launchctl", "service", "fuser"})
 _ONLY_ASKS = frozenset({"status", "is-active", "is-enabled", "show", "list-units", "list", "print", "-l", "-L"})
+DEBUGS = frozenset({
+    "chrt", "gcore", "gdb", "ionice", "lldb", "ltrace", "nsenter", "prlimit", "py-spy", "renice", "strace", "taskset",
+})  # fmt: skip
+"""Programs that reach into another process."""
 RUNS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye", "sudo", "doas", "env", "nohup", "timeout"})
 INSTALLERS = words_of("pip pip2 pip3 pipx uv poetry pdm hatch rye pipenv conda mamba micromamba easy_install")
 REMOVES_PACKAGES = words_of("uninstall remove rm uninject")
@@ -70,9 +142,21 @@ _INTO_FOLDER = words_of("-t --target --prefix --root -d --dest --src")
 """Options of package managers whose values are folders."""
 CODE = re.compile(
     r"(?:python|pypy|ipython|node|nodejs|deno|bun|tsx|perl|ruby|php|lua|osascript|Rscript|tclsh|expect|ed|ex|n?vim?|emacs"
-    r"|patch|apply_?patch|sqlite3|sed|[gm]?awk)[\d.]*"
+    r"|patch|apply_?patch|sqlite3|m4|dc|gdb|sed|[gm]?awk"
+    r"|guile|racket|sbcl|clisp|R|octave|julia|elixir|iex|erl|ghci?|runghc|jshell|groovy|scala|kotlin|ocaml|gnuplot|psql|mysql"
+    r"|mariadb|duckdb|cpio|pax)[\d.]*"
 )
 """Programs that run code from their words or input, or apply a patch."""
+
+
+def owner(whose: str) -> str:
+    """Who has a file, and why it is protected: "Codex, whose settings ..."."""
+    if whose == "fairlead":
+        return "fairlead, which judges each call of this agent"
+    if whose == "a hook in force":
+        return "a hook in force, which judges calls of this agent"
+    return f"{whose}, which asks fairlead about each call because its settings say so"
+
 
 WAY_OUT = "an agent does not change what judges it; {} it yourself, in a terminal of your own"
 
@@ -82,54 +166,98 @@ SYNTAX = re.compile(r"[\s;&|<>()`$]")
 def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]) -> bool:
     """Whether a program with these words changes nothing."""
     if name == "git":
-        words = (w for before, w in zip(("", *rest), rest, strict=False) if before not in ("-C", "-c") and w[:1] != "-")
-        return next(words, "status") in GIT_READS and not any(map(_OUTPUT.fullmatch, rest))
+        return _git_reads(rest) and not any(map(_OUTPUT.fullmatch, rest))
     if name == "fairlead":
         return _own_command(rest) is None
+    if CODE.fullmatch(name) and rest[:2] == ["-m", "json.tool"]:
+        return sum(word[:1] != "-" for word in rest[2:]) < 2
     if name not in READS or any(map(UNLESS.get(name, _OUTPUT).fullmatch, rest)):
+        return False
+    if name in SCRIPTED and name != "sed" and any(map(_UNKNOWN_OUTPUT.search, rest)):
         return False
     # A script can write, too. Its files are words of their own.
     return name not in SCRIPTED or not any(SYNTAX.search(word) and mentions(word) for word in rest)
 
 
+def _git_reads(rest: list[str]) -> bool:
+    """Does git leave all files of the work tree as they are?"""
+    words = [w for before, w in zip(("", *rest), rest, strict=False) if before not in ("-C", "-c") and w[:1] != "-"]
+    command = words[0] if words else "status"
+    if command == "reset":
+        return {"--hard", "--merge", "--keep"}.isdisjoint(rest)
+    if command == "restore":
+        return not {"-S", "--staged"}.isdisjoint(rest) and {"-W", "--worktree", "-SW", "-WS"}.isdisjoint(rest)
+    if command == "stash":
+        return words[1:2] in (["list"], ["show"])
+    return command in GIT_READS
+
+
 def _own_command(rest: list[str]) -> str | None:
     """The name of a fairlead command that changes something; None for one that only reads."""
+    if {"-h", "--help"} & {*takewhile(lambda word: word != "--", rest)}:
+        return None
     words = [word for word in rest if word[:1] != "-"][:2]
     if not words or words[0] in OWN_READS or (words[0] == "approvals" and words[1:] in ([], ["list"], ["show"])):
         return None
     return words[0]
 
 
-def control_problem(name: str, words: list[str], names: set[str], moved: bool) -> str | None:
+def control_problem(name: str, words: list[str], moved: bool) -> str | None:
     """Why a command is denied that ends or removes fairlead, runs its controls, or starts an agent without hooks."""
-    if CODE.fullmatch(name):  # `python -mfairlead`
-        words = [part for word in words for part in (("-m", word[2:]) if word[:2] == "-m" and word[2:] else (word,))]
+    if CODE.fullmatch(name):  # `python -mfairlead`, `python -Im fairlead`
+        words = [part for word in words for part in _MODULE.sub(r"-m\n\1", word).split("\n")]
+    names = set(map(os.path.basename, words))
     i = next((i for i, word in enumerate(words) if os.path.basename(word).partition(".")[0] == "fairlead"), -1)
-    runs = name == "fairlead" or names & RUNS or (CODE.fullmatch(name) and (i == 1 or words[max(i - 1, 0)] == "-m"))
+    runs = name == "fairlead" or names & RUNS or (CODE.fullmatch(name) and (i == 1 or "-m" in words[max(i - 2, 0) : i]))
     if i >= 0 and runs and (command := _own_command(words[i + 1 :])):
         return f"`fairlead {command[:50]}` changes what judges this agent: {WAY_OUT.format('run')}"
     if names & REMOVES_PACKAGES and names & INSTALLERS and any(map(_OWN_PACKAGE.match, words)):
         return f"this takes fairlead away: {WAY_OUT.format('do')}"
     if names & INSTALLERS and any(map(_OWN_REQUIREMENT.search, _installed(words))):
         return f"this installs another fairlead in place of this one: {WAY_OUT.format('do')}"
-    kills = names & KILLS and not names & _ONLY_ASKS
-    if kills and (any(map(_means_fairlead, words)) or ("kill" in names and str(os.getpid()) in words)):
+    if _ends_fairlead(names, words):
         return f"this would end fairlead: {WAY_OUT.format('do')}"
-    if names & AGENTS and (moved or HOOKS_OFF.search(" ".join(words))):
-        return f"this starts an agent without its hooks: {WAY_OUT.format('start')}"
+    if names & AGENTS or any(map(_AGENT_PACKAGE.fullmatch, words)):
+        if moved or HOOKS_OFF.search(" ".join(words)):
+            return f"this starts an agent without its hooks: {WAY_OUT.format('start')}"
+        if names & _SWITCHES_OFF and names & _OWN_PART:
+            return f"this takes an agent's hooks away: {WAY_OUT.format('do')}"
     return None
 
 
+_MODULE = re.compile(r"^-[bBdEiIOPqsSuvx]*m(?!\n)(.*)$", re.DOTALL)
+
+
+def _ends_fairlead(names: set[str], words: list[str]) -> bool:
+    """Does a command end or stop the process that judges, by its number, by its name, or with all others?"""
+    is_own = str(os.getpid()) in words
+    if names & DEBUGS and is_own:
+        return True
+    if not names & KILLS or names & _ONLY_ASKS:
+        return False
+    everything = "kill" in names and words[-1] == "-1" and len(words) > 2
+    return everything or ("kill" in names and is_own) or any(map(_means_fairlead, words))
+
+
+def ends_process(code: str) -> bool:
+    """Does code end this process? `os.kill(1234, 9)`"""
+    return re.search(rf"\b\w*kill\w*\b.*\b{os.getpid()}\b", code, re.DOTALL) is not None
+
+
+_COMMAND = "python -m fairlead.server"
+
+
 def _means_fairlead(word: str) -> bool:
-    """Does a word name fairlead, by itself or as a pattern? `pkill -f 'fair[l]ead'`"""
+    """Does a word name fairlead, by itself, as a part of it, or as a pattern? `pkill -f 'fair[l]ead'`"""
     if "fairlead" in word.lower():
         return True
-    if not _PATTERN.search(word) or len(word) > 100:
+    if word[:1] == "-" or len(word) < 4 or len(word) > 100:
         return False
     try:
-        return re.search(word, "python -m fairlead.server") is not None
+        found = re.search(word, _COMMAND)
     except re.error:
         return False
+    return found is not None and len(range(max(found.start(), 10), min(found.end(), 18))) > 3
 
 
 def _installed(words: list[str]) -> list[str]:

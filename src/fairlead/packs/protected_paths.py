@@ -16,7 +16,10 @@ from ..paths import fixed_folders
 from ..shell.commandline import LONGEST
 
 PROTECTED: dict[str, tuple[str, ...]] = {
-    "fairlead": ("fairlead.toml", ".config/fairlead/**", "/etc/fairlead/**", "/usr/local/lib/fairlead/**"),
+    "fairlead": (
+        "fairlead.toml", ".config/fairlead/**", "/etc/fairlead/**", "/usr/local/lib/fairlead/**", "bin/fairlead",
+        "site-packages/fairlead/**", "dist-packages/fairlead/**",
+    ),
     "Claude Code": (
         ".claude/settings*.json", ".claude/hooks/**", ".claude/plugins/**", ".claude/remote-settings.json*",
         ".claude/policy-limits.json*", "/etc/claude-code/**",

@@ -114,6 +114,8 @@ killall | s:signal= u:user= e:exact I:ignore-case r:regexp w:wait
 psql | c:command= d:dbname= U:username= h:host= p:port= f:file= v:set= w:no-password
 mysql | e:execute= D:database= u:user= h:host= P:port= p:password
 systemctl | t:type= p:property= H:host= M:machine= n:lines= o:output= f:force --user --now
+mapfile | d:= n:= O:= s:= u:= C:= c:= t:
+readarray | d:= n:= O:= s:= u:= C:= c:= t:
 base64 | d:decode D:decode w:wrap= i:ignore-garbage
 install | m:mode= o:owner= g:group= t:target-directory= d:directory D: v:verbose
 head | n:lines= c:bytes=

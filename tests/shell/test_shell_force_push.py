@@ -1,0 +1,220 @@
+"""Spellings of one force-push: what each really does, and what the starter rule of `fairlead init` says of it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sandbox
+from fairlead import Hooks
+from fairlead.cli import main
+from fairlead.config import layers, load
+from fairlead.lifecycle import BeforeTool
+
+TOOLS = ("git", "env", "nohup", "timeout", "nice", "xargs", "setsid", "stdbuf", "find", "cat", "base64", "rev", "tr",
+         "sh", "bash", "perl", "tee", "sed")  # fmt: skip
+
+PUSHES = [
+    "git push --force origin main",
+    "git push -f",
+    "git push origin main -f",
+    "git push origin +main",
+    "git push origin '+HEAD:main'",
+    "git push origin +refs/heads/main:refs/heads/main",
+    "git push -uf origin main",
+    "git push -fq origin HEAD",
+    "git push --mirror",
+    "git -C . push -f",
+    "git --no-pager -c core.x=y push --force",
+    "cd .. && git -C ws push origin --force",
+    "git --git-dir=.git --work-tree . push -f",
+    "'git' \"push\" '--force'",
+    "g\\it pu''sh -\"f\"",
+    "git push $'\\x2df'",
+    "git push \\\n  --force \\\n  origin main",
+    "git push 2>/dev/null -f",
+    "G=git; $G push -f",
+    'F=--force; git push "$F"',
+    "P='git push'; $P -f",
+    "a=(push -f); git \"${a[@]}\"",
+    "git push ${X:---force}",
+    "git push -{f,q} origin main",
+    "{git,push,-f}",
+    "git${IFS}push${IFS}-f",
+    "git push $(echo --force)",
+    "$(echo git) push -f",
+    "`printf git` push -f",
+    'p() { git push "$@"; }; p -f',
+    "shopt -s expand_aliases\nalias p='git push -f'\np",
+    "for f in -f; do git push $f; done",
+    "if true; then git push -f; fi",
+    "case a in a) git push -f;; esac",
+    "! git push -f",
+    "(git push -f) & wait",
+    "coproc git push -f; wait",
+    "trap 'git push -f' EXIT",
+    "sh -c 'git push -f'",
+    "bash -c 'git push \"$@\"' _ -f",
+    "$SHELL -c 'git push -f'",
+    "eval 'git push' -f",
+    "echo git push -f | sh",
+    "printf 'git push %s' -f | bash",
+    "sh <<< 'git push -f'",
+    "cat <<E | sh\ngit push -f\nE",
+    "bash <(echo git push -f)",
+    "source <(echo git push -f)",
+    "base64 -d <<< Z2l0IHB1c2ggLWY= | sh",
+    "echo 'f- hsup tig' | rev | sh",
+    "env A=1 git push -f",
+    "env -S 'git push -f'",
+    "nohup timeout 9 nice -n 5 git push -f",
+    "setsid -w stdbuf -oL git push -f",
+    "command git push -f",
+    "exec git push -f",
+    "time git push -f",
+    "echo -f | xargs git push",
+    "xargs -I% git push % <<< --force",
+    "find . -maxdepth 0 -exec git push -f ';'",
+    "git -c alias.p='push -f' p",
+    "git -c alias.p='!git push -f' p",
+    "git config alias.p 'push --force'; git p",
+    "git config alias.p '!f() { git push -f; }; f'; git p",
+    "perl -e 'system(\"git push -f\")'",
+    "perl -e 'exec(\"git\", \"push\", \"-f\")'",
+]  # fmt: skip
+"""Lines that replace the branch of the remote. Each has been run: see the first test."""
+
+NEIGHBOURS = [
+    "git push",
+    "git push origin my-feature",
+    "git push origin my-feature:feature--force",
+    "git push --force-with-lease",
+    "git push --force-with-lease=main --force-if-includes origin main",
+    "git push --no-force origin main",
+    "git push --tags",
+    "git log --grep=--force",
+    "git log --grep 'git push -f'",
+    "echo git push --force",
+    "git commit --allow-empty -m 'git push --force'",
+    "git commit --allow-empty -m 'not this: git push origin +main'",
+    "grep -rn 'git push --force' .",
+    "cat <<'E' > notes.md\nNever use\ngit push -f\nE",
+    "printf '%s\\n' 'git push -f' > script.sh",
+    "git branch -f other; git push origin other",
+    "git checkout -f my-feature",
+    "git fetch -f",
+    "git tag -f v1; git push origin v1",
+    "git stash push -m force",
+    "git add -f a; git push",
+    "rm -f push; git push origin my-feature",
+    "f=-f; git push origin my-feature; rm $f x",
+    "sh -c 'git push origin my-feature' -f",
+    "# git push -f\ngit status",
+    "echo 'git push -f' | cat",
+    "xargs echo git push <<< -f",
+]  # fmt: skip
+"""Lines that do not, though they look like it."""
+
+
+@pytest.fixture(scope="session")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A clone whose branch has left that of its remote, which has gone on since: only a push with force succeeds."""
+    folder = tmp_path_factory.mktemp("push")
+    environment = {"PATH": sandbox.SYSTEM_PATH, "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+    for role in ("AUTHOR", "COMMITTER"):
+        environment |= {f"GIT_{role}_NAME": "a", f"GIT_{role}_EMAIL": "a@example.com"}
+
+    def git(*words: str, where: Path = folder) -> None:
+        subprocess.run(["git", *words], cwd=where, env=environment, check=True, capture_output=True)
+
+    home, ws, other = folder / "home", folder / "home/ws", folder / "other"
+    home.mkdir()
+    git("init", "-q", "--bare", "-b", "main", "home/remote.git")
+    git("clone", "-q", "home/remote.git", str(ws))
+    git("checkout", "-q", "-B", "main", where=ws)
+    (ws / "a").write_text("1")
+    git("add", "a", where=ws)
+    git("commit", "-q", "-m", "first", where=ws)
+    git("push", "-q", "-u", "origin", "main", where=ws)
+    git("clone", "-q", "home/remote.git", str(other))
+    git("commit", "-q", "--allow-empty", "-m", "of another", where=other)
+    git("push", "-q", where=other)
+    git("branch", "my-feature", where=ws)
+    git("commit", "-q", "--allow-empty", "-m", "own", where=ws)
+    git("config", "remote.origin.url", f"{sandbox.HOME}/remote.git", where=ws)
+    git("config", "user.name", "a", where=ws)
+    git("config", "user.email", "a@example.com", where=ws)
+    for hooks in folder.glob("home/**/hooks/*.sample"):
+        hooks.unlink()
+    subprocess.run(["rm", "-rf", str(other)], check=True)
+    return sandbox.packed_folder(folder)
+
+
+def replaces_the_remote(line: str, repository: bytes) -> bool:
+    """Run a line, and see whether the remote's branch is now the local one, and the other's commit is lost."""
+    outcome = sandbox.run(line, repository, tools=TOOLS)
+    if not outcome.proven:
+        pytest.skip(outcome.why)
+    branch = "home/remote.git/refs/heads/main"
+    assert outcome.before[branch].content != outcome.before["home/ws/.git/refs/heads/main"].content
+    assert branch in outcome.after, outcome.text("stderr")
+    return outcome.after[branch].content == outcome.before["home/ws/.git/refs/heads/main"].content
+
+
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hooks]:
+    """The file that `fairlead init --user` writes, in force."""
+    home = tmp_path_factory.mktemp("starter")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.setenv("FAIRLEAD_STATE_DIR", str(home / "state"))
+        patch.delenv("XDG_CONFIG_HOME", raising=False)
+        patch.setattr(layers, "SYSTEM_FILE", home / "none.toml")
+        assert main(["init", "--user"]) == 0
+        hooks = Hooks()
+        load(home).apply(hooks)
+        yield hooks
+
+
+def deciding_hook(starter: Hooks, line: str) -> str | None:
+    decision = starter.dispatch_sync(BeforeTool(tool="bash", args={"command": line}, cwd="/scratch"))
+    return decision.hook if decision.control == "deny" else None
+
+
+FEW = (*PUSHES[:4], *PUSHES[::9])
+"""What `make test` runs. `make e2e` runs all."""
+
+
+@pytest.mark.parametrize("line", FEW)
+def test_some_spellings_are_that_push(repository: bytes, line: str) -> None:
+    assert replaces_the_remote(line, repository)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("line", PUSHES)
+def test_every_spelling_is_that_push(repository: bytes, line: str) -> None:
+    assert replaces_the_remote(line, repository)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("line", NEIGHBOURS)
+def test_no_neighbour_is_that_push(repository: bytes, line: str) -> None:
+    assert not replaces_the_remote(line, repository)
+
+
+@pytest.mark.parametrize("line", PUSHES)
+def test_the_starter_rule_denies_every_spelling(starter: Hooks, line: str) -> None:
+    assert deciding_hook(starter, line) == "no-force-push"
+
+
+@pytest.mark.parametrize("line", NEIGHBOURS)
+def test_the_starter_rule_lets_every_neighbour_pass(starter: Hooks, line: str) -> None:
+    assert deciding_hook(starter, line) is None
+
+
+def test_the_tables_are_as_long_as_promised() -> None:
+    assert len(set(PUSHES)) >= 26
+    assert len(set(NEIGHBOURS)) >= 6
