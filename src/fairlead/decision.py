@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from .approvals import Approval
 from .errors import HookAborted
 from .hook import Hook, Phase
-from .lifecycle import BeforeTool, Control, FailurePolicy, Step, StopReason
+from .lifecycle import EVENTS, BeforeTool, Control, FailurePolicy, Step, StopReason
 from .verdict import TEXT_LIMIT, Cause, HookVerdict, Verdict, clean, fold
 
 RunOutcome = Literal[
@@ -224,9 +224,14 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
             return ()
         return tuple(name for name in self.step.__struct_fields__ if self._differs(name))
 
+    @property
+    def aborts(self) -> bool:
+        """True when the request fails, or the session does not start: an abort, or a deny where the veto is an abort."""
+        return self.control == "abort" or (self.control == "deny" and EVENTS[self.event].veto == "abort")
+
     def raise_for_abort(self) -> None:
-        """Raise `HookAborted` if the control is abort. Its cause is what the hook raised, if anything."""
-        if self.control == "abort" and self._winner is not None:
+        """Raise `HookAborted` if the decision `aborts`. Its cause is what the hook raised, if anything."""
+        if self.contributions and self.aborts and self._winner is not None:
             name = self._winner.verdict.name or self._winner.hook.name
             raise HookAborted(name, self.reason) from self._winner.error
 

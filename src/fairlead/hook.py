@@ -30,13 +30,16 @@ DEFAULT_PRIORITY = 50
 
 
 class Default:
-    """The type of `DEFAULT`, which marks an option that is not set where None has a meaning."""
+    """A time-out that was not set for the hook itself. It leaves sync functions inline, where nothing can end them."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
 
     def __repr__(self) -> str:
-        return "DEFAULT"
+        return f"Default({self.seconds})"
 
 
-DEFAULT = Default()
+DEFAULT = Default(DEFAULT_TIMEOUT)
 
 OneOrMore = str | Collection[str]
 
@@ -166,7 +169,7 @@ class Hook:
         self.host = self._names("host", host)
         self.phase: Phase = phase
         self.priority = priority
-        self.timeout = DEFAULT_TIMEOUT if isinstance(timeout, Default) else timeout
+        self.timeout = timeout.seconds if isinstance(timeout, Default) else timeout
         self.on_failure: FailurePolicy = "closed" if on_failure is None else on_failure
         self.blocking = blocking
         self.detached = detached
