@@ -114,8 +114,8 @@ _HOMES = {
     "registry": "Hooks",
     "session": "Session Store current_session",
     "tools": "Target Tools",
-    "verdict": "Verdict abort allow answer ask change deny encode_verdict extend inject read_verdict retry skip skip_rest "
-    "stop warn",
+    "verdict": "Verdict abort allow answer ask change deny encode_verdict extend inject read_verdict retry skip "
+    "skip_rest stop warn",
     "wire": "decode_step encode_step",
 }
 

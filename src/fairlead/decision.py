@@ -226,7 +226,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
 
     @property
     def aborts(self) -> bool:
-        """True when the request fails, or the session does not start: an abort, or a deny where the veto is an abort."""
+        """True when the request fails, or the session does not start: an abort, or a deny where a veto is an abort."""
         return self.control == "abort" or (self.control == "deny" and EVENTS[self.event].veto == "abort")
 
     def raise_for_abort(self) -> None:

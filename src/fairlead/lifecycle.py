@@ -476,7 +476,8 @@ class Lifecycle:
     after_permission = Row(AfterPermission, stop=True)
     after_tool = Row(
         AfterTool, change="output", controls="deny retry", veto="deny", stop=True,
-        also="after_tool_execution after_tool_call after_tool_apply post_tool_use post_tool_use_failure tool_call_aborted",
+        also="after_tool_execution after_tool_call after_tool_apply post_tool_use post_tool_use_failure "
+        "tool_call_aborted",
     )  # fmt: skip
     after_tool_batch = Row(AfterToolBatch, veto="stop", stop=True)
     before_turn_end = Row(BeforeTurnEnd, controls="extend", veto="extend", stop=True)

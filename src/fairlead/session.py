@@ -229,7 +229,7 @@ class Session:
         return step
 
     async def dispatch(self, step: S) -> Decision[S]:
-        """`hooks.dispatch` with this session as `current_session()`. It takes the ids and the state that hooks change."""
+        """`hooks.dispatch` with this session as `current_session()`. It takes over ids and state that hooks change."""
         if isinstance(step, BeforeTool) and step.tool not in _seen_tools:
             self._log_unknown_tool(step)
         token = active_session.set(self)

@@ -173,15 +173,13 @@ class Run(msgspec.Struct):
         policy = None if hook.phase == "observe" else hook.on_failure
         control = None if policy is None else event.control_on_failure(policy)
         # Only a failure should pay for these imports. Its text may hold a secret.
-        from ..redaction.logs import logger
         from ..redaction.redactor import redact_text
-        from .tracebacks import keep_traceback
+        from .tracebacks import find_traceback, log_failure
 
         error = clean(redact_text(error)) if hook.note is None else with_note(redact_text(error), hook.note)
-        traceback = None if raised is None else keep_traceback(hook, raised)
-        failure = Failure(hook.name, event.name, kind, error, policy, control, traceback)
-        if kind != "quarantined":  # the failures that led to it are logged
-            logger.warning("%s; %s", failure, control or "the agent goes on")
+        traceback = None if raised is None else find_traceback(hook, raised)
+        failure = Failure(hook.name, event.name, kind, error, policy, control, traceback and traceback.text)
+        log_failure(failure, self.step.agent and self.step.agent.name, traceback)
         if not self._is_enforced(hook):
             verdict = Verdict(control or "proceed", str(failure))
             self.contributions.append((hook, Monitored(hook.name, verdict, "failure")))
