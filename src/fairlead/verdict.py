@@ -26,6 +26,7 @@ from .lifecycle import (
     ToolStep,
     event_named,
 )
+from .result import read_result
 from .tools import TARGET_FIELDS, Tools
 
 if TYPE_CHECKING:
@@ -245,6 +246,8 @@ def check(
             name: _check_change(name, value, event)
             for name, value in ((_resolve(field, event), value) for field, value in changes.items())
         }
+        if "result" not in changes:
+            changes.pop("is_error", None)  # it describes the result of its own verdict
         control = _control_of_resolved(control, changes)
         verdict = replace(verdict, control=control, changes=changes)
     if verdict.metadata:  # the hook may change its own copy later
@@ -287,7 +290,9 @@ def _check_change(field: str, value: Any, event: Event[Any]) -> Any:
     if field in _TARGETS:
         kind: Any = str | list[str] if field == "paths" else str
     else:
-        kind = event.types[field]
+        kind = event.settable[field]
+    if field == "result":
+        read_result(value)  # `apply` reads it; the verdict keeps what the hook wrote
     try:
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -335,6 +340,9 @@ def apply(step: S, changes: Mapping[str, Any], tools: Tools) -> S:
     prefix = new.pop("prepend_input", None)
     if prefix is not None:
         new["input"] = _prepend(prefix, new.get("input", getattr(step, "input", "")))
+    if "result" in new:
+        new["result"] = read_result(new["result"])
+        new.setdefault("is_error", None)  # the result replaces an earlier one, error or not
     if isinstance(step, ToolStep):
         aim = {field: new.pop(field) for field in _TARGETS & new.keys()}
         if aim or "args" in new:

@@ -31,6 +31,7 @@ from .approvals import Approval, ApprovalRequest
 from .decision import Decision
 from .errors import FairleadError
 from .registry import Hooks
+from .result import encode_result
 from .verdict import clean, fold
 from .wire.steps import decode_step
 
@@ -190,6 +191,8 @@ def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:
         verdict["metadata"] = decision.metadata
     derived = ("kind", "target", "safety")
     verdict |= {name: getattr(decision.step, name) for name in decision.changed if name not in derived}
+    if "result" in verdict or "is_error" in verdict:
+        verdict["result"] = encode_result(decision.step.result)
     return verdict or None
 
 
