@@ -30,7 +30,7 @@ from fairlead import (
 
 # event: (changeable fields, controls beyond those taken everywhere, veto)
 ROWS: dict[str, tuple[str, str, str | None]] = {
-    "session_start": ("", "", "abort"),
+    "session_start": ("", "stop", "abort"),
     "session_end": ("", "", None),
     "before_request": ("state session_id checkpoint_id", "", "abort"),
     "after_request": ("state checkpoint_id", "", "abort"),

@@ -460,7 +460,7 @@ def _read_only(step: Step, name: str, value: object = None) -> "NoReturn":
 class Lifecycle:
     """The table. `hooks.on` is one of these, so that an editor completes every event."""
 
-    session_start = Row(SessionStart, veto="abort")
+    session_start = Row(SessionStart, veto="abort", stop=True)
     session_end = Row(SessionEnd, context=False)
     before_request = Row(BeforeRequest, change="state session_id checkpoint_id", veto="abort")
     after_request = Row(AfterRequest, change="state checkpoint_id", veto="abort")

@@ -121,6 +121,8 @@ class LastingSession(msgspec.Struct):
     session: Session
     started: bool = False
     waiting: list[Context] = []
+    stopped: tuple[str | None, str] | None = None
+    """The end message and the stop reason of the first turn, which a hook has ended when the session started."""
 
 
 class Sessions:
@@ -292,6 +294,8 @@ class Turn:
         yield from self.fire(SessionStart, source=source)
         self._entry.waiting += self.waiting
         self.waiting = []
+        if self.over:
+            self._entry.stopped = (self.end_message, self.stop_reason)
 
     def begin(
         self,
@@ -321,6 +325,10 @@ class Turn:
                 raise
         self._take_ids((yield from self.fire(BeforeRequest, state=session.state)))
         turn_input = TurnInput(message, system_prompt)
+        if self.parent is None and entry.stopped is not None:
+            self._end_early(*entry.stopped)
+            entry.stopped = None
+            return turn_input
         decision = yield from self.fire(BeforeInput, source=source, input=message)
         if decision is not None:
             turn_input.input = thaw(decision.step.input)
