@@ -44,8 +44,8 @@ class Row(NamedTuple):
 
 
 TABLE = [
-    Row("session_start", "source", veto="abort"),
-    Row("session_end", "reason"),
+    Row("session_start", "source", "", "deny", "abort"),
+    Row("session_end", "reason", "", "deny"),
     Row("before_request", "state", "state session_id checkpoint_id", veto="abort"),
     Row("after_request", "state error", "state checkpoint_id", veto="abort"),
     Row("before_input", "source input", "input prepend_input", "deny", "deny"),

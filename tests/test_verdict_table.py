@@ -30,8 +30,8 @@ from fairlead import (
 
 # event: (changeable fields, controls beyond those taken everywhere, veto)
 ROWS: dict[str, tuple[str, str, str | None]] = {
-    "session_start": ("", "stop", "abort"),
-    "session_end": ("", "", None),
+    "session_start": ("", "deny stop", "abort"),
+    "session_end": ("", "deny", None),
     "before_request": ("state session_id checkpoint_id", "", "abort"),
     "after_request": ("state checkpoint_id", "", "abort"),
     "before_input": ("input prepend_input", "deny stop", "deny"),

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from .approvals import Approval
 from .errors import HookAborted
 from .hook import Hook, Phase
-from .lifecycle import BeforeTool, Control, FailurePolicy, Step, StopReason
+from .lifecycle import EVENTS, BeforeTool, Control, FailurePolicy, Step, StopReason
 from .verdict import TEXT_LIMIT, Cause, HookVerdict, Verdict, clean, cut_warnings, fold
 
 RunOutcome = Literal[
@@ -189,9 +189,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
         """The reason, for the model or the user. Of several questions, each comes after the name of its hook."""
         if answers := deciding_approvals(self.approvals):
             return answers[0].reason if len(answers) == 1 else "\n".join(one.signed for one in answers)
-        winner = self._winner
-        reason = None if winner is None else winner.verdict.reason
-        return None if winner is None or reason is None else clean(reason, winner.hook.text_limit)
+        return None if self._winner is None else _reason_of(self._winner)
 
     @property
     def hook(self) -> str | None:
@@ -225,11 +223,18 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
             return ()
         return tuple(name for name in self.step.__struct_fields__ if self._differs(name))
 
+    @property
+    def aborts(self) -> bool:
+        """True when the request fails, or the session does not start: an abort, or a deny where a veto is an abort."""
+        return self.control == "abort" or (self.denied and EVENTS[self.event].veto == "abort")
+
     def raise_for_abort(self) -> None:
-        """Raise `HookAborted` if the control is abort. Its cause is what the hook raised, if anything."""
-        if self.control == "abort" and self._winner is not None:
-            name = self._winner.verdict.name or self._winner.hook.name
-            raise HookAborted(name, self.reason) from self._winner.error
+        """Raise `HookAborted` if the decision `aborts`. Its cause is what the hook raised, if anything."""
+        if not self.contributions or not self.aborts:
+            return
+        refusal = fold([one for one in self.verdicts if one.verdict.control != "stop"])  # a stop is above a deny
+        if refusal is not None:
+            raise HookAborted(refusal.verdict.name or refusal.hook.name, _reason_of(refusal)) from refusal.error
 
     # --- all contributions ------------------------------------------------------------------
 
@@ -324,6 +329,11 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
         from .rendering import headline
 
         return f"<Decision on {headline(self)}>".replace("\n", " ")
+
+
+def _reason_of(one: HookVerdict) -> str | None:
+    reason = one.verdict.reason
+    return None if reason is None else clean(reason, one.hook.text_limit)
 
 
 def unknown_kind(tool: str) -> str:

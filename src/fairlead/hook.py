@@ -33,13 +33,16 @@ MAX_TEXT_LIMIT = 1 << 20
 
 
 class Default:
-    """The type of `DEFAULT`, which marks an option that is not set where None has a meaning."""
+    """A time-out that was not set for the hook itself. It leaves sync functions inline, where nothing can end them."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
 
     def __repr__(self) -> str:
-        return "DEFAULT"
+        return f"Default({self.seconds})"
 
 
-DEFAULT = Default()
+DEFAULT = Default(DEFAULT_TIMEOUT)
 
 OneOrMore = str | Collection[str]
 
@@ -171,7 +174,7 @@ class Hook:
         self.host = self._names("host", host)
         self.phase: Phase = phase
         self.priority = priority
-        self.timeout = DEFAULT_TIMEOUT if isinstance(timeout, Default) else timeout
+        self.timeout = timeout.seconds if isinstance(timeout, Default) else timeout
         self.on_failure: FailurePolicy | Verdict = "closed" if on_failure is None else on_failure
         self.text_limit = text_limit  # bytes of each of its texts; None is `TEXT_LIMIT`
         self.blocking = blocking

@@ -385,6 +385,7 @@ class Event(Generic[S]):
         veto: Veto | None = None,
         stop: bool = False,
         context: bool = True,
+        also: str = "",
     ) -> None:
         self.step = step
         self.name = step.event = _event_name(step.__name__)
@@ -392,6 +393,7 @@ class Event(Generic[S]):
         self.controls = frozenset[str]((*_EVERYWHERE, *controls.split(), *(("stop",) if stop else ())))
         self.veto: Veto | None = veto
         self.context = context
+        self.also: tuple[str, ...] = tuple(also.split())
         self.about_tool = issubclass(step, ToolStep)
         self.fields = tuple(name for name in step.__struct_fields__ if name not in HEADER)
         bases = [base for base in reversed(step.__mro__) if issubclass(base, Step)]
@@ -458,30 +460,53 @@ def _read_only(step: Step, name: str, value: object = None) -> "NoReturn":
 
 
 class Lifecycle:
-    """The table. `hooks.on` is one of these, so that an editor completes every event."""
+    """The table. `hooks.on` is one of these, so that an editor completes every event.
 
-    session_start = Row(SessionStart, veto="abort", stop=True)
-    session_end = Row(SessionEnd, context=False)
+    `also` are the names that other hook systems have for an event: errors about unknown events suggest ours.
+    """
+
+    session_start = Row(SessionStart, controls="deny", veto="abort", stop=True, also="after_session_enter")
+    session_end = Row(SessionEnd, controls="deny", context=False)
     before_request = Row(BeforeRequest, change="state session_id checkpoint_id", veto="abort")
     after_request = Row(AfterRequest, change="state checkpoint_id", veto="abort")
-    before_input = Row(BeforeInput, change="input prepend_input", controls="deny", veto="deny", stop=True)
-    after_input = Row(AfterInput, veto="stop", stop=True)
-    turn_start = Row(TurnStart, veto="stop", stop=True)
-    before_prompt = Row(BeforePrompt, change="system_prompt", veto="stop", stop=True)
-    before_compact = Row(BeforeCompact, controls="skip", veto="skip", stop=True)
-    after_compact = Row(AfterCompact, stop=True)
-    before_model = Row(BeforeModel, change="model messages assistant", controls="deny", veto="stop", stop=True)
-    after_model = Row(AfterModel, change="output", controls="deny", veto="deny", stop=True)
-    tool_requested = Row(ToolRequested, stop=True)
-    before_tool = Row(BeforeTool, change="args result is_error", controls="deny ask allow", veto="deny", stop=True)
+    before_input = Row(
+        BeforeInput, change="input prepend_input", controls="deny", veto="deny", stop=True,
+        also="before_ingest before_inbound inbound",
+    )  # fmt: skip
+    after_input = Row(AfterInput, veto="stop", stop=True, also="after_ingest")
+    turn_start = Row(TurnStart, veto="stop", stop=True, also="after_turn_enter")
+    before_prompt = Row(BeforePrompt, change="system_prompt", veto="stop", stop=True, also="before_prompt_build")
+    before_compact = Row(BeforeCompact, controls="skip", veto="skip", stop=True, also="pre_compact")
+    after_compact = Row(AfterCompact, stop=True, also="post_compact")
+    before_model = Row(
+        BeforeModel, change="model messages assistant", controls="deny", veto="stop", stop=True,
+        also="before_inference before_generate",
+    )  # fmt: skip
+    after_model = Row(
+        AfterModel, change="output", controls="deny", veto="deny", stop=True, also="after_inference after_generate"
+    )
+    tool_requested = Row(ToolRequested, stop=True, also="tool_call_requested")
+    before_tool = Row(
+        BeforeTool, change="args result is_error", controls="deny ask allow", veto="deny", stop=True,
+        also="before_tool_execution before_tool_call before_tool_apply pre_tool_use tool_call",
+    )  # fmt: skip
     before_permission = Row(BeforePermission, change="resolved", controls="deny ask allow", veto="deny", stop=True)
     after_permission = Row(AfterPermission, stop=True)
-    after_tool = Row(AfterTool, change="output", controls="deny retry", veto="deny", stop=True)
+    after_tool = Row(
+        AfterTool, change="output", controls="deny retry", veto="deny", stop=True,
+        also="after_tool_execution after_tool_call after_tool_apply post_tool_use post_tool_use_failure "
+        "tool_call_aborted",
+    )  # fmt: skip
     after_tool_batch = Row(AfterToolBatch, veto="stop", stop=True)
     before_turn_end = Row(BeforeTurnEnd, controls="extend", veto="extend", stop=True)
-    before_response = Row(BeforeResponse, change="response", controls="deny", veto="deny", context=False)
-    before_output = Row(BeforeOutput, change="content", controls="deny", veto="deny", context=False)
-    turn_end = Row(TurnEnd, context=False)
+    before_response = Row(
+        BeforeResponse, change="response", controls="deny", veto="deny", context=False,
+        also="transform_response response_transform",
+    )  # fmt: skip
+    before_output = Row(
+        BeforeOutput, change="content", controls="deny", veto="deny", context=False, also="before_outbound outbound"
+    )
+    turn_end = Row(TurnEnd, context=False, also="agent_loop_end")
     subagent_start = Row(SubagentStart, change="initial_message", controls="deny", veto="deny")
     subagent_stop = Row(SubagentStop, controls="extend", veto="extend")
     notification = Row(Notification, change="message", controls="skip", veto="skip", context=False)
@@ -502,7 +527,22 @@ def event_named(name: object) -> Event[Any]:
     try:
         return EVENTS[name]  # type: ignore[index]
     except (KeyError, TypeError):
-        raise UnknownName("event", name, EVENTS) from None
+        raise UnknownName("event", name, EVENTS, meant=event_also_named(name)) from None
+
+
+def _letters(name: str) -> str:
+    """A name as `event_also_named` compares it: `onSessionStart`, `SessionStart` and `session_start` are one."""
+    return re.sub("[^a-z]", "", name.lower()).removeprefix("on")
+
+
+@cache  # needed only for an error
+def _names_by_letters() -> dict[str, str]:
+    return {_letters(also): name for name, event in EVENTS.items() for also in (name, *event.also)}
+
+
+def event_also_named(name: object) -> str | None:
+    """Our name of the event that another hook system calls so, in any casing."""
+    return _names_by_letters().get(_letters(name)) if isinstance(name, str) and len(name) < 100 else None
 
 
 def iter_events(on: str | Iterable[str]) -> Iterator[Event[Any]]:

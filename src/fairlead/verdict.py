@@ -162,6 +162,27 @@ def read_verdict(data: bytes | str | Mapping[str, Any], event: Event[Any] | str)
     return check(_read(data, event), None, event)
 
 
+def encode_verdict(verdict: Verdict | None, event: Event[Any] | str) -> bytes:
+    """A verdict as JSON, which `read_verdict` reads back. Raises `MalformedVerdict` if the event does not take it."""
+    event = event_named(event) if isinstance(event, str) else event
+    if verdict is None:
+        return b"null"
+    checked = check(verdict, None, event)
+    parts = {
+        "control": None if checked.control == "proceed" else checked.control,
+        "reason": checked.reason,
+        "name": checked.name,
+        "stop_reason": checked.stop_reason,
+        "additional_context": checked.context or None,
+        "warnings": checked.warnings or None,
+        "metadata": checked.metadata,
+    }
+    try:
+        return msgspec.json.encode({key: value for key, value in parts.items() if value is not None} | checked.changes)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise MalformedVerdict("verdict", f"cannot be written as JSON: {error}") from None
+
+
 def _read(data: Any, event: Event[Any]) -> Verdict:
     """A verdict in the words of the wire, not yet checked in full."""
     if isinstance(data, (bytes, str)):
@@ -443,6 +464,6 @@ def _whole_words(text: str) -> str:
 
 
 __all__ = [
-    "HookVerdict", "Verdict", "abort", "allow", "answer", "ask", "change", "check", "deny", "extend", "fold", "inject",
-    "read_verdict", "retry", "skip", "skip_rest", "stop", "warn",
+    "HookVerdict", "Verdict", "abort", "allow", "answer", "ask", "change", "check", "deny", "encode_verdict", "extend",
+    "fold", "inject", "read_verdict", "retry", "skip", "skip_rest", "stop", "warn",
 ]  # fmt: skip

@@ -180,11 +180,13 @@ class Run(msgspec.Struct):
         control = None if verdict is None or verdict.control == "proceed" else verdict.control
         # Only a failure should pay for these imports. Its text may hold a secret.
         from ..redaction.redactor import redact_text
-        from .tracebacks import keep_traceback
+        from .tracebacks import find_traceback, log_failure
 
         error = clean(redact_text(error)) if hook.note is None else with_note(redact_text(error), hook.note)
-        traceback = None if raised is None else keep_traceback(hook, raised)
-        failure = Failure(hook.name, self.chain.event.name, kind, error, policy, control, traceback)
+        traceback = None if raised is None else find_traceback(hook, raised)
+        event = self.chain.event.name
+        failure = Failure(hook.name, event, kind, error, policy, control, traceback and traceback.text)
+        log_failure(failure, self.step.agent and self.step.agent.name, traceback)
         if verdict is not None and verdict.reason is None:
             verdict = replace(verdict, reason=str(failure))
         if not self._is_enforced(hook):

@@ -154,10 +154,11 @@ def _control(decision: Decision[Any], can: Collection[str], effect: Effect) -> N
 
 def _refuse(decision: Decision[Any], can: Collection[str], effect: Effect, reason: str) -> None:
     """Apply a deny, a stop or an abort. A host that cannot stop denies, and keeps denying."""
-    ends = decision.control in ("stop", "abort")
+    ends = decision.control == "stop" or decision.aborts
     if "deny" in can:
         effect.deny = reason
-    if ("stop" in can or decision.control in can) and (ends or effect.deny is None):
+    can_end = any(control in can for control in ("stop", "abort" if decision.aborts else decision.control))
+    if can_end and (ends or effect.deny is None):
         effect.stop = reason
     elif ends:
         effect.halt = reason
