@@ -185,7 +185,7 @@ def test_two_hooks_that_fail_in_one_place_are_both_logged(caplog: pytest.LogCapt
     for name in ("a", "b"):
         hooks.add(divides, on="before_tool", name=name, on_failure="open")
     hooks.dispatch_sync(STEP)
-    assert [record.message.count("Traceback") for record in caplog.records] == [1, 1]
+    assert ["Traceback" in record.message for record in caplog.records] == [True, True]
 
 
 def test_what_was_logged_is_forgotten_before_it_grows_large(monkeypatch: pytest.MonkeyPatch) -> None:

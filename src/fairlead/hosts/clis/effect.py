@@ -18,7 +18,8 @@ from ...lifecycle import BeforeInput, Control
 from ...verdict import clean
 
 RULES: dict[str, str] = {
-    "deny": "At an event after the fact, the turn is stopped instead. If the host cannot do that either, the journal "
+    "deny": "At an event after the fact, the turn is stopped instead. At `session_start` it is an `abort`; at "
+    "`session_end` it is only recorded. If the host cannot do that either, the journal "
     "marks the verdict as unsupported, fairlead logs an error, and `fairlead doctor` shows it.",
     "ask": "The question goes to `fairlead approvals`. Until a human approves, the operation is denied. A host that "
     "would run the tool never gets an `ask`.",

@@ -172,7 +172,7 @@ class Sessions:
         known = {"agent": agent or "agent", **self._about, **about}
         known.pop("session_id", None)
         session = self.hooks.session(session_id, **known, approver=_leave_to_framework if self._asks else None)
-        session.limits = LIMITS
+        session.limits, session.request_id = LIMITS, None  # `Turn.begin` makes one for each request
         return session
 
     def judges(self, *events: str) -> bool:
@@ -706,6 +706,7 @@ class Turn:
     def subagent(self, name: str, message: str | None) -> Flow[tuple[Turn, str | None, str | None]]:
         """Prepare a subagent. Returns its turn, its message, and why it may not start, if a hook refuses."""
         session = self.session.subagent(name, capabilities=self.session.capabilities, approver=self.session.approver)
+        session.request_id = None  # `begin` makes one
         child = self.__class__(session, self.sessions, self._entry, lasting=True, parent=self)
         decision = yield from child.fire(SubagentStart, agent_name=name, initial_message=message)
         if decision is None:

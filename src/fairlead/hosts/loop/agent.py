@@ -151,7 +151,7 @@ class Agent:
         self.name = name
         self.messages: list[Message] = list(messages)
         self.session = session or self.hooks.session(session_id, **({"agent": name, "host": "loop"} | about))
-        self.session.limits = LIMITS
+        self.session.limits, self.session.request_id = LIMITS, None  # `Turn.begin` makes one for each request
         self.result = Result(None, "end_turn")
         self._entry = LastingSession(self.session)
         self._turn = self._new_turn()
