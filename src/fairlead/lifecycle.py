@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import (
     TYPE_CHECKING,
+    Annotated,
     Any,
     ClassVar,
     Generic,
@@ -48,8 +49,12 @@ Veto = Literal["abort", "deny", "stop", "skip", "extend"]
 FailurePolicy = Literal["closed", "open", "abort"]
 FAILURE_POLICIES: tuple[FailurePolicy, ...] = get_args(FailurePolicy)
 
+Json = Union[str, int, float, bool, list[Any], dict[str, Any]]
+"""Any JSON value: what a tool may return. Null is None."""
 Content = Union[str, dict[str, Any], list[dict[str, Any]]]
-"""The output of a tool or a model: text, an object, or a list of content blocks."""
+"""What a hook may write instead: text, an object, or a list of content blocks."""
+Output = Annotated[Json, Content]
+"""A field that carries any JSON value, and that a hook may set to `Content` only."""
 Input = Union[str, list[Union[str, dict[str, Any]]]]
 """The input of a user: text, or a list of texts and content blocks."""
 
@@ -230,14 +235,14 @@ class BeforeModel(Step):
     messages: list[Any] | None = None
     message_count: int | None = None
     attempt: int = 1
-    assistant: Content | None = None
+    assistant: Output | None = None
 
 
 class AfterModel(Step):
     """The model answered, or failed."""
 
     model: str | None = None
-    output: Content | None = None
+    output: Output | None = None
     usage: dict[str, Any] | None = None
     stop_reason: str | None = None
     error: str | None = None
@@ -250,7 +255,7 @@ class ToolRequested(ToolStep):
 class BeforeTool(ToolStep):
     """A tool is about to run."""
 
-    result: Content | None = None
+    result: Output | None = None
     is_error: bool | None = None
 
 
@@ -288,7 +293,7 @@ class AfterTool(ToolStep):
 
     outcome: Outcome = "ok"
     executed: bool = True
-    output: Content | None = None
+    output: Output | None = None
     is_error: bool = False
     error: str | None = None
     duration: float | None = None
@@ -315,13 +320,13 @@ class BeforeTurnEnd(Step):
 class BeforeResponse(Step):
     """The final response is about to be taken."""
 
-    response: Content | None = None
+    response: Output | None = None
 
 
 class BeforeOutput(Step):
     """Something is about to be shown or sent to the user."""
 
-    content: Content | None = None
+    content: Output | None = None
 
 
 class TurnEnd(Step):
@@ -392,7 +397,9 @@ class Event(Generic[S]):
         self.about_tool = issubclass(step, ToolStep)
         self.fields = tuple(name for name in step.__struct_fields__ if name not in HEADER)
         bases = [base for base in reversed(step.__mro__) if issubclass(base, Step)]
-        self.types: dict[str, Any] = {name: kind for base in bases for name, kind in base.__annotations__.items()}
+        hints = {name: kind for base in bases for name, kind in base.__annotations__.items()}
+        self.types: dict[str, Any] = {name: _without_notes(kind, 0) for name, kind in hints.items()}
+        self.settable: dict[str, Any] = {name: _without_notes(hints[name], 1) for name in self.changes}  # for a hook
         self.answer = next((name for name in ("result", "assistant") if name in self.changes), None)
         own = (name for name in self.fields if name != "state" and _may_hold(self.types[name]))
         step._containers = (*own, "metadata")
@@ -423,6 +430,17 @@ class Row(Event[S]):
         return self if on is None else on._decorate(self)
 
 
+def _without_notes(hint: Any, place: int) -> Any:
+    """The type of a field, where it is annotated with another one: the first of the two, or the second."""
+    options = get_args(hint) if getattr(hint, "__origin__", None) is Union else (hint,)
+    found = [(option.__origin__, *option.__metadata__)[place] if _has_note(option) else option for option in options]
+    return Union[tuple(found)] if any(map(_has_note, options)) else hint
+
+
+def _has_note(hint: Any) -> bool:
+    return hasattr(hint, "__metadata__")
+
+
 @cache  # most fields are a text or nothing
 def _choices(hint: Any) -> tuple[Any, ...]:
     """The values that a field may have, where its type is a `Literal`."""
@@ -447,7 +465,7 @@ class Lifecycle:
     `also` are the names that other hook systems have for an event: errors about unknown events suggest ours.
     """
 
-    session_start = Row(SessionStart, controls="deny", veto="abort", also="after_session_enter")
+    session_start = Row(SessionStart, controls="deny", veto="abort", stop=True, also="after_session_enter")
     session_end = Row(SessionEnd, controls="deny", context=False)
     before_request = Row(BeforeRequest, change="state session_id checkpoint_id", veto="abort")
     after_request = Row(AfterRequest, change="state checkpoint_id", veto="abort")
@@ -540,6 +558,6 @@ def iter_events(on: str | Iterable[str]) -> Iterator[Event[Any]]:
 
 __all__ = [
     *(event.step.__name__ for event in EVENTS.values()),
-    "Agent", "CONTROLS", "Content", "Control", "EVENTS", "Event", "Input", "Lifecycle", "Step", "StopReason",
+    "Agent", "CONTROLS", "Content", "Control", "EVENTS", "Event", "Input", "Json", "Lifecycle", "Step", "StopReason",
     "ToolStep", "event_named",
 ]  # fmt: skip

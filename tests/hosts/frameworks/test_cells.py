@@ -89,6 +89,7 @@ def state(scene: Scene, played: Played) -> bool:
 
 CONTEXT = inject(WHY)
 CELLS: dict[tuple[str, str], Cell] = {
+    ("session_start", "stop"): Cell(stop(WHY), unasked),
     ("session_start", "context"): Cell(CONTEXT, told_at_once),
     ("before_request", "context"): Cell(CONTEXT, told_at_once),
     ("before_request", "state"): Cell(change(state={"kept": 1}), state),

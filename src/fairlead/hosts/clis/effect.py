@@ -79,7 +79,9 @@ def effect_of(decision: Decision[Any], can: Collection[str]) -> Effect:
         if field in _FIELDS and effect.deny is None:
             _FIELDS[field](decision, can, effect)
     effect.warnings = [
-        f"[{each.hook.name}] {clean(text)}" for each in decision.verdicts for text in each.verdict.warnings
+        f"[{each.hook.name}] {clean(text, each.hook.text_limit)}"
+        for each in decision.verdicts
+        for text in each.verdict.warnings
     ]
     texts = [text.signed for text in decision.context]  # the reason of an `extend` is one of them
     if effect.extend is not None:
