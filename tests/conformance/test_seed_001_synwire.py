@@ -144,9 +144,7 @@ async def test_the_loop_gives_the_payload(scene, event):
 def test_a_hook_may_be_called_from_any_thread(hooks):
     reasons = []
     hooks.add(aborting("blocked"), on="before_tool")
-    threads = [
-        threading.Thread(target=lambda: reasons.append(hooks.dispatch_sync(READ_FILE).reason)) for _ in range(4)
-    ]
+    threads = [threading.Thread(target=lambda: reasons.append(hooks.dispatch_sync(READ_FILE).reason)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -334,7 +332,9 @@ async def test_there_are_more_results_than_two(hooks):
     assert (await hooks.dispatch(READ_FILE)).control == "deny"
 
 
-@behaviour("001-39", lines="130", kind="otherwise", about="Abort of one operation, and not of the request, is deny(message)")
+@behaviour(
+    "001-39", lines="130", kind="otherwise", about="Abort of one operation, and not of the request, is deny(message)"
+)
 async def test_one_operation_is_refused_with_deny(scene):
     one = scene(LOOK)
     one.add(deny("blocked"), on="before_tool")
@@ -382,7 +382,9 @@ async def test_each_hook_has_its_own_timeout(hooks):
     assert (await hooks.dispatch(READ_FILE)).reason == "in time"
 
 
-@behaviour("001-45", lines="152", kind="otherwise", about="the default time-out of 30 s is Hooks(timeout=30); ours is 5 s")
+@behaviour(
+    "001-45", lines="152", kind="otherwise", about="the default time-out of 30 s is Hooks(timeout=30); ours is 5 s"
+)
 def test_the_default_timeout_can_be_30_seconds():
     assert Hooks(timeout=30).add(aborts_later, on="before_tool").timeout == 30
     assert Hooks().add(aborts_later, on="before_tool").timeout == 5
@@ -447,7 +449,12 @@ async def test_a_suffix_that_occurs_twice_matches():
     assert await matches("*_file", "read_file_file")
 
 
-@behaviour("001-55", lines="167", kind="different", about="`?` and `{a,b}` mean something in a glob; synwire reads them as they are")
+@behaviour(
+    "001-55",
+    lines="167",
+    kind="different",
+    about="`?` and `{a,b}` mean something in a glob; synwire reads them as they are",
+)
 @pytest.mark.parametrize(("pattern", "tool"), [("rea?_file", "read_file"), ("{read,write}_file", "write_file")])
 async def test_a_glob_has_more_than_stars(pattern, tool):
     assert await matches(pattern, tool)
@@ -497,7 +504,12 @@ async def test_no_hooks_proceed(hooks, event):
     assert (await hooks.dispatch(EVENTS[event].step)).control == "proceed"
 
 
-@behaviour("001-60", lines="233-248, 255", kind="otherwise", about="a registry prints the names of its hooks, and each hook its event")
+@behaviour(
+    "001-60",
+    lines="233-248, 255",
+    kind="otherwise",
+    about="a registry prints the names of its hooks, and each hook its event",
+)
 def test_a_registry_can_be_printed(hooks):
     hook = hooks.add(aborts_later, on="before_tool", tool="write_*", name="guard")
     assert (repr(hooks), "'guard' on before_tool" in repr(hook)) == ("<Hooks: guard>", True)
@@ -522,7 +534,9 @@ async def test_hooks_run_in_registration_order(hooks, event):
     assert ran == ["b", "a", "d", "c"]
 
 
-@behaviour("001-64", lines="269-275", kind="different", about="hooks have names of their own: the same name twice is an error")
+@behaviour(
+    "001-64", lines="269-275", kind="different", about="hooks have names of their own: the same name twice is an error"
+)
 async def test_the_same_function_twice_needs_a_name(hooks):
     hooks.add(aborting("first"), on="before_tool")
     with pytest.raises(RegistrationError, match="already registered"):
@@ -547,7 +561,12 @@ async def test_the_first_abort_is_returned_and_the_rest_stay_idle(hooks, event):
     assert (decision.reason, decision.hook, ran) == ("first", "first", ["before"])
 
 
-@behaviour("001-67", lines="365-367, 385-387, 405-407", kind="same", about="at the tool events, a hook whose pattern does not match is left out")
+@behaviour(
+    "001-67",
+    lines="365-367, 385-387, 405-407",
+    kind="same",
+    about="at the tool events, a hook whose pattern does not match is left out",
+)
 @each_tool_event
 @pytest.mark.parametrize(("pattern", "control"), [("read_*", "abort"), ("write_*", "proceed")])
 async def test_the_pattern_applies_to_the_tool_events(hooks, event, pattern, control):
@@ -555,7 +574,9 @@ async def test_the_pattern_applies_to_the_tool_events(hooks, event, pattern, con
     assert (await hooks.dispatch(EVENTS[event].step)).control == control
 
 
-@behaviour("001-68", lines="365-367", kind="same", about="a hook that does not match does not keep the next from running")
+@behaviour(
+    "001-68", lines="365-367", kind="same", about="a hook that does not match does not keep the next from running"
+)
 @each_tool_event
 async def test_the_hook_after_one_that_does_not_match_runs(hooks, event):
     hooks.add(aborting("no"), tool="write_*", name="other", **EVENTS[event].options)
@@ -563,14 +584,21 @@ async def test_the_hook_after_one_that_does_not_match_runs(hooks, event):
     assert (await hooks.dispatch(EVENTS[event].step)).reason == "yes"
 
 
-@behaviour("001-69", lines="424-429, 440-445", kind="different", about="a pattern at an event without a tool is refused; synwire does not look at it")
+@behaviour(
+    "001-69",
+    lines="424-429, 440-445",
+    kind="different",
+    about="a pattern at an event without a tool is refused; synwire does not look at it",
+)
 @pytest.mark.parametrize("event", OTHER_EVENTS)
 def test_a_pattern_at_an_event_without_a_tool_is_refused(hooks, event):
     with pytest.raises(RegistrationError, match="needs an event about a tool"):
         hooks.add(aborts_later, tool="write_*", **EVENTS[event].options)
 
 
-@behaviour("001-70", lines="364, 370", kind="same", about="one hook runs after another, each when the one before has ended")
+@behaviour(
+    "001-70", lines="364, 370", kind="same", about="one hook runs after another, each when the one before has ended"
+)
 async def test_one_hook_runs_after_another(hooks):
     log = []
     for name in "ab":
@@ -628,21 +656,30 @@ async def test_a_hook_that_times_out_is_skipped(hooks, event):
     assert (await hooks.dispatch(EVENTS[event].step)).control == "proceed"
 
 
-@behaviour("001-77", lines="531-532", kind="otherwise", about='Hooks(on_failure="open", timeout=30) is synwire\'s policy for all hooks')
+@behaviour(
+    "001-77",
+    lines="531-532",
+    kind="otherwise",
+    about='Hooks(on_failure="open", timeout=30) is synwire\'s policy for all hooks',
+)
 async def test_all_hooks_may_fail_open():
     hooks = Hooks(on_failure="open", timeout=0.02)
     hooks.add(aborts_later, on="before_tool")
     assert (await hooks.dispatch(READ_FILE)).control == "proceed"
 
 
-@behaviour("001-78", lines="10-12", kind="different", about="unless it says so, a hook that times out at a tool call denies it")
+@behaviour(
+    "001-78", lines="10-12", kind="different", about="unless it says so, a hook that times out at a tool call denies it"
+)
 async def test_a_hook_that_times_out_denies_by_default(hooks):
     hooks.add(aborts_later, on="before_tool", timeout=0.02)
     decision = await hooks.dispatch(READ_FILE)
     assert (decision.control, decision.cause) == ("deny", "failure")
 
 
-@behaviour("001-79", lines="361, 531", kind="same", about="a time-out is logged as a warning; ours names hook, limit and event")
+@behaviour(
+    "001-79", lines="361, 531", kind="same", about="a time-out is logged as a warning; ours names hook, limit and event"
+)
 async def test_a_timeout_is_logged(hooks, caplog):
     hooks.add(aborts_later, on="before_tool", name="slow-policy", timeout=0.02, on_failure="open")
     await hooks.dispatch(READ_FILE)
@@ -718,7 +755,9 @@ async def test_the_time_of_one_hook_is_not_taken_from_the_next(hooks):
     assert (await hooks.dispatch(READ_FILE)).reason == "in time"
 
 
-@behaviour("001-86", lines="526", kind="same", about="a hook that raises fails by its policy, and never the agent's caller")
+@behaviour(
+    "001-86", lines="526", kind="same", about="a hook that raises fails by its policy, and never the agent's caller"
+)
 async def test_a_hook_that_raises_is_skipped_like_one_that_is_late(hooks):
     @hooks.on.before_tool(on_failure="open")
     async def broken(step):
