@@ -372,7 +372,7 @@ def _is_number(value: object) -> bool:
 
 
 def _name_of(fn: Any) -> str:
-    while hasattr(fn, "func"):  # partials
+    while isinstance(fn, partial):
         fn = fn.func
     name: str = getattr(fn, "__name__", None) or type(fn).__name__
     return name

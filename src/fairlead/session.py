@@ -197,7 +197,7 @@ class Session:
         self.user_id = user_id
         self.channel = channel
         self.thread_id = thread_id
-        self.request_id = request_id or new_id("request")
+        self.request_id: str | None = request_id or new_id("request")
         self.turn_id = turn_id
         self.checkpoint_id = checkpoint_id
         for event in capabilities or ():

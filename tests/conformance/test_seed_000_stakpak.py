@@ -876,3 +876,50 @@ async def test_a_hook_is_defined_in_one_place(hooks):
     session = hooks.session(state={})
     await session.dispatch(session.step(BeforeRequest))
     assert ([hook.name for hook in hooks], session.state) == (["greeter"], {"greeting": "hello from before_request"})
+
+
+# --- and the rest ---------------------------------------------------------------------------------
+
+
+@behaviour("000-89", lines="130-134", kind="otherwise", about="execute_hooks(ctx, event) is session.dispatch(step)")
+async def test_executing_the_hooks_of_an_event_gives_what_they_concluded(hooks, ran):
+    add(hooks, ran, "sets", change(checkpoint_id="c-1"))
+    session = hooks.session("s-1")
+    step = session.step(BeforeRequest)
+    decision = await session.dispatch(step)
+    assert (decision.original, decision.event, decision.control) == (step, "before_request", "proceed")
+    assert (decision.step.checkpoint_id, decision.changed, ran) == ("c-1", ("checkpoint_id",), ["sets"])
+
+
+@behaviour("000-90", lines="20-21, 31", kind="same", about="a session has any number of tasks, and reports every error")
+async def test_every_error_of_several_tasks_is_reported(hooks):
+    async def fails(number):
+        await asyncio.sleep(0)
+        raise DatabaseError(f"error {number}")
+
+    async def works():
+        await asyncio.sleep(0)
+
+    session = hooks.session()
+    for work in (fails(1), works(), fails(2)):
+        session.spawn(work)
+    assert sorted(str(error) for error in await session.close()) == ["error 1", "error 2"]
+
+
+@behaviour("000-91", lines="35-42", kind="same", about="two contexts share nothing")
+async def test_two_contexts_share_nothing(hooks):
+    hooks.add(lambda step: step.state.update(seen=step.session_id), on="before_request", name="marks")
+    one, other = hooks.session("s-1"), hooks.session("s-2")
+    for session in (one, other):
+        await session.dispatch(session.step(BeforeRequest))
+    assert (one.state, other.state) == ({"seen": "s-1"}, {"seen": "s-2"})
+
+
+@behaviour("000-92", lines="29", kind="same", about="a clone goes on by itself: its ids do not reach the first context")
+async def test_a_clone_goes_on_by_itself(hooks):
+    hooks.add(lambda step: change(session_id="s-2", state={}), on="before_request", name="sets")
+    session = hooks.session("s-1", state={"kept": True})
+    fork = session.fork()
+    await fork.dispatch(fork.step(BeforeRequest))
+    assert (fork.session_id, fork.state) == ("s-2", {})
+    assert (session.session_id, session.state) == ("s-1", {"kept": True})

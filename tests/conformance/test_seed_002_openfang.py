@@ -18,6 +18,7 @@ import threading
 import pytest
 from behaviours import behaviour
 
+import fairlead
 from fairlead import Agent, Hooks, ReadOnlyError, UnknownName, change, decode_step, deny, encode_step
 from fairlead.lifecycle import AfterTool, BeforePrompt, BeforeTool, TurnEnd
 from fairlead.testing import assert_denied, assert_proceeds
@@ -567,3 +568,37 @@ async def test_all_four_events_fire_in_the_loop(scene):
     played.add(recorder, on=EVENTS, phase="observe", name="record")
     await played.play()
     assert recorder.calls == ["before_prompt", "before_tool", "after_tool", "turn_end"]
+
+
+# --- and the rest ---------------------------------------------------------------------------------
+
+
+@behaviour(
+    "002-62", lines="297-299", kind="same", about="only BeforeToolCall's Err is returned; others are passed over"
+)
+@each_event
+def test_the_same_handler_blocks_at_before_tool_call_alone(hooks, event):
+    for name in EVENTS:
+        hooks.add(blocks("no"), on=name, phase="gate" if name == "before_tool" else "observe", name=name)
+    decision = hooks.dispatch_sync(STEPS[event])
+    assert decision.denied is (event == "before_tool")
+
+
+@behaviour("002-63", lines="246, 260", kind="different", about="fairlead has 26 events; those four are among them")
+def test_the_four_events_are_among_fairlead_s():
+    assert set(EVENTS) < set(fairlead.EVENTS)
+
+
+@behaviour(
+    "002-64", lines="262-263", kind="same", about="the context travels as JSON, and is the same at the other end"
+)
+@each_event
+def test_a_context_survives_the_wire(event):
+    assert decode_step(encode_step(STEPS[event])) == STEPS[event]
+
+
+@behaviour("002-65", lines="276-277", kind="same", about="two registries share nothing")
+def test_two_registries_share_nothing(hooks):
+    other = Hooks()
+    hooks.add(blocks("no"), on="before_tool")
+    assert (other.has_hooks("before_tool"), other.dispatch_sync(BEFORE).proceeds) == (False, True)

@@ -15,6 +15,7 @@ Its events are read from its own JSON (`wire.ironclaw`), and go over our wire be
 """
 
 import asyncio
+import copy
 import json
 import threading
 
@@ -32,6 +33,9 @@ from fairlead import (
     deny,
     encode_step,
 )
+from fairlead.hosts.frameworks.flow import run_flow
+from fairlead.hosts.frameworks.turn import Sessions
+from fairlead.hosts.loop.agent import LOOP
 from fairlead.wire.ironclaw import read_event, read_point
 
 INBOUND = {"Inbound": {"user_id": "u-1", "channel": "cli", "content": "hello", "thread_id": "t-1"}}
@@ -714,3 +718,61 @@ async def test_modifications_of_the_response_chain(scene):
         played.add(lambda step, name=name: change(response=f"{step.response} {name}"), on="before_response", name=name)
     await played.play()
     assert played.output == "one two three"
+
+
+# --- and the rest ---------------------------------------------------------------------------------
+
+
+@behaviour("004-80", lines="24, 71", kind="same", about="a session that is pruned ends, too, with its reason")
+async def test_a_session_that_is_pruned_ends(hooks, monkeypatch):
+    monkeypatch.setattr("fairlead.hosts.frameworks.turn.SESSIONS", 1)
+    sessions, ended = Sessions(hooks, LOOP), []
+    hooks.add(lambda step: ended.append((step.session_id, step.reason)), on="session_end", name="watch")
+    for name in ("s-1", "s-2"):
+        await run_flow(sessions.turn(name).begin("Hello."))
+    assert ended == [("s-1", "forgotten")]
+
+
+@behaviour("004-81", lines="45", kind="same", about="an event can be cloned")
+@each_event
+def test_an_event_can_be_cloned(event):
+    step = received(event)
+    assert copy.deepcopy(step) == copy.copy(step) == step
+
+
+@behaviour(
+    "004-82", lines="120-121", kind="same", about="an outcome is a value: it compares, and is shown with its parts"
+)
+async def test_an_outcome_is_a_value(hooks):
+    rejected = deny("no spam")
+    assert rejected == deny("no spam") != deny("other")
+    assert "no spam" in repr(rejected)
+    for name in ("one", "two"):
+        hooks.add(lambda step: rejected, on="before_input", name=name, phase="gate")
+    assert [one.verdict for one in (await hooks.dispatch(HELLO)).verdicts] == [rejected, rejected]
+
+
+@behaviour("004-83", lines="95-99", kind="same", about="a modification is taken as it is: empty, long or of many lines")
+@pytest.mark.parametrize("text", ["", "line\nline", "\u202e" + "x" * 10_000], ids=["empty", "lines", "long"])
+async def test_a_modification_is_taken_as_it_is(hooks, text):
+    hooks.add(lambda step: change(input=text), on="before_input", name="modify")
+    assert (await hooks.dispatch(HELLO)).step.input == text
+
+
+@behaviour(
+    "004-84", lines="100-101", kind="otherwise", about="parameters are given as an object, not as the text of one"
+)
+async def test_parameters_as_text_are_malformed(hooks):
+    hooks.add(lambda step: change(args='{"dir": "/tmp"}'), on="before_tool", name="modify", on_failure="open")
+    decision = await hooks.dispatch(LIST_HOME)
+    assert (decision.step.args, decision.failures[0].kind) == ({"path": "/home"}, "malformed")
+
+
+@behaviour("004-85", lines="123-126", kind="different", about="at a point with nothing to modify, no field is taken")
+@each_session_event
+@pytest.mark.parametrize("field", ["input", "content", "args", "session_id"])
+async def test_a_session_event_takes_no_field(hooks, event, field):
+    step = received(event)
+    hooks.add(lambda step: {field: "new"}, on=step.event, name="modify", on_failure="open")
+    (failure,) = (await hooks.dispatch(step)).failures
+    assert (failure.kind, field in failure.error) == ("malformed", True)

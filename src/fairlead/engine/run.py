@@ -186,7 +186,7 @@ class Run(msgspec.Struct):
         traceback = None if raised is None else find_traceback(hook, raised)
         event = self.chain.event.name
         failure = Failure(hook.name, event, kind, error, policy, control, traceback and traceback.text)
-        log_failure(failure, self.step.agent and self.step.agent.name, traceback)
+        log_failure(failure, self.step.agent, traceback)
         if verdict is not None and verdict.reason is None:
             verdict = replace(verdict, reason=str(failure))
         if not self._is_enforced(hook):

@@ -15,6 +15,7 @@ from ..redaction.redactor import redact_text
 
 if TYPE_CHECKING:
     from ..decision import Failure
+    from ..lifecycle import Agent
 
 LIMIT = 4096
 """Characters of a traceback that are kept: the last ones, which say most."""
@@ -75,7 +76,7 @@ def _skip_own_frames(frames: TracebackType | None) -> TracebackType | None:
     return frames
 
 
-def log_failure(failure: Failure, agent: str | None, raised: Traceback | None) -> None:
+def log_failure(failure: Failure, agent: Agent | None, raised: Traceback | None) -> None:
     """Log a failure: what failed, what follows, and the traceback if this is its first time."""
     if failure.kind == "quarantined":
         return  # the failures that led to it are logged
@@ -85,5 +86,5 @@ def log_failure(failure: Failure, agent: str | None, raised: Traceback | None) -
             _logged.clear()
         _logged.add(raised.place)
         text = f"\n{raised.text}"
-    where = f" (agent {agent})" if agent else ""
+    where = f" (agent {agent.name})" if agent is not None and agent.name else ""
     logger.warning("%s%s; %s%s", failure, where, failure.control or "the agent goes on", text)
