@@ -44,7 +44,8 @@ class Context(str):
 class Failure(msgspec.Struct, frozen=True):
     """A hook that failed. `control` is what its failure policy led to, None if the agent goes on.
 
-    `policy` is "verdict" where `on_failure` is a verdict. `traceback` is that of a Python hook that raised: its own frames only, redacted, at most 4 KiB.
+    `policy` is "verdict" where `on_failure` is a verdict.
+    `traceback` is that of a Python hook that raised: its own frames only, redacted, at most 4 KiB.
     """
 
     hook: str

@@ -19,7 +19,7 @@ from .errors import MalformedVerdict, Quarantined, RegistrationError, UnknownNam
 from .glob import compile_glob, is_exact
 from .lifecycle import EVENTS, FAILURE_POLICIES, OUTCOMES, FailurePolicy, Step, iter_events
 from .tools import KINDS, SAFETIES, Kind, Safety, View
-from .verdict import TEXT_LIMIT, Verdict, check
+from .verdict import Verdict, check
 
 Phase = Literal["transform", "gate", "observe"]
 Layer = Literal["builtin", "system", "user", "project"]
@@ -133,7 +133,8 @@ class Hook:
     __slots__ = (
         "agent", "blocking", "call", "detached", "enforce", "events", "everywhere", "fn", "host", "is_async", "kind",
         "layer", "limit", "locked", "name", "note", "on_failure", "order", "outcome", "owner", "patterns", "phase",
-        "priority", "quarantine", "safety", "source", "text_limit", "timeout", "tool", "version", "view", "wants_decision",
+        "priority", "quarantine", "safety", "source", "text_limit", "timeout", "tool", "version", "view",
+        "wants_decision",
     )  # fmt: skip
 
     def __init__(
@@ -261,7 +262,8 @@ class Hook:
 
     def _check_text_limit(self) -> None:
         limit = self.text_limit
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= MAX_TEXT_LIMIT):
+        is_number = isinstance(limit, int) and not isinstance(limit, bool)
+        if limit is not None and not (is_number and 0 < limit <= MAX_TEXT_LIMIT):
             raise self._error(f"text_limit must be a number of bytes, {MAX_TEXT_LIMIT:,} at most, not {limit!r}")
 
     def _check_failure_verdict(self, verdict: object) -> None:

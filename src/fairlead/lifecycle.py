@@ -398,7 +398,7 @@ class Event(Generic[S]):
         self.fields = tuple(name for name in step.__struct_fields__ if name not in HEADER)
         bases = [base for base in reversed(step.__mro__) if issubclass(base, Step)]
         hints = {name: kind for base in bases for name, kind in base.__annotations__.items()}
-        self.types: dict[str, Any] = {name: _without_notes(kind, 0) for name, kind in hints.items()}
+        self.types: dict[str, Any] = {name: _without_notes(hints[name], 0) for name in step.__struct_fields__}
         self.settable: dict[str, Any] = {name: _without_notes(hints[name], 1) for name in self.changes}  # for a hook
         self.answer = next((name for name in ("result", "assistant") if name in self.changes), None)
         own = (name for name in self.fields if name != "state" and _may_hold(self.types[name]))
