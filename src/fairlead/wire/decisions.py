@@ -151,8 +151,8 @@ class _ContributionDecoder:
             verdict = msgspec.convert(part["verdict"], Verdict)
             if verdict.control == "ask" and not self._first_ask[0]:
                 self._first_ask = part["hook"], verdict.reason
-            hook = self._hook(part["hook"], limit=part.get("text_limit"))
-            return HookVerdict(hook, verdict, part.get("cause", "policy"))
+            stand_in = self._hook(part["hook"], limit=part.get("text_limit"))
+            return HookVerdict(stand_in, verdict, part.get("cause", "policy"))
         if "failure" in part:
             return msgspec.convert(part["failure"], Failure)
         if "monitored" in part:

@@ -45,8 +45,8 @@ _MEDIA_TYPES = ("mime", "mimeType", "mime_type", "media_type", "format")
 
 def _media_type(image: dict[str, Any]) -> str:
     """Return the type of an image, where its block or the source in it gives one."""
-    source = image.get("source") if isinstance(image.get("source"), dict) else {}
-    found = (part[key] for part in (image, source) for key in _MEDIA_TYPES if isinstance(part.get(key), str))
+    parts = [part for part in (image, image.get("source")) if isinstance(part, dict)]
+    found = (part[key] for part in parts for key in _MEDIA_TYPES if isinstance(part.get(key), str))
     return next(found, "unknown type")
 
 
