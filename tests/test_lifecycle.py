@@ -44,8 +44,8 @@ class Row(NamedTuple):
 
 
 TABLE = [
-    Row("session_start", "source", veto="abort"),
-    Row("session_end", "reason"),
+    Row("session_start", "source", "", "deny", "abort"),
+    Row("session_end", "reason", "", "deny"),
     Row("before_request", "state", "state session_id checkpoint_id", veto="abort"),
     Row("after_request", "state error", "state checkpoint_id", veto="abort"),
     Row("before_input", "source input", "input prepend_input", "deny", "deny"),
@@ -78,7 +78,7 @@ TABLE = [
     Row("error", "error where"),
 ]
 NAMES = [row.event for row in TABLE]
-TAKE_STOP = NAMES[NAMES.index("before_input") : NAMES.index("before_turn_end") + 1]
+TAKE_STOP = ["session_start", *NAMES[NAMES.index("before_input") : NAMES.index("before_turn_end") + 1]]
 TAKE_NO_CONTEXT = {"session_end", "turn_end", "before_response", "before_output", "notification", "error"}
 ABOUT_TOOLS = {"tool_requested", "before_tool", "before_permission", "after_permission", "after_tool"}
 
@@ -171,9 +171,9 @@ def test_an_event_says_what_a_failure_leads_to(row: Row, policy: FailurePolicy) 
     assert EVENTS[row.event].control_on_failure(policy) == wanted
 
 
-def test_stop_is_taken_by_fifteen_events() -> None:
+def test_stop_is_taken_by_sixteen_events() -> None:
     assert [name for name, event in EVENTS.items() if "stop" in event.controls] == TAKE_STOP
-    assert len(TAKE_STOP) == 15
+    assert len(TAKE_STOP) == 16
 
 
 @pytest.mark.parametrize(

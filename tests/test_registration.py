@@ -1,6 +1,8 @@
 """Registering hooks: every way in, every mistake refused by name, swapping sources at once, and matching."""
 
 import functools
+import re
+import threading
 from typing import Any
 
 import pytest
@@ -929,3 +931,150 @@ def test_tools_of_ones_own_are_nobody_s_to_hear() -> None:
 
 def test_all_is_heard_where_decisions_are_recorded() -> None:
     assert Hooks(journal=lambda decision: None).subscribed_steps == {event.step for event in EVENTS.values()}
+
+
+# --- defaults of Hooks, and options of an object ------------------------------------------------
+
+
+async def later(step: Any) -> None: ...
+
+
+async def later_method(self: Any, step: Any) -> None: ...
+
+
+def test_hooks_have_defaults_for_the_hooks_that_set_nothing() -> None:
+    hooks = Hooks(timeout=30, on_failure="open", priority=100)
+    plain = hooks.add(later, on="before_tool", name="plain")
+    own = hooks.add(later, on="before_tool", name="own", timeout=1, on_failure="abort", priority=7)
+    assert (plain.timeout, plain.on_failure, plain.priority) == (30, "open", 100)
+    assert (own.timeout, own.on_failure, own.priority) == (1, "abort", 7)
+
+
+def test_defaults_hold_for_decorated_functions_and_objects() -> None:
+    hooks = Hooks(timeout=None, on_failure="abort", priority=3)
+    hooks.on.before_tool(later)
+    hooks.on("turn_end", "error", name="both")(later)
+    hooks.add(type("Guard", (), {"before_tool": later_method})())
+    assert {(hook.timeout, hook.on_failure, hook.priority) for hook in hooks} == {(None, "abort", 3)}
+
+
+def test_an_observer_takes_the_defaults_but_no_failure_policy() -> None:
+    hooks = Hooks(timeout=30, on_failure="abort", priority=100)
+    observer = hooks.add(later, on="before_tool", phase="observe")
+    assert (observer.timeout, observer.priority) == (30, 100)
+    with pytest.raises(RegistrationError, match="on_failure"):
+        hooks.add(later, on="before_tool", phase="observe", name="other", on_failure="abort")
+
+
+def test_a_default_time_out_leaves_a_sync_function_inline() -> None:
+    hooks, ran_in = Hooks(timeout=30), []
+    hooks.add(lambda step: ran_in.append(threading.get_ident()), on="before_tool", name="inline")
+    hooks.dispatch_sync(BeforeTool(tool="bash"))
+    assert ran_in == [threading.get_ident()]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"timeout": 0}, "timeout must be"),
+        ({"timeout": "5"}, "timeout must be"),
+        ({"on_failure": "opne"}, "did you mean 'open'"),
+        ({"priority": 1.5}, "priority must be"),
+    ],
+)
+def test_a_mistake_in_a_default_is_found_at_once(wrong: dict[str, Any], problem: str) -> None:
+    with pytest.raises((RegistrationError, UnknownName), match=problem):
+        Hooks(**wrong)
+
+
+class Named:
+    name = "guard"
+    priority = 7
+    timeout = None
+    on_failure = "open"
+
+    async def before_tool(self, step: Any) -> None: ...
+
+    async def __call__(self, step: Any) -> None: ...
+
+
+def test_an_object_s_attributes_are_options() -> None:
+    hooks = Hooks(timeout=30, priority=100)
+    (method,) = hooks.add(Named())
+    called = hooks.add(Named(), on="before_tool")
+    assert [hook.name for hook in (method, called)] == ["guard.before_tool", "guard"]
+    for hook in (method, called):
+        assert (hook.priority, hook.timeout, hook.on_failure) == (7, None, "open")
+
+
+def test_an_object_s_property_is_an_option() -> None:
+    class Computed(Named):
+        priority = property(lambda self: 3 * 3)  # type: ignore[assignment]
+
+    (hook,) = Hooks().add(Computed())
+    assert hook.priority == 9
+
+
+def test_a_wrong_option_of_an_object_is_an_error() -> None:
+    with pytest.raises(RegistrationError, match="priority must be a whole number"):
+        Hooks().add(type("Odd", (Named,), {"priority": "high"})())
+
+
+def test_a_mock_has_no_options() -> None:
+    from unittest.mock import AsyncMock
+
+    hook = Hooks().add(AsyncMock(), on="before_tool")
+    assert (hook.name, hook.priority, hook.timeout) == ("AsyncMock", 50, 5)
+
+
+# --- what other hook systems call the events ----------------------------------------------------
+
+OTHERS = {
+    "session_start": "after_session_enter SessionStart onSessionStart",
+    "session_end": "SessionEnd onSessionEnd",
+    "before_request": "BeforeRequest",
+    "after_request": "AfterRequest",
+    "before_input": "before_ingest beforeInbound Inbound",
+    "after_input": "after_ingest",
+    "turn_start": "after_turn_enter",
+    "before_prompt": "BeforePromptBuild",
+    "before_compact": "PreCompact on_pre_compact",
+    "after_compact": "PostCompact",
+    "before_model": "BeforeInference before_generate",
+    "after_model": "AfterInference after_generate",
+    "tool_requested": "ToolCallRequested",
+    "before_tool": "BeforeToolExecution PreToolUse BeforeToolCall before_tool_apply beforeToolCall ToolCall",
+    "before_permission": "BEFORE_PERMISSION",
+    "after_permission": "AfterPermission",
+    "after_tool": "AfterToolExecution ToolCallAborted PostToolUse PostToolUseFailure AfterToolCall after_tool_apply",
+    "after_tool_batch": "afterToolBatch",
+    "before_turn_end": "BeforeTurnEnd",
+    "before_response": "transformResponse ResponseTransform",
+    "before_output": "beforeOutbound Outbound",
+    "turn_end": "AgentLoopEnd",
+    "subagent_start": "SubagentStart",
+    "subagent_stop": "SubagentStop on_subagent_stop",
+    "notification": "Notification",
+    "error": "Error",
+}
+NAMES = [(name, event) for event, names in OTHERS.items() for name in names.split()]
+
+
+def test_every_event_has_a_row() -> None:
+    assert list(OTHERS) == list(EVENTS)
+
+
+@pytest.mark.parametrize(("name", "event"), NAMES)
+def test_another_system_s_name_suggests_ours_in_any_casing(name: str, event: str) -> None:
+    snake = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    for spelling in {name, snake, snake.upper(), snake.replace("_", "-"), snake.replace("_", "")} - EVENTS.keys():
+        with pytest.raises(UnknownName, match=f"did you mean '{event}'"):
+            Hooks().add(later, on=spelling)
+        with pytest.raises(AttributeError, match=f"did you mean '{event}'"):
+            getattr(Hooks().on, spelling)
+
+
+@pytest.mark.parametrize("method", ["PreToolUse", "before_generate", "agent_loop_end"])
+def test_a_method_that_another_system_would_call_is_an_error(method: str) -> None:
+    with pytest.raises(UnknownName, match="did you mean"):
+        Hooks().add(type("Guard", (), {method: lambda self, step: None, "error": lambda self, step: None})())

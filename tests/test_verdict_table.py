@@ -30,8 +30,8 @@ from fairlead import (
 
 # event: (changeable fields, controls beyond those taken everywhere, veto)
 ROWS: dict[str, tuple[str, str, str | None]] = {
-    "session_start": ("", "", "abort"),
-    "session_end": ("", "", None),
+    "session_start": ("", "deny stop", "abort"),
+    "session_end": ("", "deny", None),
     "before_request": ("state session_id checkpoint_id", "", "abort"),
     "after_request": ("state checkpoint_id", "", "abort"),
     "before_input": ("input prepend_input", "deny stop", "deny"),
@@ -251,7 +251,7 @@ CHANGE = {"python": lambda field, value: change(**{field: value}), "json": lambd
 
 
 FIELDS = [(event, field) for event in ROWS for field in changeable(event)]
-PLAIN = [(event, field) for event, field in FIELDS if field not in ("prepend_input", "resolved")]
+PLAIN = [(event, field) for event, field in FIELDS if field not in ("prepend_input", "resolved", "is_error")]
 
 
 @forms
@@ -261,6 +261,20 @@ def test_a_changeable_field_is_changed(event: str, field: str, form: str) -> Non
     assert decision.failures == ()
     assert decision.control == "proceed"
     assert getattr(decision.step, field) == VALUES[field]
+
+
+@forms
+def test_is_error_without_a_result_says_nothing(form: str) -> None:
+    decision = decide("before_tool", CHANGE[form]("is_error", True))
+    assert (decision.failures, decision.changed, decision.step.is_error) == ((), (), None)
+
+
+def test_a_result_is_no_error_because_the_one_before_was() -> None:
+    hooks = Hooks()
+    hooks.add(lambda step: answer("no such file", is_error=True), on="before_tool", name="first")
+    hooks.add(lambda step: answer("found"), on="before_tool", name="second")
+    decision = hooks.dispatch_sync(step_of("before_tool"))
+    assert (decision.step.result, decision.step.is_error) == ("found", None)
 
 
 @forms

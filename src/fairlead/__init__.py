@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         ask,
         change,
         deny,
+        encode_verdict,
         extend,
         inject,
         read_verdict,
@@ -87,6 +88,7 @@ __all__ = [
     "decode_step",
     "deny",
     "encode_step",
+    "encode_verdict",
     "extend",
     "inject",
     "read_verdict",
@@ -112,7 +114,8 @@ _HOMES = {
     "registry": "Hooks",
     "session": "Session Store current_session",
     "tools": "Target Tools",
-    "verdict": "Verdict abort allow answer ask change deny extend inject read_verdict retry skip skip_rest stop warn",
+    "verdict": "Verdict abort allow answer ask change deny encode_verdict extend inject read_verdict retry skip "
+    "skip_rest stop warn",
     "wire": "decode_step encode_step",
 }
 

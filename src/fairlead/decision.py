@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from .approvals import Approval
 from .errors import HookAborted
 from .hook import Hook, Phase
-from .lifecycle import BeforeTool, Control, FailurePolicy, Step, StopReason
-from .verdict import TEXT_LIMIT, Cause, HookVerdict, Verdict, clean, fold
+from .lifecycle import EVENTS, BeforeTool, Control, FailurePolicy, Step, StopReason
+from .verdict import TEXT_LIMIT, Cause, HookVerdict, Verdict, clean, cut_warnings, fold
 
 RunOutcome = Literal[
     "verdict", "none", "error", "timeout", "malformed", "cancelled", "quarantined", "detached", "dropped"
@@ -44,6 +44,7 @@ class Context(str):
 class Failure(msgspec.Struct, frozen=True):
     """A hook that failed. `control` is what its failure policy led to, None if the agent goes on.
 
+    `policy` is "verdict" where `on_failure` is a verdict.
     `traceback` is that of a Python hook that raised: its own frames only, redacted, at most 4 KiB.
     """
 
@@ -51,7 +52,7 @@ class Failure(msgspec.Struct, frozen=True):
     event: str
     kind: FailureKind
     error: str
-    policy: FailurePolicy | None = None
+    policy: FailurePolicy | Literal["verdict"] | None = None
     control: Control | None = None
     traceback: str | None = None
 
@@ -96,10 +97,10 @@ class HookApproval(msgspec.Struct, frozen=True):
         return f"[{clean(self.hook)}] {self.reason or 'wants a human to decide'}"
 
 
-def with_note(reason: str | None, note: str) -> str:
+def with_note(reason: str | None, note: str, limit: int | None = None) -> str:
     """A reason with the hook's note. A long reason is cut, the note never."""
-    room = TEXT_LIMIT - len(note.encode()) - len(" ()")
-    kept = clean(reason or "").encode()[:room].decode(errors="ignore")
+    room = max((limit or TEXT_LIMIT) - len(note.encode()) - len(" ()"), 0)
+    kept = clean(reason or "", limit).encode()[:room].decode(errors="ignore")
     return f"{kept} ({note})" if kept else note
 
 
@@ -189,8 +190,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
         """The reason, for the model or the user. Of several questions, each comes after the name of its hook."""
         if answers := deciding_approvals(self.approvals):
             return answers[0].reason if len(answers) == 1 else "\n".join(one.signed for one in answers)
-        reason = None if self._winner is None else self._winner.verdict.reason
-        return None if reason is None else clean(reason)
+        return None if self._winner is None else _reason_of(self._winner)
 
     @property
     def hook(self) -> str | None:
@@ -224,11 +224,18 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
             return ()
         return tuple(name for name in self.step.__struct_fields__ if self._differs(name))
 
+    @property
+    def aborts(self) -> bool:
+        """True when the request fails, or the session does not start: an abort, or a deny where a veto is an abort."""
+        return self.control == "abort" or (self.denied and EVENTS[self.event].veto == "abort")
+
     def raise_for_abort(self) -> None:
-        """Raise `HookAborted` if the control is abort. Its cause is what the hook raised, if anything."""
-        if self.control == "abort" and self._winner is not None:
-            name = self._winner.verdict.name or self._winner.hook.name
-            raise HookAborted(name, self.reason) from self._winner.error
+        """Raise `HookAborted` if the decision `aborts`. Its cause is what the hook raised, if anything."""
+        if not self.contributions or not self.aborts:
+            return
+        refusal = fold([one for one in self.verdicts if one.verdict.control != "stop"])  # a stop is above a deny
+        if refusal is not None:
+            raise HookAborted(refusal.verdict.name or refusal.hook.name, _reason_of(refusal)) from refusal.error
 
     # --- all contributions ------------------------------------------------------------------
 
@@ -245,7 +252,8 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings of hooks, and the failures that changed nothing."""
-        warnings = [clean(text) for verdict in self._verdicts for text in verdict.warnings]
+        warnings = [clean(text, one.hook.text_limit) for one in self.verdicts for text in one.verdict.warnings]
+        warnings += (warning for one in self.verdicts for warning in cut_warnings(one.hook, one.verdict))
         if isinstance(self.step, BeforeTool) and self.step.kind == "unknown":
             warnings.append(unknown_kind(self.step.tool))
         return (*warnings, *(str(failure) for failure in self.failures if failure.control is None))
@@ -324,6 +332,11 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
         return f"<Decision on {headline(self)}>".replace("\n", " ")
 
 
+def _reason_of(one: HookVerdict) -> str | None:
+    reason = one.verdict.reason
+    return None if reason is None else clean(reason, one.hook.text_limit)
+
+
 def unknown_kind(tool: str) -> str:
     """The warning about a tool that no table knows."""
     return clean(
@@ -351,4 +364,4 @@ def _contexts(verdicts: tuple[HookVerdict, ...]) -> Iterator[Context]:
         if verdict.control == "extend" and verdict.reason:
             texts = (verdict.reason, *texts)  # the feedback is the next user message
         for text in texts:
-            yield Context(clean(text), hook_verdict.hook.name)
+            yield Context(clean(text, hook_verdict.hook.text_limit), hook_verdict.hook.name)

@@ -14,11 +14,14 @@ class FairleadError(Exception):
 
 
 class UnknownName(FairleadError, ValueError, TypeError):
-    """An unknown name of an event, a field, a control or an option."""
+    """An unknown name of an event, a field, a control or an option. `meant` is the right one, where it is known."""
 
-    def __init__(self, what: str, name: object, valid: Iterable[str], where: str = "") -> None:
+    def __init__(
+        self, what: str, name: object, valid: Iterable[str], where: str = "", meant: str | None = None
+    ) -> None:
         shown = name if not isinstance(name, str) or len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-        super().__init__(f"unknown {what} {shown!r}{where}{nearest(name, valid)}")
+        suggestion = nearest(name, valid) if meant is None else f"; did you mean {meant!r}?"
+        super().__init__(f"unknown {what} {shown!r}{where}{suggestion}")
 
 
 class RegistrationError(FairleadError, ValueError):

@@ -15,10 +15,11 @@ from typing import Any, Literal, TypedDict, get_args
 
 import msgspec
 
-from .errors import Quarantined, RegistrationError, UnknownName
+from .errors import MalformedVerdict, Quarantined, RegistrationError, UnknownName
 from .glob import compile_glob, is_exact
 from .lifecycle import EVENTS, FAILURE_POLICIES, OUTCOMES, FailurePolicy, Step, iter_events
 from .tools import KINDS, SAFETIES, Kind, Safety, View
+from .verdict import Verdict, check
 
 Phase = Literal["transform", "gate", "observe"]
 Layer = Literal["builtin", "system", "user", "project"]
@@ -27,16 +28,21 @@ LAYERS: tuple[Layer, ...] = get_args(Layer)
 
 DEFAULT_TIMEOUT = 5.0
 DEFAULT_PRIORITY = 50
+MAX_TEXT_LIMIT = 1 << 20
+"""The highest `text_limit` of a hook, in bytes."""
 
 
 class Default:
-    """The type of `DEFAULT`, which marks an option that is not set where None has a meaning."""
+    """A time-out that was not set for the hook itself. It leaves sync functions inline, where nothing can end them."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
 
     def __repr__(self) -> str:
-        return "DEFAULT"
+        return f"Default({self.seconds})"
 
 
-DEFAULT = Default()
+DEFAULT = Default(DEFAULT_TIMEOUT)
 
 OneOrMore = str | Collection[str]
 
@@ -53,7 +59,8 @@ class OptionsButKind(TypedDict, total=False):
     phase: Phase
     priority: int
     timeout: float | None
-    on_failure: FailurePolicy
+    on_failure: FailurePolicy | Verdict
+    text_limit: int | None
     blocking: bool
     detached: bool
     enforce: bool
@@ -126,7 +133,8 @@ class Hook:
     __slots__ = (
         "agent", "blocking", "call", "detached", "enforce", "events", "everywhere", "fn", "host", "is_async", "kind",
         "layer", "limit", "locked", "name", "note", "on_failure", "order", "outcome", "owner", "patterns", "phase",
-        "priority", "quarantine", "safety", "source", "timeout", "tool", "version", "view", "wants_decision",
+        "priority", "quarantine", "safety", "source", "text_limit", "timeout", "tool", "version", "view",
+        "wants_decision",
     )  # fmt: skip
 
     def __init__(
@@ -144,7 +152,8 @@ class Hook:
         phase: Phase = "transform",
         priority: int = DEFAULT_PRIORITY,
         timeout: float | Default | None = DEFAULT,
-        on_failure: FailurePolicy | None = None,
+        on_failure: FailurePolicy | Verdict | None = None,
+        text_limit: int | None = None,
         blocking: bool = False,
         detached: bool = False,
         enforce: bool = True,
@@ -166,8 +175,9 @@ class Hook:
         self.host = self._names("host", host)
         self.phase: Phase = phase
         self.priority = priority
-        self.timeout = DEFAULT_TIMEOUT if isinstance(timeout, Default) else timeout
-        self.on_failure: FailurePolicy = "closed" if on_failure is None else on_failure
+        self.timeout = timeout.seconds if isinstance(timeout, Default) else timeout
+        self.on_failure: FailurePolicy | Verdict = "closed" if on_failure is None else on_failure
+        self.text_limit = text_limit  # bytes of each of its texts; None is `TEXT_LIMIT`
         self.blocking = blocking
         self.detached = detached
         self.enforce = enforce
@@ -209,10 +219,10 @@ class Hook:
             raise self._error(f"{option}= is {what} or a list of them, not {value!r}")
         return names
 
-    def _check(self, on_failure: str | None) -> None:
+    def _check(self, on_failure: object) -> None:
         choices: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
             ("phase", (self.phase,), PHASES),
-            ("on_failure", (self.on_failure,), FAILURE_POLICIES),
+            ("on_failure", (self.on_failure,) if isinstance(self.on_failure, str) else (), FAILURE_POLICIES),
             ("layer", (self.layer,), LAYERS),
             ("kind", self.kind or (), KINDS),
             ("safety", self.safety or (), SAFETIES),
@@ -236,6 +246,9 @@ class Hook:
                 raise self._error(f"{option} must be True or False, not {getattr(self, option)!r}")
         self._check_timing()
         self._check_filters()
+        self._check_text_limit()
+        if not isinstance(self.on_failure, str):
+            self._check_failure_verdict(self.on_failure)
         if self.phase == "observe":
             if on_failure not in (None, "open"):
                 raise self._error("an observer's failures go nowhere, so it takes no on_failure; use phase='gate'")
@@ -246,6 +259,22 @@ class Hook:
         limit = self.timeout
         if limit is not None and not (_is_number(limit) and 0 < limit < 1e9):
             raise self._error(f"timeout must be a number of seconds above 0, or None, not {limit!r}")
+
+    def _check_text_limit(self) -> None:
+        limit = self.text_limit
+        is_number = isinstance(limit, int) and not isinstance(limit, bool)
+        if limit is not None and not (is_number and 0 < limit <= MAX_TEXT_LIMIT):
+            raise self._error(f"text_limit must be a number of bytes, {MAX_TEXT_LIMIT:,} at most, not {limit!r}")
+
+    def _check_failure_verdict(self, verdict: object) -> None:
+        """Check a failure policy that is a verdict: each event of the hook must take it."""
+        if not isinstance(verdict, Verdict):
+            raise self._error(f"on_failure is one of {', '.join(FAILURE_POLICIES)}, or a verdict, not {verdict!r}")
+        for event in iter_events("*" if self.everywhere else sorted(self.events)):
+            try:
+                check(verdict, None, event, may_change=self.phase == "transform", may_loosen=self.layer != "project")
+            except MalformedVerdict as error:
+                raise self._error(f"on_failure at {event.name}: {error}") from None
 
     def _check_filters(self) -> None:
         if self.everywhere:
@@ -343,7 +372,7 @@ def _is_number(value: object) -> bool:
 
 
 def _name_of(fn: Any) -> str:
-    while hasattr(fn, "func"):  # partials
+    while isinstance(fn, partial):
         fn = fn.func
     name: str = getattr(fn, "__name__", None) or type(fn).__name__
     return name

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import (
     TYPE_CHECKING,
+    Annotated,
     Any,
     ClassVar,
     Generic,
@@ -48,8 +49,12 @@ Veto = Literal["abort", "deny", "stop", "skip", "extend"]
 FailurePolicy = Literal["closed", "open", "abort"]
 FAILURE_POLICIES: tuple[FailurePolicy, ...] = get_args(FailurePolicy)
 
+Json = Union[str, int, float, bool, list[Any], dict[str, Any]]
+"""Any JSON value: what a tool may return. Null is None."""
 Content = Union[str, dict[str, Any], list[dict[str, Any]]]
-"""The output of a tool or a model: text, an object, or a list of content blocks."""
+"""What a hook may write instead: text, an object, or a list of content blocks."""
+Output = Annotated[Json, Content]
+"""A field that carries any JSON value, and that a hook may set to `Content` only."""
 Input = Union[str, list[Union[str, dict[str, Any]]]]
 """The input of a user: text, or a list of texts and content blocks."""
 
@@ -230,14 +235,14 @@ class BeforeModel(Step):
     messages: list[Any] | None = None
     message_count: int | None = None
     attempt: int = 1
-    assistant: Content | None = None
+    assistant: Output | None = None
 
 
 class AfterModel(Step):
     """The model answered, or failed."""
 
     model: str | None = None
-    output: Content | None = None
+    output: Output | None = None
     usage: dict[str, Any] | None = None
     stop_reason: str | None = None
     error: str | None = None
@@ -250,7 +255,7 @@ class ToolRequested(ToolStep):
 class BeforeTool(ToolStep):
     """A tool is about to run."""
 
-    result: Content | None = None
+    result: Output | None = None
     is_error: bool | None = None
 
 
@@ -288,7 +293,7 @@ class AfterTool(ToolStep):
 
     outcome: Outcome = "ok"
     executed: bool = True
-    output: Content | None = None
+    output: Output | None = None
     is_error: bool = False
     error: str | None = None
     duration: float | None = None
@@ -315,13 +320,13 @@ class BeforeTurnEnd(Step):
 class BeforeResponse(Step):
     """The final response is about to be taken."""
 
-    response: Content | None = None
+    response: Output | None = None
 
 
 class BeforeOutput(Step):
     """Something is about to be shown or sent to the user."""
 
-    content: Content | None = None
+    content: Output | None = None
 
 
 class TurnEnd(Step):
@@ -380,6 +385,7 @@ class Event(Generic[S]):
         veto: Veto | None = None,
         stop: bool = False,
         context: bool = True,
+        also: str = "",
     ) -> None:
         self.step = step
         self.name = step.event = _event_name(step.__name__)
@@ -387,10 +393,13 @@ class Event(Generic[S]):
         self.controls = frozenset[str]((*_EVERYWHERE, *controls.split(), *(("stop",) if stop else ())))
         self.veto: Veto | None = veto
         self.context = context
+        self.also: tuple[str, ...] = tuple(also.split())
         self.about_tool = issubclass(step, ToolStep)
         self.fields = tuple(name for name in step.__struct_fields__ if name not in HEADER)
         bases = [base for base in reversed(step.__mro__) if issubclass(base, Step)]
-        self.types: dict[str, Any] = {name: kind for base in bases for name, kind in base.__annotations__.items()}
+        hints = {name: kind for base in bases for name, kind in base.__annotations__.items()}
+        self.types: dict[str, Any] = {name: _without_notes(hints[name], 0) for name in step.__struct_fields__}
+        self.settable: dict[str, Any] = {name: _without_notes(hints[name], 1) for name in self.changes}  # for a hook
         self.answer = next((name for name in ("result", "assistant") if name in self.changes), None)
         own = (name for name in self.fields if name != "state" and _may_hold(self.types[name]))
         step._containers = (*own, "metadata")
@@ -421,6 +430,17 @@ class Row(Event[S]):
         return self if on is None else on._decorate(self)
 
 
+def _without_notes(hint: Any, place: int) -> Any:
+    """The type of a field, where it is annotated with another one: the first of the two, or the second."""
+    options = get_args(hint) if getattr(hint, "__origin__", None) is Union else (hint,)
+    found = [(option.__origin__, *option.__metadata__)[place] if _has_note(option) else option for option in options]
+    return Union[tuple(found)] if any(map(_has_note, options)) else hint
+
+
+def _has_note(hint: Any) -> bool:
+    return hasattr(hint, "__metadata__")
+
+
 @cache  # most fields are a text or nothing
 def _choices(hint: Any) -> tuple[Any, ...]:
     """The values that a field may have, where its type is a `Literal`."""
@@ -440,30 +460,53 @@ def _read_only(step: Step, name: str, value: object = None) -> "NoReturn":
 
 
 class Lifecycle:
-    """The table. `hooks.on` is one of these, so that an editor completes every event."""
+    """The table. `hooks.on` is one of these, so that an editor completes every event.
 
-    session_start = Row(SessionStart, veto="abort")
-    session_end = Row(SessionEnd, context=False)
+    `also` are the names that other hook systems have for an event: errors about unknown events suggest ours.
+    """
+
+    session_start = Row(SessionStart, controls="deny", veto="abort", stop=True, also="after_session_enter")
+    session_end = Row(SessionEnd, controls="deny", context=False)
     before_request = Row(BeforeRequest, change="state session_id checkpoint_id", veto="abort")
     after_request = Row(AfterRequest, change="state checkpoint_id", veto="abort")
-    before_input = Row(BeforeInput, change="input prepend_input", controls="deny", veto="deny", stop=True)
-    after_input = Row(AfterInput, veto="stop", stop=True)
-    turn_start = Row(TurnStart, veto="stop", stop=True)
-    before_prompt = Row(BeforePrompt, change="system_prompt", veto="stop", stop=True)
-    before_compact = Row(BeforeCompact, controls="skip", veto="skip", stop=True)
-    after_compact = Row(AfterCompact, stop=True)
-    before_model = Row(BeforeModel, change="model messages assistant", controls="deny", veto="stop", stop=True)
-    after_model = Row(AfterModel, change="output", controls="deny", veto="deny", stop=True)
-    tool_requested = Row(ToolRequested, stop=True)
-    before_tool = Row(BeforeTool, change="args result is_error", controls="deny ask allow", veto="deny", stop=True)
+    before_input = Row(
+        BeforeInput, change="input prepend_input", controls="deny", veto="deny", stop=True,
+        also="before_ingest before_inbound inbound",
+    )  # fmt: skip
+    after_input = Row(AfterInput, veto="stop", stop=True, also="after_ingest")
+    turn_start = Row(TurnStart, veto="stop", stop=True, also="after_turn_enter")
+    before_prompt = Row(BeforePrompt, change="system_prompt", veto="stop", stop=True, also="before_prompt_build")
+    before_compact = Row(BeforeCompact, controls="skip", veto="skip", stop=True, also="pre_compact")
+    after_compact = Row(AfterCompact, stop=True, also="post_compact")
+    before_model = Row(
+        BeforeModel, change="model messages assistant", controls="deny", veto="stop", stop=True,
+        also="before_inference before_generate",
+    )  # fmt: skip
+    after_model = Row(
+        AfterModel, change="output", controls="deny", veto="deny", stop=True, also="after_inference after_generate"
+    )
+    tool_requested = Row(ToolRequested, stop=True, also="tool_call_requested")
+    before_tool = Row(
+        BeforeTool, change="args result is_error", controls="deny ask allow", veto="deny", stop=True,
+        also="before_tool_execution before_tool_call before_tool_apply pre_tool_use tool_call",
+    )  # fmt: skip
     before_permission = Row(BeforePermission, change="resolved", controls="deny ask allow", veto="deny", stop=True)
     after_permission = Row(AfterPermission, stop=True)
-    after_tool = Row(AfterTool, change="output", controls="deny retry", veto="deny", stop=True)
+    after_tool = Row(
+        AfterTool, change="output", controls="deny retry", veto="deny", stop=True,
+        also="after_tool_execution after_tool_call after_tool_apply post_tool_use post_tool_use_failure "
+        "tool_call_aborted",
+    )  # fmt: skip
     after_tool_batch = Row(AfterToolBatch, veto="stop", stop=True)
     before_turn_end = Row(BeforeTurnEnd, controls="extend", veto="extend", stop=True)
-    before_response = Row(BeforeResponse, change="response", controls="deny", veto="deny", context=False)
-    before_output = Row(BeforeOutput, change="content", controls="deny", veto="deny", context=False)
-    turn_end = Row(TurnEnd, context=False)
+    before_response = Row(
+        BeforeResponse, change="response", controls="deny", veto="deny", context=False,
+        also="transform_response response_transform",
+    )  # fmt: skip
+    before_output = Row(
+        BeforeOutput, change="content", controls="deny", veto="deny", context=False, also="before_outbound outbound"
+    )
+    turn_end = Row(TurnEnd, context=False, also="agent_loop_end")
     subagent_start = Row(SubagentStart, change="initial_message", controls="deny", veto="deny")
     subagent_stop = Row(SubagentStop, controls="extend", veto="extend")
     notification = Row(Notification, change="message", controls="skip", veto="skip", context=False)
@@ -484,7 +527,22 @@ def event_named(name: object) -> Event[Any]:
     try:
         return EVENTS[name]  # type: ignore[index]
     except (KeyError, TypeError):
-        raise UnknownName("event", name, EVENTS) from None
+        raise UnknownName("event", name, EVENTS, meant=event_also_named(name)) from None
+
+
+def _letters(name: str) -> str:
+    """A name as `event_also_named` compares it: `onSessionStart`, `SessionStart` and `session_start` are one."""
+    return re.sub("[^a-z]", "", name.lower()).removeprefix("on")
+
+
+@cache  # needed only for an error
+def _names_by_letters() -> dict[str, str]:
+    return {_letters(also): name for name, event in EVENTS.items() for also in (name, *event.also)}
+
+
+def event_also_named(name: object) -> str | None:
+    """Our name of the event that another hook system calls so, in any casing."""
+    return _names_by_letters().get(_letters(name)) if isinstance(name, str) and len(name) < 100 else None
 
 
 def iter_events(on: str | Iterable[str]) -> Iterator[Event[Any]]:
@@ -500,6 +558,6 @@ def iter_events(on: str | Iterable[str]) -> Iterator[Event[Any]]:
 
 __all__ = [
     *(event.step.__name__ for event in EVENTS.values()),
-    "Agent", "CONTROLS", "Content", "Control", "EVENTS", "Event", "Input", "Lifecycle", "Step", "StopReason",
+    "Agent", "CONTROLS", "Content", "Control", "EVENTS", "Event", "Input", "Json", "Lifecycle", "Step", "StopReason",
     "ToolStep", "event_named",
 ]  # fmt: skip

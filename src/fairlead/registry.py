@@ -6,9 +6,11 @@ that is under way in any thread ends with the table it started with.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import count
 from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
@@ -23,8 +25,19 @@ from .engine.loop import detached_run
 from .engine.run import Run
 from .engine.threads import threads
 from .errors import RegistrationError, UnknownName, closest
-from .hook import Hook, OneOrMore, Options, OptionsButKind
-from .lifecycle import EVENTS, BeforeTool, Event, Lifecycle, ShellCall, Step, event_named, iter_events
+from .hook import DEFAULT, DEFAULT_PRIORITY, Default, Hook, OneOrMore, Options, OptionsButKind
+from .lifecycle import (
+    EVENTS,
+    BeforeTool,
+    Event,
+    FailurePolicy,
+    Lifecycle,
+    ShellCall,
+    Step,
+    event_also_named,
+    event_named,
+    iter_events,
+)
 from .session import HostSessionOptions, Session
 from .tools import DEFAULT_TOOLS, UNKNOWN_TOOL, Tools, UnknownTool
 from .verdict import Verdict, ask, deny
@@ -95,7 +108,7 @@ class On(Lifecycle):
         return register
 
     def __getattr__(self, name: str) -> Any:
-        raise UnknownAttribute("event", name, EVENTS)
+        raise UnknownAttribute("event", name, EVENTS, meant=event_also_named(name))
 
 
 class UnknownAttribute(UnknownName, AttributeError):
@@ -110,6 +123,7 @@ class Hooks:
     - `enforce=False` puts every hook in monitor mode.
     - `journal` is called with every finished decision.
     - `unknown_tool` says whether a call to a tool that no table knows proceeds, asks or is denied.
+    - `timeout`, `on_failure` and `priority` are for hooks that are registered in code without these options.
     """
 
     def __init__(
@@ -121,6 +135,9 @@ class Hooks:
         enforce: bool = True,
         journal: Callable[[Decision[Any]], None] | None = None,
         unknown_tool: UnknownTool | None = None,
+        timeout: float | Default | None = DEFAULT,
+        on_failure: FailurePolicy = "closed",
+        priority: int = DEFAULT_PRIORITY,
     ) -> None:
         if approver is not None and not callable(getattr(approver, "approve", approver)):
             raise RegistrationError(f"an approver is a function or has a method approve(request), unlike {approver!r}")
@@ -141,6 +158,12 @@ class Hooks:
         self._removed: list[Hook] = []  # their processes and connections are still to be closed
         self._sequence = count()
         self._detached = DetachedQueue()
+        self._defaults: dict[str, Any] = {
+            "timeout": timeout if isinstance(timeout, Default) else Default(timeout),
+            "on_failure": on_failure,
+            "priority": priority,
+        }
+        Hook(_any_hook, "*", name="the defaults of Hooks(...)", **self._defaults)  # finds a mistake here
         self.table = Table(self, ())  # the hooks in force
         if unknown_tool is not None:
             self._register(tuple(unknown_tool_hooks(unknown_tool, self.tools)), replace=False)
@@ -156,10 +179,16 @@ class Hooks:
     ) -> Hook | tuple[Hook, ...]:
         """Register a function for the events that `on` names, or an object by its methods.
 
-        An object's methods are registered for the events they are named after.
+        An object's methods are registered for the events they are named after. Its attributes `name`, `priority`,
+        `timeout` and `on_failure` are options, unless the call sets them.
         """
         for option in options.keys() - _OPTIONS:
             raise UnknownName("option", option, _OPTIONS | {"on", "replace"})
+        options = _options_of(fn) | options
+        if options.get("phase") != "observe":
+            options = self._defaults | options
+        else:  # an observer has no failure policy
+            options = {name: value for name, value in self._defaults.items() if name != "on_failure"} | options
         if on is None:
             hooks = tuple(_hooks_of(fn, options))
             self._register(hooks, replace)
@@ -384,6 +413,30 @@ def _duplicate(hook: Hook) -> str:
     return f"a hook named {hook.name!r} is already registered {where}; give this one a name= or pass replace=True"
 
 
+def _any_hook(step: Step) -> None:
+    """Stand for any hook, to check options."""
+
+
+_ABSENT = object()
+_OBJECT_OPTIONS = ("name", "priority", "timeout", "on_failure")
+
+
+def _options_of(thing: Any) -> dict[str, Any]:
+    """The options that a hook object has as attributes. A function has none, and a runner's are its own."""
+    if inspect.isroutine(thing) or isinstance(thing, (type, partial)) or hasattr(type(thing), "form"):
+        return {}
+    options = {}
+    for option in _OBJECT_OPTIONS:
+        if inspect.getattr_static(thing, option, _ABSENT) is _ABSENT:  # a mock, say, has any attribute
+            continue
+        value = getattr(thing, option)
+        if inspect.isroutine(value):
+            problem = f"{type(thing).__name__}.{option} is a method, which is never called"
+            raise RegistrationError(f"{problem}; make it an attribute or a property, or pass {option}= to hooks.add")
+        options[option] = value
+    return options
+
+
 def _hooks_of(thing: Any, options: dict[str, Any]) -> Iterator[Hook]:
     """Hooks for the methods of an object, each for the event it is named after."""
     if isinstance(thing, type):
@@ -392,8 +445,9 @@ def _hooks_of(thing: Any, options: dict[str, Any]) -> Iterator[Hook]:
     names = [name for name in dir(thing) if not name.startswith("_") and callable(getattr(thing, name))]
     methods = [name for name in names if name in EVENTS]
     for name in names:
-        if name not in EVENTS and (name.startswith(("before_", "after_")) or closest(name, EVENTS, 0.9)):
-            raise UnknownName("event", name, EVENTS, f", a public method of {prefix}")
+        meant = event_also_named(name)
+        if name not in EVENTS and (name.startswith(("before_", "after_")) or meant or closest(name, EVENTS, 0.9)):
+            raise UnknownName("event", name, EVENTS, f", a public method of {prefix}", meant)
     if not methods:
         raise RegistrationError(
             f"{thing!r} has no method named after an event; pass on= for a function, or name methods like before_tool"

@@ -17,7 +17,7 @@ from .decision import Decision, Unsupported, unknown_kind
 from .engine.run import EffectFn, active_effect, active_session
 from .engine.threads import portal
 from .errors import FairleadError, Unenforceable
-from .lifecycle import Agent, BeforeTool, Control, Step, build, event_named
+from .lifecycle import EVENTS, Agent, BeforeTool, Control, Step, build, event_named
 from .redaction.logs import logger
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ def new_id(prefix: str) -> str:
     """Make an id that no other process makes."""
     return f"{prefix}-{_process}-{next(_numbers)}"
 
+
+_WITH_STATE = frozenset(event.step for event in EVENTS.values() if "state" in event.changes)
+"""The steps about a request: they carry the state of the session. Whatever else hooks change there are its ids."""
 
 _RAISE: Any = object()
 
@@ -194,7 +197,7 @@ class Session:
         self.user_id = user_id
         self.channel = channel
         self.thread_id = thread_id
-        self.request_id = request_id
+        self.request_id: str | None = request_id or new_id("request")
         self.turn_id = turn_id
         self.checkpoint_id = checkpoint_id
         for event in capabilities or ():
@@ -220,18 +223,23 @@ class Session:
             "user_id": self.user_id, "channel": self.channel, "thread_id": self.thread_id,
             "sequence": next(self._sequence), **fields,
         }  # fmt: skip
+        if kind in _WITH_STATE and "state" not in fields:
+            header["state"] = self.state
         step: S = build(kind, header)
         return step
 
     async def dispatch(self, step: S) -> Decision[S]:
-        """`hooks.dispatch` with this session as `current_session()`."""
+        """`hooks.dispatch` with this session as `current_session()`. It takes over ids and state that hooks change."""
         if isinstance(step, BeforeTool) and step.tool not in _seen_tools:
             self._log_unknown_tool(step)
         token = active_session.set(self)
         try:
-            return await self.hooks.dispatch(step)
+            decision = await self.hooks.dispatch(step)
         finally:
             active_session.reset(token)
+        if decision.step is not decision.original and type(step) in _WITH_STATE:
+            self._take_changes(decision)
+        return decision
 
     async def dispatch_with_effect(self, step: S, set_effect: EffectFn) -> Decision[S]:
         """`dispatch` for a host that sets the effect of the decision itself, before it is journaled."""
@@ -242,14 +250,23 @@ class Session:
             active_effect.reset(token)
 
     def dispatch_sync(self, step: S) -> Decision[S]:
-        """`hooks.dispatch_sync` with this session as `current_session()`."""
+        """`hooks.dispatch_sync` with this session as `current_session()`, like `dispatch`."""
         if isinstance(step, BeforeTool) and step.tool not in _seen_tools:
             self._log_unknown_tool(step)
         token = active_session.set(self)
         try:
-            return self.hooks.dispatch_sync(step)
+            decision = self.hooks.dispatch_sync(step)
         finally:
             active_session.reset(token)
+        if decision.step is not decision.original and type(step) in _WITH_STATE:
+            self._take_changes(decision)
+        return decision
+
+    def _take_changes(self, decision: Decision[Any]) -> None:
+        """Take over the ids and the state that hooks have changed."""
+        for field in EVENTS[decision.event].changes:
+            if (value := getattr(decision.step, field)) is not None:
+                setattr(self, field, value)
 
     def _log_unknown_tool(self, step: BeforeTool) -> None:
         """Log, once per tool, that no table knows it: hooks for a kind of tool may not see its calls."""
@@ -373,30 +390,35 @@ def mark_unsupported(decision: Decision[S], capabilities: Capabilities, *, lenie
     """List the parts of a decision that its host cannot carry out as unsupported.
 
     A host declares per event the controls, the fields and "context" that it can carry out. A deny that would be lost
-    is an error. At an `after_` event, stopping the turn does instead: the model does not see what was denied.
+    is an error. At an `after_` event, stopping the turn does instead: the model does not see what was denied. At an
+    event whose veto is an abort, an abort does. Where there is nothing to veto, a deny is only recorded.
     """
-    can = capabilities.get(decision.event, ())
+    can, veto = capabilities.get(decision.event, ()), EVENTS[decision.event].veto
     wanted: list[str] = [decision.control] if decision.control != "proceed" else []
     wanted += [field for field in decision.changed if field not in ("kind", "target", "safety")]
     if decision.context and decision.control != "extend":  # which is carried out as context
         wanted.append("context")
     missing = tuple(part for part in wanted if part not in can)
-    stops = "stop" in can and decision.event.startswith("after_")
-    if decision.denied and "deny" not in can and not stops and not lenient:
+    instead: Control | None = None  # of a deny
+    if "stop" in can and decision.event.startswith("after_"):
+        instead = "stop"
+    elif "abort" in can and veto == "abort":
+        instead = "abort"
+    if decision.denied and "deny" not in can and veto is not None and instead is None and not lenient:
         host = decision.step.host or "this host"
         raise Unenforceable(
             f"hook {decision.hook!r} denies at {decision.event}, which {host} cannot carry out: {decision.reason}"
         )
     if not missing:
         return decision
-    effect = _effect(decision, can, stops=stops)
+    effect = _effect(decision, can, instead)
     return replace(decision, contributions=(*decision.contributions, *map(Unsupported, missing)), effect=effect)
 
 
-def _effect(decision: Decision[Any], can: Collection[str], *, stops: bool) -> Control | None:
-    """The control that the host carries out instead; None where it can carry out the decided one."""
+def _effect(decision: Decision[Any], can: Collection[str], instead: Control | None) -> Control | None:
+    """The control that the host carries out, `instead` of a deny; None where it can carry out the decided one."""
     if decision.control in ("proceed", *can):
         return None
     if decision.denied and "deny" in can:
         return "deny"
-    return "stop" if decision.denied and stops else "proceed"
+    return instead if decision.denied and instead is not None else "proceed"

@@ -26,6 +26,7 @@ from .lifecycle import (
     ToolStep,
     event_named,
 )
+from .result import read_result
 from .tools import TARGET_FIELDS, Tools
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ S = TypeVar("S", bound=Step)
 Cause = Literal["policy", "failure", "approval"]
 
 TEXT_LIMIT = 4096
-"""Bytes of one text from a hook to a model or a user."""
+"""Bytes of one text from a hook to a model or a user, unless the hook sets `text_limit`."""
 
 CONTROL_ALIASES: dict[str, Control] = {"break": "stop", "continue": "extend"}
 """Other words for controls that a verdict in JSON may use."""
@@ -161,6 +162,27 @@ def read_verdict(data: bytes | str | Mapping[str, Any], event: Event[Any] | str)
     return check(_read(data, event), None, event)
 
 
+def encode_verdict(verdict: Verdict | None, event: Event[Any] | str) -> bytes:
+    """A verdict as JSON, which `read_verdict` reads back. Raises `MalformedVerdict` if the event does not take it."""
+    event = event_named(event) if isinstance(event, str) else event
+    if verdict is None:
+        return b"null"
+    checked = check(verdict, None, event)
+    parts = {
+        "control": None if checked.control == "proceed" else checked.control,
+        "reason": checked.reason,
+        "name": checked.name,
+        "stop_reason": checked.stop_reason,
+        "additional_context": checked.context or None,
+        "warnings": checked.warnings or None,
+        "metadata": checked.metadata,
+    }
+    try:
+        return msgspec.json.encode({key: value for key, value in parts.items() if value is not None} | checked.changes)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise MalformedVerdict("verdict", f"cannot be written as JSON: {error}") from None
+
+
 def _read(data: Any, event: Event[Any]) -> Verdict:
     """A verdict in the words of the wire, not yet checked in full."""
     if isinstance(data, (bytes, str)):
@@ -245,6 +267,8 @@ def check(
             name: _check_change(name, value, event)
             for name, value in ((_resolve(field, event), value) for field, value in changes.items())
         }
+        if "result" not in changes:
+            changes.pop("is_error", None)  # it describes the result of its own verdict
         control = _control_of_resolved(control, changes)
         verdict = replace(verdict, control=control, changes=changes)
     if verdict.metadata:  # the hook may change its own copy later
@@ -287,7 +311,9 @@ def _check_change(field: str, value: Any, event: Event[Any]) -> Any:
     if field in _TARGETS:
         kind: Any = str | list[str] if field == "paths" else str
     else:
-        kind = event.types[field]
+        kind = event.settable[field]
+    if field == "result":
+        read_result(value)  # `apply` reads it; the verdict keeps what the hook wrote
     try:
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -335,6 +361,9 @@ def apply(step: S, changes: Mapping[str, Any], tools: Tools) -> S:
     prefix = new.pop("prepend_input", None)
     if prefix is not None:
         new["input"] = _prepend(prefix, new.get("input", getattr(step, "input", "")))
+    if "result" in new:
+        new["result"] = read_result(new["result"])
+        new.setdefault("is_error", None)  # the result replaces an earlier one, error or not
     if isinstance(step, ToolStep):
         aim = {field: new.pop(field) for field in _TARGETS & new.keys()}
         if aim or "args" in new:
@@ -403,16 +432,29 @@ _LONGEST_WORD = 256
 _LAST_WORD = re.compile(rf"(?<![\w+/=.~%-])[\w+/=.~%-]{{1,{_LONGEST_WORD}}}\Z", re.ASCII)
 
 
-def clean(text: str) -> str:
-    """A hook's text, safe to show: no control or bidi characters, at most 4 KiB."""
+def clean(text: str, limit: int | None = None) -> str:
+    """A hook's text, safe to show: no control or bidi characters, at most `limit` bytes (4 KiB if None)."""
+    limit = limit or TEXT_LIMIT
     if not text.isprintable():
         text = re.sub(_UNSAFE, "", text)
-    if len(text) <= TEXT_LIMIT // 4:  # a character has at most four bytes
+    if len(text) <= limit // 4:  # a character has at most four bytes
         return text
     data = text.encode()
-    if len(data) <= TEXT_LIMIT:
+    if len(data) <= limit:
         return text
-    return _whole_words(data[: TEXT_LIMIT - len(_CUT)].decode(errors="ignore")) + _CUT
+    return _whole_words(data[: max(limit - len(_CUT), 0)].decode(errors="ignore")) + _CUT
+
+
+def cut_warnings(hook: Hook, verdict: Verdict) -> list[str]:
+    """A warning for each text of a verdict that is longer than the limit of its hook."""
+    limit = hook.text_limit or TEXT_LIMIT
+    texts = {"reason": (verdict.reason or "",), "context": verdict.context, "warning": verdict.warnings}
+    return [
+        f"hook {hook.name!r}: a {part} of {size:,} bytes was cut to {limit:,}; text_limit= sets the limit"
+        for part, some in texts.items()
+        for text in some
+        if len(text) > limit // 4 and (size := len(re.sub(_UNSAFE, "", text).encode())) > limit
+    ]
 
 
 def _whole_words(text: str) -> str:
@@ -422,6 +464,6 @@ def _whole_words(text: str) -> str:
 
 
 __all__ = [
-    "HookVerdict", "Verdict", "abort", "allow", "answer", "ask", "change", "check", "deny", "extend", "fold", "inject",
-    "read_verdict", "retry", "skip", "skip_rest", "stop", "warn",
+    "HookVerdict", "Verdict", "abort", "allow", "answer", "ask", "change", "check", "deny", "encode_verdict", "extend",
+    "fold", "inject", "read_verdict", "retry", "skip", "skip_rest", "stop", "warn",
 ]  # fmt: skip

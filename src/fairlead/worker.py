@@ -31,7 +31,8 @@ from .approvals import Approval, ApprovalRequest
 from .decision import Decision
 from .errors import FairleadError
 from .registry import Hooks
-from .verdict import clean, fold
+from .result import encode_result
+from .verdict import HookVerdict, clean, fold
 from .wire.steps import decode_step
 
 _CHUNK = 1 << 16
@@ -180,7 +181,7 @@ def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:
         verdict["control"] = "skip_rest"
     if decision.stop_reason is not None:
         verdict["stop_reason"] = decision.stop_reason
-    context = [str(text) for text in decision.context if decision.control != "extend" or text != decision.reason]
+    context = [text for one in decision.verdicts for text in _context_of(one, winner)]  # the engine cuts long texts
     if context:
         verdict["additional_context"] = context
     warnings = [text for one in decision.verdicts for text in one.verdict.warnings]
@@ -190,7 +191,16 @@ def verdict_of(decision: Decision[Any]) -> dict[str, Any] | None:
         verdict["metadata"] = decision.metadata
     derived = ("kind", "target", "safety")
     verdict |= {name: getattr(decision.step, name) for name in decision.changed if name not in derived}
+    if "result" in verdict or "is_error" in verdict:
+        verdict["result"] = encode_result(decision.step.result)
     return verdict or None
+
+
+def _context_of(one: HookVerdict, winner: HookVerdict | None) -> tuple[str, ...]:
+    """The context that a verdict adds. The feedback of an `extend` is context, too, unless it is the reason."""
+    verdict = one.verdict
+    feedback = verdict.reason if verdict.control == "extend" and one is not winner else None
+    return verdict.context if feedback is None else (feedback, *verdict.context)
 
 
 def _questions(decision: Decision[Any]) -> str | None:

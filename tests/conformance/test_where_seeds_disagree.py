@@ -8,7 +8,21 @@ import asyncio
 
 import pytest
 
-from fairlead import EVENTS, Hooks, ReadOnlyError, RegistrationError, abort, change, deny, skip, skip_rest
+from fairlead import (
+    EVENTS,
+    Hooks,
+    ReadOnlyError,
+    RegistrationError,
+    abort,
+    answer,
+    change,
+    decode_step,
+    deny,
+    encode_step,
+    skip,
+    skip_rest,
+    stop,
+)
 from fairlead.lifecycle import (
     AfterTool,
     BeforeCompact,
@@ -19,7 +33,9 @@ from fairlead.lifecycle import (
     SessionStart,
 )
 
-BASH = BeforeTool(tool="bash", args={"command": "ls"})
+SESSION = Hooks().session("s-1")
+BASH = decode_step(encode_step(SESSION.step(BeforeTool, tool="bash", args={"command": "ls"})))
+LOOK = ("Looking.", [("look", {"at": "a"})])
 
 
 @pytest.fixture
@@ -281,30 +297,43 @@ async def test_shared_state_may_be_edited_in_place(hooks):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "executed"),
-    [("ok", True), ("error", True), ("denied", False), ("aborted", False), ("answered", False)],
+    ("tool", "verdict", "outcome", "executed"),
+    [
+        ("look", change(), "ok", True),
+        ("crash", change(), "error", True),
+        ("look", deny("no"), "denied", False),
+        ("look", stop("enough"), "aborted", False),
+        ("look", answer("cached"), "answered", False),
+    ],
 )
-async def test_after_tool_reaches_hooks_whatever_the_outcome(hooks, outcome, executed):
-    seen = []
-    hooks.add(lambda step: seen.append((step.outcome, step.executed)), on="after_tool", name="watch")
-    await hooks.dispatch(AfterTool(tool="bash", outcome=outcome, executed=executed))
-    assert seen == [(outcome, executed)]
+async def test_after_tool_reaches_hooks_whatever_the_outcome(scene, tool, verdict, outcome, executed):
+    played, seen = scene(("", [(tool, {})])), []
+    played.add(verdict, on="before_tool")
+    played.add(lambda step: seen.append((step.outcome, step.executed)), on="after_tool", name="watch")
+    await played.play()
+    assert (seen, bool(played.ran)) == ([(outcome, executed)], executed)
 
 
-@pytest.mark.parametrize(("outcome", "seen"), [("denied", []), ("ok", ["ok"])])
-async def test_hook_may_ask_for_executed_calls_only(hooks, outcome, seen):
-    called = []
-    hooks.add(lambda step: called.append(step.outcome), on="after_tool", outcome=["ok", "error"], name="watch")
-    await hooks.dispatch(AfterTool(tool="bash", outcome=outcome))
+@pytest.mark.parametrize(("verdict", "seen"), [(deny("no"), []), (change(), ["ok"])], ids=["denied", "ok"])
+async def test_hook_may_ask_for_executed_calls_only(scene, verdict, seen):
+    played, called = scene(LOOK), []
+    played.add(verdict, on="before_tool")
+    played.add(lambda step: called.append(step.outcome), on="after_tool", outcome=["ok", "error"], name="watch")
+    await played.play()
     assert called == seen
 
 
 # --- permission and tool order: before_tool first -----------------------------------------------
 
 
-def test_permission_comes_after_the_tool_was_transformed():
+async def test_permission_is_asked_about_the_final_arguments(scene):
+    played = scene(LOOK)
+    played.add(change(args={"at": "b"}), on="before_tool")
+    await played.play()
     order = ["tool_requested", "before_tool", "before_permission", "after_permission", "after_tool"]
-    assert [event for event in EVENTS if event in order] == order
+    assert [event for event in played.events if event in order] == order
+    assert [step.args for step in played.steps("before_permission")] == [{"at": "b"}]
+    assert played.ran == ["look b"]
 
 
 async def test_gate_sees_the_final_arguments(hooks):

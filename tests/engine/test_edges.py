@@ -151,9 +151,8 @@ async def test_without_any_time_out_a_swallowed_cancellation_still_propagates():
     assert task.cancelled()
 
 
-async def test_a_hook_after_one_without_a_time_out_has_its_own(monkeypatch):
-    monkeypatch.setattr("fairlead.hook.DEFAULT_TIMEOUT", 0.05)
-    hooks = Hooks(record=True)
+async def test_a_hook_after_one_without_a_time_out_has_its_own():
+    hooks = Hooks(record=True, timeout=0.05)
 
     @hooks.on.before_tool(timeout=None)
     async def suspends(s):
@@ -671,9 +670,8 @@ async def test_a_gate_that_cancels_its_own_task_is_recorded_once():
     assert [(run.hook, run.outcome) for run in runs] == [("one", "error"), ("two", "none")]
 
 
-def test_a_hidden_coroutine_that_will_not_be_cancelled_times_out_in_a_sync_dispatch(monkeypatch):
-    monkeypatch.setattr("fairlead.hook.DEFAULT_TIMEOUT", 0.05)
-    hooks = Hooks()
+def test_a_hidden_coroutine_that_will_not_be_cancelled_times_out_in_a_sync_dispatch():
+    hooks = Hooks(timeout=0.05)
 
     async def lasts(s):
         for _ in range(20):

@@ -500,9 +500,8 @@ async def test_every_kind_of_awaitable_is_awaited(kind: str, phase: str):
     assert (await hooks.dispatch(STEP)).reason == "awaited"
 
 
-async def test_a_sync_function_that_returns_an_awaitable_has_a_timeout_too(monkeypatch):
-    monkeypatch.setattr("fairlead.hook.DEFAULT_TIMEOUT", 0.02)
-    hooks = Hooks()
+async def test_a_sync_function_that_returns_an_awaitable_has_a_timeout_too():
+    hooks = Hooks(timeout=0.02)
     hooks.add(lambda s: forever(), on="before_tool", name="hidden")
     assert (await asyncio.wait_for(hooks.dispatch(STEP), 1)).failures[0].kind == "timeout"
 

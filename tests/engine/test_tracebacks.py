@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -146,9 +147,37 @@ def test_a_hook_is_logged_once_for_each_place_where_it_fails(caplog: pytest.LogC
     hooks = failing(broken)
     for command in ("ls", "ls", "cat", "ls", "cat"):
         hooks.dispatch_sync(BeforeTool(tool="bash", args={"command": command}))
-    logged = [record for record in caplog.records if "'broken' failed at" in record.message]
-    assert [record.levelno for record in logged] == [logging.WARNING] * 2
-    assert [record.message.rpartition("\n")[2] for record in logged] == ["ValueError: one", "ValueError: other"]
+    logged = [record.message for record in caplog.records if "'broken' failed at before_tool" in record.message]
+    assert [record.levelno for record in caplog.records] == [logging.WARNING] * 5
+    assert [message.count("Traceback") for message in logged] == [1, 0, 1, 0, 0]
+    assert [logged[n].rpartition("\n")[2] for n in (0, 2)] == ["ValueError: one", "ValueError: other"]
+
+
+@pytest.mark.parametrize("phase", ["transform", "gate", "observe"])
+async def test_every_failure_is_logged_with_its_hook_its_event_and_what_follows(
+    phase: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def late(step: Any) -> None:
+        await asyncio.Event().wait()
+
+    hooks = Hooks()
+    hooks.add(late, on="before_tool", name="late", phase=phase, timeout=0.01)
+    hooks.add(lambda step: {"control": "explode"}, on="before_tool", name="odd", phase=phase, priority=60)
+    session = hooks.session(agent="coder")
+    decision = await session.dispatch(session.step(BeforeTool, tool="bash"))
+    logged = [record.getMessage() for record in caplog.records]
+    follows = "the agent goes on" if phase == "observe" else "deny"
+    assert logged == [f"{failure} (agent coder); {follows}" for failure in decision.failures]
+    assert [failure.kind for failure in decision.failures] == ["timeout", "malformed"][
+        : 1 if phase == "transform" else 2
+    ]
+
+
+def test_a_hook_in_quarantine_is_not_logged_again(caplog: pytest.LogCaptureFixture) -> None:
+    hooks = Hooks()
+    hooks.add(divides, on="before_tool", quarantine=(2, 60))
+    kinds = [hooks.dispatch_sync(STEP).failures[0].kind for _ in range(4)]
+    assert (kinds, len(caplog.records)) == (["error", "error", "quarantined", "quarantined"], 2)
 
 
 def test_two_hooks_that_fail_in_one_place_are_both_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -156,7 +185,7 @@ def test_two_hooks_that_fail_in_one_place_are_both_logged(caplog: pytest.LogCapt
     for name in ("a", "b"):
         hooks.add(divides, on="before_tool", name=name, on_failure="open")
     hooks.dispatch_sync(STEP)
-    assert sum("failed at" in record.message for record in caplog.records) == 2
+    assert ["Traceback" in record.message for record in caplog.records] == [True, True]
 
 
 def test_what_was_logged_is_forgotten_before_it_grows_large(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,10 +182,11 @@ async def test_a_session_that_has_not_started_has_no_decisions_at_its_end() -> N
     assert await run_flow(end_session(entry, "exit")) == []
 
 
-async def test_a_session_that_may_not_start_ends_and_the_next_request_starts_another() -> None:
+@pytest.mark.parametrize("refusal", [abort("no"), deny("no")], ids=["abort", "deny"])
+async def test_a_session_that_may_not_start_ends_and_the_next_request_starts_another(refusal: Verdict) -> None:
     scene = Scripted()
-    scene.add(abort("no"), on="session_start", once=True)
-    with pytest.raises(HookAborted):
+    scene.add(refusal, on="session_start", once=True)
+    with pytest.raises(HookAborted, match=":hook_abort] no"):
         await run_flow(scene.turn.begin("Go."))
     await run_flow(scene.sessions.turn("s1").begin("Go."))
     begun = [event for event in scene.seen.events if event.startswith("session")]

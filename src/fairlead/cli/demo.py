@@ -23,6 +23,8 @@ def run(options: argparse.Namespace) -> int:
     for module in ("pydantic_ai", "cel", "re2"):
         require(module, "demo", "the hooks of the demo")
     from ..hosts.loop.demo import run as run_demo
+    from .loading import quiet_log
 
+    quiet_log()
     result, _ = asyncio.run(run_demo())
     return 0 if result.stop_reason == "end_turn" else 1

@@ -20,7 +20,7 @@ LATER = ("wasm", "pack")
 
 OUTCOMES = ("deny", "ask", "allow", "stop", "skip", "extend", "abort", "warn", "inject", "change")
 FILTERS = ("tool", "kind", "safety", "outcome", "agent", "host")
-OPTIONS = ("phase", "priority", "timeout", "on_failure", "enforce", "detached", "quarantine")
+OPTIONS = ("phase", "priority", "timeout", "on_failure", "text_limit", "enforce", "detached", "quarantine")
 COMMON = ("name", "on", "match", *OPTIONS, "locked", "may")
 OF_FORM: dict[str, tuple[str, ...]] = {
     "python": ("interpreter", "env"),
@@ -44,6 +44,7 @@ SHAPES: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("command", "worker", "may", "fields"), ((list,), "a list of texts")),
     "on": ((str, list), "an event or a list of events"),
     "priority": ((int,), "a whole number"),
+    "text_limit": ((int,), "a number of bytes"),
     "timeout": ((int, float, bool), "a number of seconds, or false for no limit"),
     "quarantine": ((list,), "[failures, seconds]"),
     "env": ((list, dict), "a list of names, or a table of names and values"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..hook import PHASES
+from ..hook import MAX_TEXT_LIMIT, PHASES
 from ..journal.anchor import Anchor
 from ..lifecycle import CONTROLS, EVENTS, FAILURE_POLICIES
 from ..runners.command import OUTPUTS
@@ -108,6 +108,7 @@ _MORE: dict[str, _Schema] = {
     "on_failure": {"enum": [*FAILURE_POLICIES]},
     "output": {"enum": [*OUTPUTS]},
     "timeout": _TIMEOUT,
+    "text_limit": {"type": "integer", "minimum": 1, "maximum": MAX_TEXT_LIMIT},
     "quarantine": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
     "may": _list({"enum": [*POWERS, hook_entry.RAW]}),
     "exit": {

@@ -106,7 +106,7 @@ class _LoopQueue:
 
 
 async def _run_detached(run: Run) -> None:
-    """Run one detached observer. Its failures go to the log, and its outcome to the journal."""
+    """Run one detached observer. Its outcome goes to the journal."""
     from .loop import run_remaining, run_to_end
 
     run.clock[0] = monotonic()
@@ -117,8 +117,6 @@ async def _run_detached(run: Run) -> None:
     except BaseException:
         _journal_end(run, "cancelled")
         raise
-    for _, failure in run.contributions:
-        logger.warning("detached %s", failure)
     _journal_end(run)
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from operator import length_hint
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import msgspec
 from msgspec.structs import replace
@@ -29,8 +29,8 @@ from ..decision import (
 )
 from ..errors import HookTimeout, MalformedVerdict, Quarantined, Unenforceable, describe
 from ..hook import Hook, RunnerResult
-from ..lifecycle import Control, Step
-from ..verdict import ENDING, HookVerdict, Verdict, apply, check, clean, fold
+from ..lifecycle import Control, FailurePolicy, Step
+from ..verdict import ENDING, HookVerdict, Verdict, apply, check, clean, cut_warnings, fold
 from .chain import Chain
 from .deadlines import Deadline
 
@@ -150,10 +150,17 @@ class Run(msgspec.Struct):
             self.contributions.append((hook, Monitored(hook.name, verdict)))
             return False
         if hook.note is not None and verdict.control in _WITH_NOTE:
-            verdict = replace(verdict, reason=with_note(verdict.reason, hook.note))
-        self.contributions.append((hook, HookVerdict(hook, verdict)))
+            reason = with_note(verdict.reason, hook.note, hook.text_limit)
+            warnings = (*verdict.warnings, *cut_warnings(hook, verdict))
+            verdict = replace(verdict, reason=reason, warnings=warnings)
+        return self._take(hook, HookVerdict(hook, verdict), step)
+
+    def _take(self, hook: Hook, hook_verdict: HookVerdict, step: Step) -> bool:
+        """Keep a verdict that counts, and the step with its changes. True if `remaining` is a new iterator."""
+        verdict = hook_verdict.verdict
+        self.contributions.append((hook, hook_verdict))
         self.has_question = self.has_question or verdict.control == "ask"
-        if not transforms:
+        if hook.phase != "transform":
             return False
         changed, self.step = step is not self.step, step
         switched = changed and self._switch_chain()
@@ -169,26 +176,43 @@ class Run(msgspec.Struct):
         self._log_run(kind, duration, details)
         if hook.quarantine is not None and kind != "quarantined":
             hook.quarantine.failed()
-        event = self.chain.event
-        policy = None if hook.phase == "observe" else hook.on_failure
-        control = None if policy is None else event.control_on_failure(policy)
+        policy, verdict, step = self._failure_policy(hook)
+        control = None if verdict is None or verdict.control == "proceed" else verdict.control
         # Only a failure should pay for these imports. Its text may hold a secret.
         from ..redaction.redactor import redact_text
-        from .tracebacks import keep_traceback
+        from .tracebacks import find_traceback, log_failure
 
         error = clean(redact_text(error)) if hook.note is None else with_note(redact_text(error), hook.note)
-        traceback = None if raised is None else keep_traceback(hook, raised)
-        failure = Failure(hook.name, event.name, kind, error, policy, control, traceback)
+        traceback = None if raised is None else find_traceback(hook, raised)
+        event = self.chain.event.name
+        failure = Failure(hook.name, event, kind, error, policy, control, traceback and traceback.text)
+        log_failure(failure, self.step.agent, traceback)
+        if verdict is not None and verdict.reason is None:
+            verdict = replace(verdict, reason=str(failure))
         if not self._is_enforced(hook):
-            verdict = Verdict(control or "proceed", str(failure))
+            verdict = verdict or Verdict(reason=str(failure))
             self.contributions.append((hook, Monitored(hook.name, verdict, "failure")))
             return False
         self.contributions.append((hook, failure))
-        if control is None:
+        if verdict is None:
             return False
         cause = raised if control == "abort" else None  # an exception keeps its frames alive, and all values in them
-        self.contributions.append((hook, HookVerdict(hook, Verdict(control, str(failure)), "failure", cause)))
-        return hook.phase == "transform" and self._end_transforms(control)
+        return self._take(hook, HookVerdict(hook, verdict, "failure", cause), step)
+
+    def _failure_policy(self, hook: Hook) -> tuple[FailurePolicy | Literal["verdict"] | None, Verdict | None, Step]:
+        """The name of a hook's failure policy, the verdict that follows from it here, and the step with its changes."""
+        event, policy = self.chain.event, hook.on_failure
+        if hook.phase == "observe":
+            return None, None, self.step
+        if isinstance(policy, Verdict):
+            may_change = hook.phase == "transform"
+            try:
+                verdict = check(policy, self.step, event, may_change=may_change, may_loosen=hook.layer != "project")
+                return "verdict", verdict, apply(self.step, verdict.changes, self.chain.table.hooks.tools)
+            except MalformedVerdict:  # this step does not take it, as in a retry of what was not executed
+                policy = "closed"
+        control = event.control_on_failure(policy)
+        return policy, None if control is None else Verdict(control), self.step
 
     def _is_enforced(self, hook: Hook) -> bool:
         return hook.enforce and (hook.locked or self.chain.table.hooks.enforcing)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = (
     "name", "phase", "priority", "layer", "source", "timeout", "on_failure", "enforce", "locked", "detached",
+    "text_limit",
     "tool", "kind", "safety", "outcome", "agent", "host",
 )  # fmt: skip
 
@@ -50,6 +51,7 @@ def policy_of(table: Table) -> Policy:
 
 def _hook_to_builtins(hook: Hook) -> dict[str, Any]:
     options = {name: value for name in _OPTIONS if (value := getattr(hook, name)) not in (None, False)}
+    options["on_failure"] = msgspec.to_builtins(hook.on_failure, enc_hook=str)  # which may be a verdict
     return {**options, "on": hook.described_events, "form": form_of(hook), "version": version_of(hook)}
 
 

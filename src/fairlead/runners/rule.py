@@ -249,7 +249,7 @@ def _around(before: str, value: Any, after: str, field: str) -> Any:
 
 def _text_fields(event: Event[Any]) -> tuple[str, ...]:
     """The fields whose text a rule may edit."""
-    fields = [name for name in event.changes if _is_text(event.types[name]) and name not in HEADER]
+    fields = [name for name in event.changes if _is_text(event.settable[name]) and name not in HEADER]
     return (*fields, *(("command", "url") if "args" in event.changes else ()))
 
 

@@ -85,7 +85,8 @@ def _encode_contribution(part: Contribution) -> dict[str, Any]:
     match part:
         case HookVerdict():
             cause = {} if part.cause == "policy" else {"cause": part.cause}
-            return {"hook": part.hook.name, "verdict": part.verdict, **cause}
+            limit = {} if part.hook.text_limit is None else {"text_limit": part.hook.text_limit}
+            return {"hook": part.hook.name, "verdict": part.verdict, **cause, **limit}
         case Failure():
             return {"failure": part}
         case Monitored():
@@ -132,16 +133,17 @@ class _ContributionDecoder:
 
     def __init__(self, step: Step) -> None:
         self._event = step.event
-        self._known: dict[tuple[str, str], Hook] = {}
+        self._known: dict[tuple[str, str, int | None], Hook] = {}
         self._first_ask: tuple[str, str | None] = (
             "",
             None,
         )  # the first hook that asks, and its question, which records of older versions leave out
 
-    def _hook(self, name: str, phase: Any = "transform") -> Hook:
-        if (name, phase) not in self._known:
-            self._known[name, phase] = Hook(_stand_in, self._event, name=name, phase=phase)
-        return self._known[name, phase]
+    def _hook(self, name: str, phase: Any = "transform", limit: int | None = None) -> Hook:
+        if (name, phase, limit) not in self._known:
+            hook = Hook(_stand_in, self._event, name=name, phase=phase, text_limit=limit)
+            self._known[name, phase, limit] = hook
+        return self._known[name, phase, limit]
 
     def decode(self, part: Mapping[str, Any]) -> Contribution:
         """The contribution that `_encode_contribution` wrote."""
@@ -149,7 +151,8 @@ class _ContributionDecoder:
             verdict = msgspec.convert(part["verdict"], Verdict)
             if verdict.control == "ask" and not self._first_ask[0]:
                 self._first_ask = part["hook"], verdict.reason
-            return HookVerdict(self._hook(part["hook"]), verdict, part.get("cause", "policy"))
+            stand_in = self._hook(part["hook"], limit=part.get("text_limit"))
+            return HookVerdict(stand_in, verdict, part.get("cause", "policy"))
         if "failure" in part:
             return msgspec.convert(part["failure"], Failure)
         if "monitored" in part:

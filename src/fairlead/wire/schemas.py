@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
-from ..lifecycle import CONTROLS, EVENTS, STOP_REASONS, event_named
+from ..lifecycle import CONTROLS, EVENTS, STOP_REASONS, Content, event_named
+from ..result import ResultBody
 from ..verdict import CONTROL_ALIASES
 from .steps import VERSION
 
@@ -38,6 +39,7 @@ def verdict_schema(event: str) -> dict[str, Any]:
     row = event_named(event)
     controls: list[str] = [control for control in CONTROLS if control in row.controls]
     controls += [alias for alias, control in CONTROL_ALIASES.items() if control in row.controls]
+    defs: dict[str, Any] = {}
     properties: dict[str, Any] = {
         "control": _nullable({"enum": [*controls, *(["veto"] if row.veto else [])]}),
         "reason": _nullable({"type": "string"}),
@@ -50,8 +52,11 @@ def verdict_schema(event: str) -> dict[str, Any]:
     if row.context:
         properties["additional_context"] = _nullable({"type": "array", "items": {"type": "string"}})
     for field in row.changes:
-        (kind,), _ = msgspec.json.schema_components([row.types[field]])
+        (kind,), _ = msgspec.json.schema_components([row.settable[field]])
         properties[field] = _nullable(_without_null(kind))
+    if "result" in row.changes:
+        result, defs = _result_schema()
+        properties["result"] = _nullable(result)
     if "args" in row.changes:
         properties["command"] = properties["url"] = _nullable({"type": "string"})
         texts = {"type": "array", "items": {"type": "string"}}
@@ -62,7 +67,16 @@ def verdict_schema(event: str) -> dict[str, Any]:
         "type": "object",
         "properties": properties,
         "additionalProperties": {"type": "null"},  # a null counts as absent, whatever the key
+        **({"$defs": defs} if defs else {}),
     }
+
+
+def _result_schema() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema of a result, and its definitions. An object with a `kind` is one of the bodies."""
+    (content,), _ = msgspec.json.schema_components([Content])
+    bodies, defs = msgspec.json.schema_components(get_args(ResultBody), ref_template="#/$defs/{name}")
+    plain = {"if": {"type": "object"}, "then": {"not": {"required": ["kind"]}}}
+    return {"anyOf": [content | plain, *bodies]}, defs
 
 
 def schemas() -> dict[str, dict[str, Any]]:

@@ -76,4 +76,7 @@ def step_from_envelope(envelope: Mapping[str, Any]) -> Step:
 
 def _convert(event: Event[Any], name: str, value: Any) -> Any:
     kind = event.types.get(name, Any)
-    return None if value is None else msgspec.convert(value, kind)
+    try:
+        return None if value is None else msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise FairleadError(f"not an envelope: {name} of {event.name}: {error}") from None

@@ -155,8 +155,11 @@ def should_come(host: str, event: str, said: str) -> Comes:
     if said in takes:
         return Comes(reply(said))
     without = Comes({}, unsupported=(said,))
-    after = host_named(host).events[event].event.startswith("after_")
+    ours = host_named(host).events[event].event
+    after = ours.startswith("after_")
     match said:
+        case "deny" if ours == "session_start":  # which an abort does instead, or no tool runs
+            return without._replace(reply=reply("abort"), halts=None if "abort" in takes else text)
         case "deny":
             return without._replace(reply=reply("stop") if after else {})
         case "stop" | "abort":
@@ -307,7 +310,8 @@ async def test_a_deny_that_cannot_be_carried_out_is_logged_as_an_error(
             continue
         caplog.clear()
         await Played(host, saying(deny("no"), ours)).tell(event)
-        lost = "deny" not in takes and not (ours.startswith("after_") and "stop" in takes)
+        instead = "stop" if ours.startswith("after_") else "abort" if ours == "session_start" else "deny"
+        lost = "deny" not in takes and instead not in takes
         errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
         assert len(errors) == lost, (event, errors)
         assert all("[judge] no" in error for error in errors)

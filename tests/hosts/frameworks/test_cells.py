@@ -89,6 +89,11 @@ def state(scene: Scene, played: Played) -> bool:
 
 CONTEXT = inject(WHY)
 CELLS: dict[tuple[str, str], Cell] = {
+    ("session_start", "deny"): Cell(deny(WHY), failed),
+    ("session_start", "stop"): Cell(stop(WHY), unasked),
+    ("session_end", "deny"): Cell(
+        deny(WHY), lambda s, p: [one.reason for one in s.of("session_end")] == [WHY] and p.error is None
+    ),
     ("session_start", "context"): Cell(CONTEXT, told_at_once),
     ("before_request", "context"): Cell(CONTEXT, told_at_once),
     ("before_request", "state"): Cell(change(state={"kept": 1}), state),

@@ -377,6 +377,28 @@ def the_subagent_reads_it(scene):
     assert scene.helper.sent[0] == ["system: You help.", "user: Help me.", "user: [judge] mind the gap"]
 
 
+# --- a session that hooks refuse
+
+
+@case("session_start", "deny", deny("not today"))
+def the_session_does_not_start(scene):
+    assert str(scene.error) == "[judge:hook_abort] not today"
+    assert (scene.sent, "before_input" in scene.events) == ([], False)
+
+
+@case("session_start", "stop", stop("not today", "refusal"), "One.", "Two.")
+def the_first_turn_ends_before_it_begins(scene):
+    outputs = [decision.step.content for decision in scene.seen.of("before_output")]
+    assert outputs == ["[Stopped: not today]", "Done."]
+    assert [scene.events.count(name) for name in ("before_request", "before_input", "turn_start")] == [2, 1, 1]
+
+
+@case("session_end", "deny", deny("too early"))
+def the_reject_is_recorded_and_the_session_ends(scene):
+    (decision,) = scene.seen.of("session_end")
+    assert (decision.denied, decision.reason, scene.error, scene.output) == (True, "too early", None, "Done.")
+
+
 # --- what every event takes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead import HookAborted, abort, change, deny, extend
+from fairlead import HookAborted, abort, change, deny, extend, stop
 from fairlead.hosts.loop.agent import FEEDBACK
 
 LOOK = ("Looking.", [("look", {"at": "a"})])
@@ -168,7 +168,47 @@ async def test_003_an_extension_starts_no_new_turn(scene):
     played = scene()
     played.add(extending(2), on="before_turn_end")
     await played.play()
-    assert [played.events.count(name) for name in ("before_input", "turn_start", "turn_end")] == [1, 1, 1]
+    assert [played.events.count(name) for name in ("turn_start", "turn_end")] == [1, 1]
+
+
+async def test_003_the_feedback_is_an_input_whose_source_is_a_continuation(scene):
+    played = scene("One.", "Two.")
+    played.add(extend("run the tests"), on="before_turn_end")
+    await played.play()
+    assert [(step.source, step.input) for step in played.steps("before_input")] == [
+        ("user", "Go."), ("continuation", "run the tests"),
+    ]  # fmt: skip
+    assert [step.committed_len for step in played.steps("after_input")] == [1, 3]
+
+
+async def test_003_a_continuation_is_rewritten_like_any_input(scene):
+    played = scene("One.", "Two.")
+    played.add(extend("run the tests"), on="before_turn_end", name="more")
+    played.add(
+        lambda step: change(input="run all tests") if step.source == "continuation" else None,
+        on="before_input", name="all",
+    )  # fmt: skip
+    await played.play()
+    assert played.sent[1][-1] == "user: run all tests"
+
+
+REFUSALS = {
+    "before_input-deny": deny("enough"),
+    "before_input-stop": stop("enough", "refusal"),
+    "after_input-stop": stop("enough", "refusal"),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_003_a_refused_continuation_lets_the_turn_end_with_the_answer(refusal, scene):
+    event, verdict = refusal.partition("-")[0], REFUSALS[refusal]
+    played = scene("One.", "Two.")
+    played.add(extend("run the tests"), on="before_turn_end", name="more")
+    inputs = iter([None, verdict])
+    played.add(lambda step: next(inputs), on=event, name="refuses")
+    await played.play()
+    assert (played.output, len(played.sent), played.result.extends) == ("One.", 1, 0)
+    assert played.result.stop_reason == ("refusal" if verdict.control == "stop" else "end_turn")
 
 
 async def test_003_the_seed_s_own_words_are_understood(scene):

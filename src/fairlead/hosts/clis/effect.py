@@ -18,7 +18,8 @@ from ...lifecycle import BeforeInput, Control
 from ...verdict import clean
 
 RULES: dict[str, str] = {
-    "deny": "At an event after the fact, the turn is stopped instead. If the host cannot do that either, the journal "
+    "deny": "At an event after the fact, the turn is stopped instead. At `session_start` it is an `abort`; at "
+    "`session_end` it is only recorded. If the host cannot do that either, the journal "
     "marks the verdict as unsupported, fairlead logs an error, and `fairlead doctor` shows it.",
     "ask": "The question goes to `fairlead approvals`. Until a human approves, the operation is denied. A host that "
     "would run the tool never gets an `ask`.",
@@ -78,7 +79,9 @@ def effect_of(decision: Decision[Any], can: Collection[str]) -> Effect:
         if field in _FIELDS and effect.deny is None:
             _FIELDS[field](decision, can, effect)
     effect.warnings = [
-        f"[{each.hook.name}] {clean(text)}" for each in decision.verdicts for text in each.verdict.warnings
+        f"[{each.hook.name}] {clean(text, each.hook.text_limit)}"
+        for each in decision.verdicts
+        for text in each.verdict.warnings
     ]
     texts = [text.signed for text in decision.context]  # the reason of an `extend` is one of them
     if effect.extend is not None:
@@ -152,10 +155,11 @@ def _control(decision: Decision[Any], can: Collection[str], effect: Effect) -> N
 
 def _refuse(decision: Decision[Any], can: Collection[str], effect: Effect, reason: str) -> None:
     """Apply a deny, a stop or an abort. A host that cannot stop denies, and keeps denying."""
-    ends = decision.control in ("stop", "abort")
+    ends = decision.control == "stop" or decision.aborts
     if "deny" in can:
         effect.deny = reason
-    if ("stop" in can or decision.control in can) and (ends or effect.deny is None):
+    can_end = any(control in can for control in ("stop", "abort" if decision.aborts else decision.control))
+    if can_end and (ends or effect.deny is None):
         effect.stop = reason
     elif ends:
         effect.halt = reason

@@ -181,7 +181,7 @@ class EventHandler:
             effect = self.mapping.refine(effect, self.payload) if reported else effect
             effects.append(effect)
             control = control_of(effect)
-            if control == "stop" and decision.control == "abort" and "abort" in can:
+            if control == "stop" and decision.aborts and "abort" in can:
                 control = "abort"
             return decision.with_effect(control)
 

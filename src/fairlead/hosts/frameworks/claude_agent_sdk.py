@@ -215,6 +215,7 @@ class Fairlead(Closable, dict[str, list[HookMatcher]]):
             session = self.engine.session(
                 self._session_id or name, **about, capabilities=CAN, lenient=True, approver=approver
             )
+            session.request_id = None  # each input of the user makes one
             found = self._sessions[name] = _CliSession(name, session, self._own)
             while len(self._sessions) > SESSIONS:
                 await self._sessions.popitem(last=False)[1].end("forgotten")

@@ -37,7 +37,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
 
 
 WHOLE = {
-    "session_start": "abort context",
+    "session_start": "deny stop abort context",
     "session_end": "",
     "before_request": "abort state session_id checkpoint_id context",
     "after_request": "abort state checkpoint_id context",

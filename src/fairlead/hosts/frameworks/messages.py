@@ -28,14 +28,26 @@ class Reply(msgspec.Struct):
 
 
 def as_text(content: Any) -> str:
-    """Return what a model or a user can read of some content: its texts, or else its JSON."""
+    """Return what a model or a user can read of some content: its texts, or else its JSON. An image is its type."""
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, list):
         return "\n".join(as_text(block) for block in content)
     if isinstance(content, dict) and isinstance(content.get("text"), str):
         return str(content["text"])
+    if isinstance(content, dict) and "image" in (content.get("type"), content.get("kind")):
+        return f"[image: {_media_type(content)}]"
     return msgspec.json.encode(content, enc_hook=str).decode()
+
+
+_MEDIA_TYPES = ("mime", "mimeType", "mime_type", "media_type", "format")
+
+
+def _media_type(image: dict[str, Any]) -> str:
+    """Return the type of an image, where its block or the source in it gives one."""
+    parts = [part for part in (image, image.get("source")) if isinstance(part, dict)]
+    found = (part[key] for part in parts for key in _MEDIA_TYPES if isinstance(part.get(key), str))
+    return next(found, "unknown type")
 
 
 def as_messages(context: Iterable[Context]) -> list[Message]:

@@ -167,7 +167,7 @@ class ToolCall:
             self._replace(STOPPED, "aborted")
         elif decision is not None and decision.step.result is not None:
             called.outcome, called.replaced = "answered", True
-            called.output, called.is_error = thaw(decision.step.result), bool(decision.step.is_error)
+            called.output, called.is_error = _readable(thaw(decision.step.result)), bool(decision.step.is_error)
         else:
             if decision is not None:
                 self.args = thaw(decision.step.args)

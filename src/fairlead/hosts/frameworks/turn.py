@@ -121,6 +121,8 @@ class LastingSession(msgspec.Struct):
     session: Session
     started: bool = False
     waiting: list[Context] = []
+    stopped: tuple[str | None, str] | None = None
+    """The end message and the stop reason of the first turn, which a hook has ended when the session started."""
 
 
 class Sessions:
@@ -170,7 +172,7 @@ class Sessions:
         known = {"agent": agent or "agent", **self._about, **about}
         known.pop("session_id", None)
         session = self.hooks.session(session_id, **known, approver=_leave_to_framework if self._asks else None)
-        session.limits = LIMITS
+        session.limits, session.request_id = LIMITS, None  # `Turn.begin` makes one for each request
         return session
 
     def judges(self, *events: str) -> bool:
@@ -292,6 +294,8 @@ class Turn:
         yield from self.fire(SessionStart, source=source)
         self._entry.waiting += self.waiting
         self.waiting = []
+        if self.over:
+            self._entry.stopped = (self.end_message, self.stop_reason)
 
     def begin(
         self,
@@ -321,6 +325,10 @@ class Turn:
                 raise
         self._take_ids((yield from self.fire(BeforeRequest, state=session.state)))
         turn_input = TurnInput(message, system_prompt)
+        if self.parent is None and entry.stopped is not None:
+            self._end_early(*entry.stopped)
+            entry.stopped = None
+            return turn_input
         decision = yield from self.fire(BeforeInput, source=source, input=message)
         if decision is not None:
             turn_input.input = thaw(decision.step.input)
@@ -551,8 +559,13 @@ class Turn:
 
     # --- the end ----------------------------------------------------------------------------
 
-    def ending(self, *, voluntary: bool = True) -> Flow[str | None]:
-        """Ask whether the turn may end. Returns the message with which the model goes on, if it may not."""
+    def ending(
+        self, *, voluntary: bool = True, committed_len: int = 1, commit: Callable[[str], object] | None = None
+    ) -> Flow[str | None]:
+        """Ask whether the turn may end. Returns the message with which the model goes on, if it may not.
+
+        `committed_len` and `commit` are those of `begin`, for that message.
+        """
         yield from self.end_batch()
         if self.over or not self._started:
             return None
@@ -565,8 +578,26 @@ class Turn:
             self.over = False
         if decision.control != "extend" or self.extends >= EXTENDS:
             return None
+        feedback = yield from self._continue("\n\n".join(decision.context) or FEEDBACK, committed_len, commit)
+        self.over = False  # a hook that refuses the message lets the turn end, with the model's answer
+        return feedback
+
+    def _continue(
+        self, feedback: str, committed_len: int, commit: Callable[[str], object] | None
+    ) -> Flow[str | None]:  # fmt: skip
+        """Judge the message that extends the turn as an input. Returns it, unless a hook refuses it."""
+        decision = yield from self.fire(BeforeInput, source="continuation", input=feedback)
+        if self.over or (decision is not None and decision.denied):
+            return None
+        if decision is not None and "input" in decision.changed:
+            feedback = as_text(thaw(decision.step.input))
+        if commit is not None:
+            commit(feedback)
+        yield from self.fire(AfterInput, committed_len=committed_len)
+        if self.over:
+            return None
         self.extends += 1
-        return "\n\n".join(decision.context) or FEEDBACK
+        return feedback
 
     def end(self, text: str | None, *, leaves: bool = True) -> Flow[TurnOutput]:
         """End the turn with the model's answer, and return what the user gets to see.
@@ -675,6 +706,7 @@ class Turn:
     def subagent(self, name: str, message: str | None) -> Flow[tuple[Turn, str | None, str | None]]:
         """Prepare a subagent. Returns its turn, its message, and why it may not start, if a hook refuses."""
         session = self.session.subagent(name, capabilities=self.session.capabilities, approver=self.session.approver)
+        session.request_id = None  # `begin` makes one
         child = self.__class__(session, self.sessions, self._entry, lasting=True, parent=self)
         decision = yield from child.fire(SubagentStart, agent_name=name, initial_message=message)
         if decision is None:

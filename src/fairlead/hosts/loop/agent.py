@@ -151,7 +151,7 @@ class Agent:
         self.name = name
         self.messages: list[Message] = list(messages)
         self.session = session or self.hooks.session(session_id, **({"agent": name, "host": "loop"} | about))
-        self.session.limits = LIMITS
+        self.session.limits, self.session.request_id = LIMITS, None  # `Turn.begin` makes one for each request
         self.result = Result(None, "end_turn")
         self._entry = LastingSession(self.session)
         self._turn = self._new_turn()
@@ -271,7 +271,7 @@ class Agent:
         turn_input = await run_flow(
             turn.begin(
                 message, source=source, system_prompt=self._system_prompt, committed_len=len(self.messages) + 1,
-                commit=lambda content: self.messages.append({"role": "user", "content": content}),
+                commit=self._commit,
             )
         )  # fmt: skip
         text = None if turn.over else await self._converse(turn, turn_input.system_prompt)
@@ -283,10 +283,15 @@ class Agent:
         """Let the model work until the turn may end. Returns its last words."""
         while True:
             text, voluntary = await self._model_and_tools(turn, system_prompt)
-            feedback = await run_flow(turn.ending(voluntary=voluntary))
+            feedback = await run_flow(
+                turn.ending(voluntary=voluntary, committed_len=len(self.messages) + 1, commit=self._commit)
+            )
             if feedback is None:
                 return text
-            self.messages.append({"role": "user", "content": feedback})
+
+    def _commit(self, content: Any) -> None:
+        """Make a message of the user, or one that extends the turn, part of the conversation."""
+        self.messages.append({"role": "user", "content": content})
 
     # --- the model --------------------------------------------------------------------------
 

@@ -1,0 +1,85 @@
+"""ironclaw's own JSON of events and points, as steps and events of ours.
+
+An event is what serde writes of a `HookEvent`: one variant and its fields, such as
+`{"Inbound": {"user_id": "u-1", "channel": "cli", "content": "hello", "thread_id": null}}`. A point is a text such as
+`"beforeInbound"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ..errors import FairleadError, nearest
+from ..lifecycle import (
+    BeforeInput,
+    BeforeOutput,
+    BeforeResponse,
+    BeforeTool,
+    SessionEnd,
+    SessionStart,
+    Step,
+    event_also_named,
+    event_named,
+)
+
+
+class _Message(msgspec.Struct):
+    user_id: str
+    channel: str
+    content: str
+    thread_id: str | None = None
+
+
+class _ToolCall(msgspec.Struct):
+    tool_name: str
+    parameters: dict[str, Any] | None
+    user_id: str
+    context: str
+
+
+class _Session(msgspec.Struct):
+    user_id: str
+    session_id: str
+
+
+class _Response(msgspec.Struct):
+    user_id: str
+    thread_id: str
+    response: str
+
+
+_VARIANTS: dict[str, tuple[Any, type[Step], dict[str, str]]] = {
+    "Inbound": (_Message, BeforeInput, {"content": "input"}),
+    "ToolCall": (_ToolCall, BeforeTool, {"tool_name": "tool", "parameters": "args", "context": "origin"}),
+    "Outbound": (_Message, BeforeOutput, {}),
+    "SessionStart": (_Session, SessionStart, {}),
+    "SessionEnd": (_Session, SessionEnd, {}),
+    "ResponseTransform": (_Response, BeforeResponse, {}),
+}
+"""Of each variant: its fields, our step, and our names of the fields that have another one."""
+
+
+def read_event(data: bytes | str | Mapping[str, Any]) -> Step:
+    """The step of a `HookEvent`. Raises `FairleadError` for anything else."""
+    try:
+        event = msgspec.json.decode(data) if isinstance(data, (bytes, str)) else data
+        ((variant, body),) = event.items()
+        fields, kind, names = _VARIANTS[variant]
+        read = msgspec.structs.asdict(msgspec.convert(body, fields))
+        return kind(**{names.get(name, name): value for name, value in read.items() if value is not None})
+    except KeyError:
+        raise FairleadError(f"unknown event of ironclaw {variant!r}{nearest(variant, _VARIANTS)}") from None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, AttributeError, ValueError) as error:
+        raise FairleadError(f"not an event of ironclaw: {error}") from None
+
+
+def read_point(data: bytes | str) -> str:
+    """Our name of a `HookPoint`, which is a JSON text. Raises `UnknownName` for anything else."""
+    try:
+        point = msgspec.json.decode(data, type=str)
+    except (msgspec.MsgspecError, UnicodeError):
+        point = data.decode(errors="replace") if isinstance(data, bytes) else data
+    return event_named(event_also_named(point) or point).name
