@@ -339,7 +339,7 @@ def run_rows(run_log: tuple[RunEntry, ...]) -> list[tuple[Any, ...]]:
     hooks: Iterator[Hook] = iter(())
     for mark in run_log:
         if mark.__class__ is HookSequence:
-            hooks = iter(mark.hooks)  # type: ignore[union-attr]
+            hooks = iter(mark.hooks)
             continue
         hook = next(hooks)
         if mark.__class__ is float:  # it returned None

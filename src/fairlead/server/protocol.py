@@ -33,6 +33,7 @@ class _WholeAnswers:
         self._transport = transport
         self._connection = connection
         self._held: list[bytes] = []
+        self.is_closing, self.get_write_buffer_size = transport.is_closing, transport.get_write_buffer_size  # at hand
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
