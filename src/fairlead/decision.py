@@ -256,6 +256,8 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
         warnings += (warning for one in self.verdicts for warning in cut_warnings(one.hook, one.verdict))
         if isinstance(self.step, BeforeTool) and self.step.kind == "unknown":
             warnings.append(unknown_kind(self.step.tool))
+        if not self.contributions:
+            return tuple(warnings)
         return (*warnings, *(str(failure) for failure in self.failures if failure.control is None))
 
     @property
@@ -298,7 +300,7 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     @property
     def runs(self) -> tuple[HookRun, ...]:
         """One per started hook. Empty unless recording is on."""
-        return tuple(_runs(self.run_log))
+        return tuple(HookRun(*row) for row in run_rows(self.run_log))
 
     @property
     def _verdicts(self) -> Iterator[Verdict]:
@@ -344,17 +346,22 @@ def unknown_kind(tool: str) -> str:
     )
 
 
-def _runs(run_log: tuple[RunEntry, ...]) -> Iterator[HookRun]:
+def run_rows(run_log: tuple[RunEntry, ...]) -> list[tuple[Any, ...]]:
+    """The fields of each `HookRun`; without its details, if there are none."""
+    rows: list[tuple[Any, ...]] = []
     hooks: Iterator[Hook] = iter(())
     for mark in run_log:
-        if isinstance(mark, HookSequence):
+        if mark.__class__ is HookSequence:
             hooks = iter(mark.hooks)
             continue
         hook = next(hooks)
-        if isinstance(mark, float):  # it returned None
-            yield HookRun(hook.name, hook.phase, "none", mark)
+        if mark.__class__ is float:  # it returned None
+            rows.append((hook.name, hook.phase, "none", mark))
         else:
-            yield HookRun(hook.name, hook.phase, *mark)
+            outcome, duration, details = mark  # type: ignore[misc]
+            row = (hook.name, hook.phase, outcome, duration)
+            rows.append(row if details is None else (*row, details))
+    return rows
 
 
 def _contexts(verdicts: tuple[HookVerdict, ...]) -> Iterator[Context]:

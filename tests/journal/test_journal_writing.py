@@ -7,6 +7,7 @@ import fcntl
 import math
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -113,10 +114,65 @@ def wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(writer, name, 3600)
 
 
+@contextmanager
+def held_before_writing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The journal's thread gathers records and writes none until this ends."""
+    over, gather = threading.Event(), Journal._wait_for_batch
+    monkeypatch.setattr(Journal, "_wait_for_batch", lambda _: over.wait(5))
+    yield
+    monkeypatch.setattr(Journal, "_wait_for_batch", gather)
+    over.set()
+
+
 def prepare_newest(journal: Journal) -> None:
     newest = journal.newest_queued()
     assert newest is not None
     journal.prepare(newest)
+
+
+# --- prepared records -------------------------------------------------------------------------------
+
+
+class Attachment:
+    """A value of a step that tells when it is no longer used."""
+
+
+def test_a_prepared_record_does_not_keep_its_step_in_memory(
+    journal: Journal, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = Hooks(journal=journal)
+    hooks.dispatch_sync(BeforeTool(tool="x", call_id="1"))
+    journal.flush()  # now the key for redaction is known
+    wait_for_ever(monkeypatch)
+    attachment = Attachment()
+    alive = weakref.ref(attachment)
+    hooks.dispatch_sync(BeforeTool(tool="x", call_id="2", args={"file": attachment}))
+    del attachment
+    assert alive() is not None
+    prepare_newest(journal)
+    assert alive() is None
+    journal.flush()
+    assert len(kept()) == 2
+
+
+def test_a_prepared_record_is_written_once_the_file_can_be(
+    journal: Journal, keep: Any, step: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = keep(journal, 1)
+    append, failed = JournalFile.append, threading.Event()
+
+    def fail(store: JournalFile, *given: Any) -> Any:
+        failed.set()
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(JournalFile, "append", fail)
+    with held_before_writing(monkeypatch):
+        hooks.dispatch_sync(step(2))
+        prepare_newest(journal)
+    assert failed.wait(5)
+    monkeypatch.setattr(JournalFile, "append", append)
+    journal.flush()
+    assert kept() == ["1", "2"]
 
 
 # --- batches ----------------------------------------------------------------------------------------

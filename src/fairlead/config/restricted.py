@@ -30,6 +30,8 @@ class RestrictedHook(HookWrapper):
 
     async def __call__(self, step: Step) -> Any:
         result = await super().__call__(step)
+        if result is None:
+            return None
         verdict, details = (result.verdict, result.details) if isinstance(result, RunnerResult) else (result, None)
         try:
             keep_within(verdict, EVENTS[step.event], self.may, self._never)

@@ -20,7 +20,7 @@ class HookWrapper:
 
     async def __call__(self, step: Step) -> Any:
         result = self.fn(step)
-        return await result if inspect.isawaitable(result) else result
+        return await result if result is not None and inspect.isawaitable(result) else result
 
     async def aclose(self) -> None:
         close = getattr(self.fn, "aclose", None)

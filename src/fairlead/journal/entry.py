@@ -58,8 +58,11 @@ class SessionCounts(NamedTuple):
 NO_COUNTS: Final = SessionCounts()
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """What is written: the JSON object, its columns and counts, and its long texts."""
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """What is written: the JSON object, its columns and counts, and its long texts.
+
+    Nothing in it refers to other objects, so the garbage collector need not visit the thousands that may be queued.
+    """
 
     body: bytes
     columns: tuple[Any, ...]
@@ -169,7 +172,11 @@ def _fold(value: Any, texts: dict[bytes, bytes]) -> Any:
     if not isinstance(value, dict):
         return value
     folded = {
-        key: _fold_messages(item, texts) if key == "messages" and isinstance(item, list) else _fold(item, texts)
+        key: item
+        if item.__class__ is str and len(item) < LONG_TEXT  # most are
+        else _fold_messages(item, texts)
+        if key == "messages" and isinstance(item, list)
+        else _fold(item, texts)
         for key, item in value.items()
     }
     return {PLAIN: folded} if TEXT in folded or PLAIN in folded else folded

@@ -77,12 +77,17 @@ _OWN_WORDS = frozenset({
 class QueuedRecord(msgspec.Struct):
     """A record to write, and the future of the dispatch that waits for it."""
 
-    facts: Callable[[], dict[str, Any]] | None
+    facts: Callable[[], dict[str, Any]] | None  # None once prepared: see `_prepare_entry`
     table: Any = None
     number: int = 0
     done: Future[None] | None = None
     entry: Entry | None = None  # once prepared: a retry does not prepare it again
     scope: Scope | None = None  # of its request, for another thread that prepares it
+
+    @property
+    def is_flush(self) -> bool:
+        """Whether this is no record but the end of those that `flush` waits for."""
+        return self.facts is None and self.entry is None
 
 
 class DeferredRecords(msgspec.Struct):
@@ -228,10 +233,11 @@ class Journal:
 
     def newest_queued(self) -> QueuedRecord | None:
         """The last queued record, for `prepare`; None if it is written or a dispatch waits for it."""
-        with suppress(IndexError):
+        try:
             newest = self._queue[-1]
-            return newest if newest.done is None else None
-        return None
+        except IndexError:
+            return None
+        return newest if newest.done is None else None
 
     def prepare(self, queued: QueuedRecord) -> None:
         """Prepare a record on this thread, which has nothing else to do now.
@@ -441,14 +447,17 @@ class Journal:
                 yield queued.entry
 
     def _prepare_entry(self, queued: QueuedRecord, call: Invoke | None = None) -> bool:
-        """Prepare the entry of a record.
+        """Prepare the entry of a record, and forget the facts.
 
-        If two threads do so at once, both entries have the same id.
+        They hold the decision and all objects in it. With a thousand of those in the queue, Python would often look
+        for garbage, and that delays a dispatch. If two threads prepare a record at once, both entries have the same id.
         """
-        if queued.entry is None and queued.facts is not None:
-            queued.entry = self._entry(queued.facts(), queued.table, queued.number, queued.scope, call)
-            return True
-        return False
+        facts = queued.facts
+        if facts is None or queued.entry is not None:
+            return False
+        queued.entry = self._entry(facts(), queued.table, queued.number, queued.scope, call)
+        queued.facts = None
+        return True
 
     def _entry(
         self,
@@ -553,14 +562,14 @@ class Journal:
         Records that no dispatch waits for are tried again.
         """
         closed, before, self.error = self.on_failure == "closed", self.error, error
-        again = [w for w in batch if w.facts is not None and not (closed and w.done is not None)]
+        again = [w for w in batch if not w.is_flush and not (closed and w.done is not None)]
         room = 0 if self._closing else max(QUEUE_LIMIT - len(self._queue), 0)
         self.lost += len(again) - len(again[:room])
         self._queue.extendleft(reversed(again[:room]))
         for queued in batch:
             if queued.done is not None:
                 with suppress(InvalidStateError):
-                    if closed or queued.facts is None:
+                    if closed or queued.is_flush:
                         queued.done.set_exception(error)
                     else:
                         queued.done.set_result(None)

@@ -13,7 +13,6 @@ import re
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -198,7 +197,8 @@ class Redactor:
         called = value.get("name", value.get("key")) if "value" in value else None  # {"name": "TOKEN", "value": ...}
         for key, item in value.items():
             if key in self._ordinary and called is None:
-                clean[key] = self._walk(item, (path, key), found, depth)
+                harmless = item.__class__ is str and item in self._harmless
+                clean[key] = item if harmless else self._walk(item, (path, key), found, depth)
                 continue
             place = self._key_of(key, clean, path, found)
             name = called if key == "value" and called is not None else key
@@ -503,14 +503,19 @@ class Scope:
 _scope: ContextVar[Scope | None] = ContextVar("fairlead_redaction", default=None)
 
 
-@contextmanager
-def within(scope: Scope) -> Iterator[None]:
+class within:  # noqa: N801 (it is used like a function, and costs less than a generator)
     """All that is redacted in this context meanwhile is redacted in this scope."""
-    token = _scope.set(scope)
-    try:
-        yield
-    finally:
-        _scope.reset(token)
+
+    __slots__ = ("_scope", "_token")
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def __enter__(self) -> None:
+        self._token = _scope.set(self._scope)
+
+    def __exit__(self, *_: object) -> None:
+        _scope.reset(self._token)
 
 
 current_scope = _scope.get

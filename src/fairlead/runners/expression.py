@@ -127,24 +127,29 @@ class Expression:
         """Fills in the values of fields. Returns what the evaluation costs at most."""
         weight = 0
         sizes: dict[str, ValueSize] = {}
+        texts: dict[str, str] = {}
         try:
             for name, parts in self._reads.items():
                 value = _value(step, name, parts)
                 if value.__class__ is str:
-                    values[name] = value
-                    weight += _NODE + 4 * len(value)
+                    values[name] = texts[name] = value
                 elif parts is not None and isinstance(value, dict):
                     values[name] = read = {}
                     for part, item in value.items():
-                        read[part], sizes[f"{name}.{part}"] = as_json(item)
+                        if item.__class__ is str:
+                            read[part] = texts[f"{name}.{part}"] = item
+                        else:
+                            read[part], sizes[f"{name}.{part}"] = as_json(item)
                 elif value is not None:
                     values[name], sizes[name] = as_json(value)
+            for text in texts.values():
+                weight += _NODE + (len(text) if text.isascii() else 4 * len(text))
             for extent in sizes.values():
                 weight += _NODE * extent.nodes + extent.size
             if weight <= self._easy_weight:
                 return QUICK
             shapes = {name: extent.bound for name, extent in sizes.items()}
-            shapes |= {name: ValueSize(value).bound for name, value in values.items() if value.__class__ is str}
+            shapes |= {name: ValueSize(text).bound for name, text in texts.items()}
             cost = estimate(self._tree, shapes)
             if cost > BUDGET:
                 raise TooCostly(costliest_part(self._tree, shapes, self.text))

@@ -26,17 +26,44 @@ READ = 16 << 10
 """Bytes that are read and parsed at once. Other connections have their turn in between."""
 
 
+class _WholeAnswers:
+    """A transport that sends an answer's head and body at once, so that its caller wakes up once."""
+
+    def __init__(self, transport: Any, connection: h11.Connection) -> None:
+        self._transport = transport
+        self._connection = connection
+        self._held: list[bytes] = []
+        self.is_closing, self.get_write_buffer_size = transport.is_closing, transport.get_write_buffer_size  # at hand
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        self._held.append(data)
+        if self._connection.our_state is not h11.SEND_BODY:  # else the rest of the answer follows
+            self._send()
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        held, self._held = self._held, []
+        self._transport.write(b"".join(held))
+
+
 def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
     """The protocol class of a daemon for these users; None allows all users of this machine."""
 
     class Protocol(H11Protocol):
         """HTTP for known callers, with a time-out for each part of a request."""
 
-        _timer: asyncio.TimerHandle | None = None
         _expected: tuple[float, Any] | None = None  # the time-out that runs, and the request it is for
+        _deadline = 0.0  # when it ends
+        _timer: asyncio.TimerHandle | None = None  # for the deadline, or earlier: it is not set anew for every request
 
         def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+            super().connection_made(_WholeAnswers(transport, self.conn))  # type: ignore[arg-type]
             transport.max_size = READ
             connection: socket.socket = transport.get_extra_info("socket")
             if connection.family == socket.AF_UNIX and not self._identify(connection):
@@ -97,16 +124,31 @@ def protocol(users: frozenset[int] | None) -> type[H11Protocol]:
             expected = None if seconds is None else (seconds, self.cycle)
             if expected == self._expected or self.transport.is_closing():
                 return
-            self._cancel_timer()
             self._expected = expected
-            self._timer = expected and self.loop.call_later(expected[0], self.transport.abort)
-
-        def _cancel_timer(self) -> None:
-            if self._timer is not None:
+            if seconds is None:
+                return
+            self._deadline = self.loop.time() + seconds
+            if self._timer is None:
+                self._set_timer()
+            elif self._deadline < self._timer.when():
                 self._timer.cancel()
+                self._set_timer()
+
+        def _set_timer(self) -> None:
+            self._timer = self.loop.call_at(self._deadline, self._on_timer, self._deadline)
+
+        def _on_timer(self, at: float) -> None:
+            self._timer = None
+            if self._expected is None:
+                return
+            if self._deadline <= at:
+                self.transport.abort()
+            else:
+                self._set_timer()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._cancel_timer()
+            if self._timer is not None:
+                self._timer.cancel()
             super().connection_lost(exc)
 
     return Protocol

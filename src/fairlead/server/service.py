@@ -110,8 +110,10 @@ def _with_receipt(receipt: Receipt, acknowledges: bool, answer: dict[str, Any]) 
 
 def _caller_name(caller: str) -> str | None:
     """The caller's user or token, for people to read; None for the daemon's own user."""
+    if not caller:
+        return None
     kind, _, about = caller.removesuffix(": ").partition(" ")
-    return (user_name(int(about)) if kind == "user" else f"token {about[1:-1]}") if caller else None
+    return user_name(int(about)) if kind == "user" else f"token {about[1:-1]}"
 
 
 def _large_step(envelope: dict[str, Any]) -> Step:

@@ -23,6 +23,7 @@ from ..decision import (
     Monitored,
     RunEntry,
     Unsupported,
+    run_rows,
 )
 from ..errors import FairleadError
 from ..hook import Hook
@@ -47,9 +48,8 @@ def encode_decision(decision: Decision[Any]) -> dict[str, Any]:
         data["effect"] = decision.effect
     if decision.unanswered is not None:
         data["unanswered"] = decision.unanswered
-    runs = decision.runs
-    if runs:
-        data["runs"] = [run if run.details is not None else run[:4] for run in runs]
+    if decision.run_log and (rows := run_rows(decision.run_log)):
+        data["runs"] = rows
     return data
 
 
