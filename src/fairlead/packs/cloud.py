@@ -90,8 +90,8 @@ _IAC = ("terraform", "tofu", "terragrunt", "pulumi", "cdk", "cdktf", "sam", "ser
     passes=["terraform plan -destroy", "terraform plan", "terraform init", "terraform state list", "pulumi preview", "cdk diff", "terraform apply", "vagrant halt", "terraform destroy -help", "vault read x"],
 )
 def infrastructure_destroy(command: Command, line: PackLine) -> Objection:
-    words = [str(word) for word in command.operands]
-    if _looks_only(command) or command.has("-help", "-h"):
+    words = [str(word) for word in command.args if word[:1] != "-"]
+    if _looks_only(command) or {"-help", "-h"} & set(command.args):
         return None
     first = words[0] if words else ""
     if first == "run-all" or (first in ("run", "stack") and command.program == "terragrunt"):

@@ -6,6 +6,7 @@ import re
 
 from ..shell import Command
 from ..shell.words import unknown_of
+from .flows import feeders
 from .lines import PackLine
 from .rules import Objection, Pack
 
@@ -20,7 +21,8 @@ def _looks_only(command: Command) -> bool:
 
 def _compose(command: Command) -> list[str]:
     words = [str(word) for word in command.operands]
-    return words[1:] if words[:1] == ["compose"] else words if command.program.endswith("-compose") else []
+    rest = words[1:] if words[:1] == ["compose"] else words if command.program.endswith("-compose") else []
+    return [word for word in rest if word in ("up", "down", "rm", "stop", "kill", "run", "exec", "build", "pull", "logs", "ps")]
 
 
 @containers.rule(
@@ -76,7 +78,7 @@ def _after(command: Command, word: str) -> list[str]:
 def delete_all(command: Command, line: PackLine) -> Objection:
     if command.operands[:1] not in (["rm"], ["rmi"], ["kill"], ["stop"]) or _looks_only(command):
         return None
-    lists = [one for one in (*command.inner, *line.pipeline_of(command)) if one.program in _DOCKER]
+    lists = [one for one in feeders(command, line) if one.program in _DOCKER]
     return any(one.has("-q", "-aq", "--quiet") or any(re.fullmatch(r"-[a-z]*q[a-z]*", word) for word in one.args) for one in lists)
 
 
@@ -132,9 +134,9 @@ def delete_namespace(command: Command, line: PackLine) -> Objection:
     if command.program not in _KUBE or words[:1] != ["delete"] or len(words) < 2:
         return None
     kinds = {part.partition("/")[0].partition(".")[0].lower() for word in words[1:2] for part in word.split(",")}
-    if kinds & (_KUBE_WHOLE | {"project"}) and (len(words) > 2 or "/" in words[1] or command.has("--all")):
+    if kinds & (_KUBE_WHOLE | {"project"}) and (len(words) > 2 or "/" in words[1] or "--all" in command.args):
         return f"{command.program} {' '.join(words[:3])}"
-    return command.has("--all-namespaces", "-A") and command.has("--all")
+    return command.has("--all-namespaces", "-A") and "--all" in command.args
 
 
 @containers.rule(
@@ -153,7 +155,7 @@ def delete_in_cluster(command: Command, line: PackLine) -> Objection:
     if command.program in _KUBE:
         first = words[0]
         if first == "delete":
-            return not (re.fullmatch(r"pods?(/.*)?|po|jobs?(/.*)?", words[1] if len(words) > 1 else "") and not command.has("--all", "--force"))
+            return not (re.fullmatch(r"pods?(/.*)?|po|jobs?(/.*)?", words[1] if len(words) > 1 else "") and not {"--all", "--force"} & set(command.args))
         if first in ("drain", "cordon", "taint"):
             return True
         if first == "replace":

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..shell import Command
+from ..shell.outputs import input_of
 from .files import code_of
 from .flows import is_interpreter
 from .lines import PackLine
@@ -25,8 +26,8 @@ def sql_of(command: Command) -> Iterator[str]:
     for name in ("--command", "--execute", "-e", "-c", "-q", "-Q", "--query", "-query", "-s"):
         if text := options.get(name):
             yield str(text)
-    if command.stdin:
-        yield str(command.stdin)
+    if text := input_of(command):
+        yield text
     if command.program in ("sqlite3", "sqlite", "duckdb", "bq", "usql", "d1", "turso", "clickhouse", "wrangler"):
         yield from (str(word) for word in command.operands[1:])
     for word in command.args:
@@ -103,10 +104,10 @@ def empty_store(command: Command, line: PackLine) -> Objection:
     if command.has("--help"):
         return None
     if program in ("redis-cli", "valkey-cli", "keydb-cli"):
-        texts = [*words, *re.split(r"\s+", command.stdin or "")]
+        texts = [*words, *re.split(r"\s+", input_of(command) or "")]
         return next((word for word in texts if word.upper() in ("FLUSHALL", "FLUSHDB", "SHUTDOWN", "DEBUG")), None)
     if program in ("mongosh", "mongo"):
-        text = " ".join([*map(str, command.args), command.stdin or ""])
+        text = " ".join([*map(str, command.args), input_of(command) or ""])
         found = re.search(r"(?:deleteMany|remove)\(\s*(?:\{\s*\})?\s*\)|\.drop\(\)|dropIndexes|dropCollection", text)
         return found and found[0]
     if program == "etcdctl":

@@ -75,8 +75,9 @@ def feeders(command: Command, line: PackLine) -> Iterator[Command]:
     """Whatever feeds a command: what is before it in its pipeline, and substitutions that it reads or is given."""
     seen: set[int] = set()
     left = [*line.pipeline_of(command), *command.inner]
-    for via in _ancestors(command, line):
-        left += line.pipeline_of(via)
+    for carrier in _carriers(command, line):
+        left += line.pipeline_of(carrier)
+        left += (one for one in carrier.inner if one.via and "(" in one.via[-1])  # substitutions in its words
     while left and len(seen) < 256:
         one = left.pop()
         if id(one) in seen:
@@ -86,7 +87,7 @@ def feeders(command: Command, line: PackLine) -> Iterator[Command]:
         left += [*line.pipeline_of(one), *one.inner]
 
 
-def _ancestors(command: Command, line: PackLine) -> Iterator[Command]:
+def _carriers(command: Command, line: PackLine) -> Iterator[Command]:
     """The commands that run this one: `sudo sh`, `xargs sh -c`."""
     if command.via:
         for other in line.commands:
@@ -155,7 +156,8 @@ def written_by(command: Command, line: PackLine) -> Iterator[str]:
             if len(operands) > 1 and ":" not in operands[-1]:
                 into = operands[-1]
                 yield into
-                yield from (f"{into.rstrip('/')}/{os.path.basename(one)}" for one in operands[:-1])
+                if into.endswith("/") or "/" in into or into in (".", "..") or len(operands) > 2:  # it may be a folder
+                    yield from (f"{into.rstrip('/')}/{os.path.basename(one)}" for one in operands[:-1])
         case "tar" | "zip" | "gpg" | "openssl" | "sqlite3":
             yield from filter(None, (options.get("--file"), options.get("-out"), options.get("--output")))
             if command.program == "zip":

@@ -64,7 +64,7 @@ def let_in(command: Command, line: PackLine) -> Objection:
     instead="Show the user what to add: `cat bashrc.addition`",
     risk=_RISK,
     stops=["echo x >> ~/.bashrc", "cp x.service /etc/systemd/system/", "tee ~/.config/autostart/x.desktop", "cp x .git/hooks/pre-commit", "echo x > ~/Library/LaunchAgents/x.plist", "echo '* * * * * x' > /etc/cron.d/x", "sed -i s/a/b/ ~/.zshrc", "ln -s x ~/.config/systemd/user/x.service"],
-    passes=["cat bashrc.addition", "cat ~/.bashrc", "grep x ~/.zshrc", "ls .git/hooks", "cp ~/.bashrc backup", "echo x >> notes.md", "source ~/.bashrc", "cp .git/hooks/pre-commit.sample x"],
+    passes=["cat bashrc.addition", "cat ~/.bashrc", "grep x ~/.zshrc", "ls .git/hooks", "cp ~/.bashrc bashrc.backup", "echo x >> notes.md", "source ~/.bashrc", "cp .git/hooks/pre-commit.sample x"],
 )
 def start_file(command: Command, line: PackLine) -> Objection:
     return next((f"{path} runs later" for path in _changed(command, line) if _STARTS.search(path) and not _LETS_IN.search(path)), None)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..shell import Command
+from ..shell.words import unknown_of
 from .flows import feeders, is_download, is_local, is_tainted, tainted_files, urls_of
 from .lines import PackLine
 from .rules import Objection, Pack
@@ -195,11 +196,20 @@ def send(line: PackLine) -> Objection:
             return f"{command.program} sends it to {where[:80]}"
         if files and any(is_tainted(part, files) for word in command.args for part in (word, word.lstrip("@"), word.rpartition("=@")[2], word.rpartition("=")[2])):
             return f"{command.program} sends what was copied to {where[:80]}"
+        if any(gives(one) for word in command.args for one in _substituted(word, line)):
+            return f"{command.program} sends it to {where[:80]}"
         if variables and any(f"${name}" in word or f"${{{name}" in word for word in map(str, command.args) for name in variables):
             return f"{command.program} sends it to {where[:80]}"
         if files and any(is_tainted(redirect.target, files) for redirect in command.redirects if redirect.operator == "<"):
             return f"{command.program} sends what was copied to {where[:80]}"
     return None
+
+
+def _substituted(word: str, line: PackLine) -> Iterator[Command]:
+    """The commands whose output is in a word by way of a variable: the word has their text."""
+    if any("(" in part for part in unknown_of(word)):
+        for found in re.findall(r"\$\(([^()]{1,2000})\)|`([^`]{1,2000})`", str(word)):
+            yield from PackLine(found[0] or found[1], line.folder, line.home).commands
 
 
 def _tainted_variables(line: PackLine, gives: object) -> set[str]:

@@ -56,7 +56,7 @@ def install_from_elsewhere(command: Command, line: PackLine) -> Objection:
         return None
     if program == "gem":
         return command.has("--source", "-s") or any(map(_ELSEWHERE.match, words))
-    return next((word[:80] for word in words[1:] if _ELSEWHERE.match(word) and not _is_index(words, word) and not is_local(word)), None)
+    return next((word[:80] for word in (words if program in ("npx", "bunx", "pnpx") else words[1:]) if _ELSEWHERE.match(word) and not _is_index(words, word) and not is_local(word)), None)
 
 
 def _is_index(words: list[str], word: str) -> bool:

@@ -283,12 +283,10 @@ def kill_everything(command: Command, line: PackLine) -> Objection:
     if program == "killall5":
         return True
     if program == "kill":
-        if command.has("--list", "-L", "--table") or "-0" in args:
+        if {"-l", "-L", "--list", "--table", "-0"} & set(args):
             return None
-        targets = args[1:] if args[:1] and args[0][:1] == "-" and args[0] not in ("--",) else args
-        if args[:1] in (["-s"], ["-n"]):
-            targets = args[2:]
-        return any(word in ("-1", "1") for word in targets if word != "--")
+        targets = args[2:] if args[:1] in (["-s"], ["-n"]) else args[1:] if args[:1] and args[0][:1] == "-" else args
+        return any(word in ("-1", "1") for word in targets)
     if program == "taskkill":
         return any(word == "*" for word in args)
     operands = [word for word in command.operands if not unknown_of(word) or unknown_of(word) == ("*",)]
