@@ -54,7 +54,7 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
 )
 def delete(command: Command, line: PackLine) -> Objection:
     for method, url, body in _requests(command):
-        if is_local(url):
+        if line.is_allowed(url):
             continue
         if method == "DELETE":
             return f"DELETE {url[:80]}"
@@ -106,7 +106,7 @@ _NAMES = re.compile(r"(?:^|[_.-])(?:delete|destroy|drop|purge|wipe|truncate|term
 def delete_by_tool(step: BeforeTool) -> Objection:
     args = step.args if isinstance(step.args, dict) else {}
     url = str(step.target.url or args.get("url") or "")
-    if str(args.get("method", "")).upper() == "DELETE" and not (url and is_local(url)):
+    if str(args.get("method", "")).upper() == "DELETE" and not (url and line.is_allowed(url)):
         return f"DELETE {url[:80]}"
     for text in _texts(args):
         if found := _deletes_by_mutation(text):

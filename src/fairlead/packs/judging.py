@@ -12,6 +12,7 @@ import msgspec
 from ..hook import Hook, Layer
 from ..shell import Command
 from ..verdict import Verdict, ask, deny, warn
+from .exemptions import Exemption
 from .lines import PackLine
 from .rules import LEVELS, Finding, Level, Objection, Pack, Rule
 
@@ -33,6 +34,11 @@ class PackOptions(msgspec.Struct, frozen=True):
     """The least level that it speaks at."""
     verdict: Answer | None = None
     """What it says at every level. None: what the level leads to."""
+    protect: tuple[str, ...] = ()
+    """Paths that rules treat like a home: nothing in them may be deleted."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts that rules treat like this machine."""
+    exemptions: tuple[Exemption, ...] = ()
 
 
 class PackGate:
@@ -69,28 +75,33 @@ class PackGate:
                 yield Finding(rule, step.tool if part is True else f"{step.tool}: {part}")
         text = step.target.command
         if isinstance(text, str) and text:
-            yield from self.findings_in(line_of(text[:LONGEST], step.cwd or "", os.path.expanduser("~")))
+            options = self.options
+            home = os.path.expanduser("~")
+            yield from self.findings_in(
+                line_of(text[:LONGEST], step.cwd or "", home, options.protect, options.allow_hosts)
+            )
 
     def findings_in(self, line: PackLine) -> Iterator[Finding]:
         """All that the rules find about a command line."""
         for command in line.commands:
-            for rule in self._by_program.get(command.program, ()):
-                yield from _finding(rule, rule.check(command, line), command)
-            for rule in self._of_any:
-                yield from _finding(rule, rule.check(command, line), command)
+            for rule in (*self._by_program.get(command.program, ()), *self._of_any):
+                if (part := rule.check(command, line)) and not self._is_exempt(rule, command, line):
+                    yield _finding(rule, part, command)
         for rule in self._of_line:
-            if part := rule.check(line):
+            if (part := rule.check(line)) and not any(self._is_exempt(rule, one, line) for one in line.line.tree if len(line.commands) == 1):
                 yield Finding(rule, _short(line.text) if part is True else f"{_short(line.text)}: {part}")
+
+    def _is_exempt(self, rule: Rule, command: Command, line: PackLine) -> bool:
+        return any(one.rule == rule.id and one.covers(command, line) for one in self.options.exemptions)
 
 
 def _severity(finding: Finding) -> int:
     return finding.severity
 
 
-def _finding(rule: Rule, part: Objection, command: Command) -> Iterator[Finding]:
-    if part:
-        text = _short(" ".join([command.program, *map(str, command.args)]))
-        yield Finding(rule, text if part is True else f"{text}: {part}")
+def _finding(rule: Rule, part: Objection, command: Command) -> Finding:
+    text = _short(" ".join([command.program, *map(str, command.args)]))
+    return Finding(rule, text if part is True else f"{text}: {part}")
 
 
 def _short(text: str) -> str:
@@ -99,9 +110,11 @@ def _short(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def line_of(text: str, folder: str, home: str) -> PackLine:
+def line_of(
+    text: str, folder: str, home: str, protect: tuple[str, ...] = (), allow_hosts: tuple[str, ...] = ()
+) -> PackLine:
     """A command line, read once for all packs."""
-    return PackLine(text, folder, home)
+    return PackLine(text, folder, home, protect=protect, allow_hosts=allow_hosts)
 
 
 def pack_hook(pack: Pack, options: PackOptions | None = None, layer: Layer = "user", **settings: Any) -> Hook:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from typing import Literal
 
@@ -28,21 +28,34 @@ HARMLESS_DEVICES = frozenset(
     "/dev/null /dev/stdout /dev/stderr /dev/stdin /dev/tty /dev/zero /dev/full /dev/random /dev/urandom".split()
 )
 _HOME = re.compile(r"/(?:home|Users)/[^/]+|/root|/var/root")
+_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(\[[^\]]*\]|[^/:?#]*)", re.IGNORECASE)
+_LOCAL = re.compile(r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|host\.docker\.internal")
 _PATTERN = re.compile(r"[*?\[]")
 
 
 class PackLine:
     """A line, and the folder and the home of the agent that wants to run it."""
 
-    __slots__ = ("commands", "folder", "home", "line", "text")
+    __slots__ = ("_allowed", "_protected", "commands", "folder", "home", "line", "text")
 
-    def __init__(self, text: str, folder: str = "", home: str = "", line: Line | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        folder: str = "",
+        home: str = "",
+        line: Line | None = None,
+        *,
+        protect: Iterable[str] = (),
+        allow_hosts: Iterable[str] = (),
+    ) -> None:
         self.text = text
         self.folder = folder.rstrip("/") or ("/" if folder else "")
         """The work tree: where the agent works. Empty if not known."""
         self.home = home or os.path.expanduser("~")
         self.line = line or read(text, folder, {"HOME": self.home})
         self.commands: list[Command] = self.line.commands
+        self._protected = [join("/", path, self.home).rstrip("/") for path in protect]
+        self._allowed = frozenset(host.lower() for host in allow_hosts)
 
     def path(self, command: Command, word: str) -> str:
         """The absolute path that a word of a command means. Empty if not known."""
@@ -70,6 +83,8 @@ class PackLine:
                 return "tree"
         if path == "/":
             return "root"
+        if self._protected and any(path == kept or path.startswith(f"{kept}/") for kept in self._protected):
+            return "home"
         if path.startswith("/dev/"):
             return "inside" if path in HARMLESS_DEVICES else "device" if _DEVICE.match(path) else "system"
         if any(path.startswith(f"{folder}/") for folder in _TEMPORARY) and not self._is_in_tree(path):
@@ -92,6 +107,12 @@ class PackLine:
         if depth <= _SYSTEM.get(first, -1) or (is_pattern and not rest and _matches_system(first)):
             return "system"
         return "outside"
+
+    def is_allowed(self, address: str) -> bool:
+        """Is this an address of this machine, or of a host that the configuration allows?"""
+        found = _HOST.match(address.rpartition("@")[2])
+        host = found[1].lower() if found else ""
+        return bool(_LOCAL.fullmatch(host)) or host in self._allowed
 
     def _is_in_tree(self, path: str) -> bool:
         return bool(self.folder) and (path == self.folder or path.startswith(f"{self.folder.rstrip('/')}/"))
