@@ -91,7 +91,9 @@ def spellings(draw: st.DrawFn) -> tuple[Rule, str]:
 @given(spellings())
 def test_another_spelling_of_an_example_is_stopped_too(case: tuple[Rule, str]) -> None:
     rule, text = case
-    if rule.programs and not any(text.lstrip("(!{ ").startswith(word) for word in ("unset", "export", "history", "alias")):
+    if rule.programs and not any(
+        text.lstrip("(!{ ").startswith(word) for word in ("unset", "export", "history", "alias")
+    ):
         assert found(rule, text), text
 
 

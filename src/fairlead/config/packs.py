@@ -170,9 +170,7 @@ class PackReader:
         locked = bool(given.get("locked"))
         hook = pack_hook(pack(name), options, self._layer, enforce=enforce, locked=locked)
         entry = {"name": hook.name, "on": "before_tool", "pack": name, **given}
-        return ConfiguredHook(
-            hook, "pack", entry, self._document.path, self._document.line_of(keys), hook.name, locked
-        )
+        return ConfiguredHook(hook, "pack", entry, self._document.path, self._document.line_of(keys), hook.name, locked)
 
 
 def _check_rule(rule: str) -> None:

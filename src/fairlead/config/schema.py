@@ -9,8 +9,8 @@ import msgspec
 
 from ..hook import PHASES
 from ..journal.anchor import Anchor
-from ..packs.rules import LEVELS
 from ..lifecycle import CONTROLS, EVENTS, FAILURE_POLICIES
+from ..packs.rules import LEVELS
 from ..runners.command import OUTPUTS
 from ..tools import KINDS, SAFETIES, UNKNOWN_TOOL
 from ..verdict import POWERS
@@ -31,7 +31,9 @@ def config_schema() -> _Schema:
     properties: _Schema = {
         "packs": _list({"enum": list(pack_names())}),
         "pack": _table({name: _table(_pack()) for name in pack_names()}),
-        "exemption": _list(_table({key: _EXEMPTION.get(key, _TEXT) for key in EXEMPTION}, ("rule", "command", "reason"))),
+        "exemption": _list(
+            _table({key: _EXEMPTION.get(key, _TEXT) for key in EXEMPTION}, ("rule", "command", "reason"))
+        ),
         "hook": {"type": "array", "items": _hook()},
         "tool": {"type": "array", "items": _tool()},
         "defaults": _table({key: _DEFAULTS[key] for key in layers.DEFAULTS}),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..shell import Command
 from .files import code_of
-from .flows import is_interpreter, is_local, urls_of
+from .flows import is_interpreter, urls_of
 from .lines import PackLine
 from .rules import Objection, Pack
 
@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 apis = Pack("apis", "Keeps requests from deleting things on servers.")
 _MUTATION = re.compile(r"mutation\b[^{]*\{\s*\w*(?:delete|destroy|remove|drop|purge|wipe|terminate)\w*", re.I)
-_ACTION = re.compile(r"/(?:delete|destroy|terminate|purge|wipe|drop|_delete_by_query|reset|deactivate|factory-?reset)(?:[/?]|$)", re.I)
-_METHOD = re.compile(r"\bmethod\s*[:=]\s*['\"]?DELETE|requests\.delete\(|httpx\.delete\(|axios\.delete\(|\.delete\(\s*['\"]https?:|http\.delete\(", re.I)
+_ACTION = re.compile(
+    r"/(?:delete|destroy|terminate|purge|wipe|drop|_delete_by_query|reset|deactivate|factory-?reset)(?:[/?]|$)", re.I
+)
+_METHOD = re.compile(
+    r"\bmethod\s*[:=]\s*['\"]?DELETE|requests\.delete\(|httpx\.delete\(|axios\.delete\(|\.delete\(\s*['\"]https?:|http\.delete\(",
+    re.I,
+)
 
 
 def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
@@ -26,7 +31,10 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
     program, options = command.program, command.options
     urls = urls_of(command)
     if program == "curl":
-        body = " ".join(str(options.get(name) or "") for name in ("--data", "--data-raw", "--data-binary", "--json", "--data-urlencode"))
+        body = " ".join(
+            str(options.get(name) or "")
+            for name in ("--data", "--data-raw", "--data-binary", "--json", "--data-urlencode")
+        )
         method = str(options.get("--request") or ("POST" if body.strip() else "GET"))
         yield from ((method.upper(), str(url), f"{body} {command.stdin or ''}") for url in urls or [""])
     elif program == "wget":
@@ -45,12 +53,42 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
 @apis.rule(
     "delete",
     level="destructive",
-    programs=["curl", "wget", "http", "https", "xh", "curlie", "gh", "glab", "irm", "iwr", "invoke-restmethod", "invoke-webrequest"],
+    programs=[
+        "curl",
+        "wget",
+        "http",
+        "https",
+        "xh",
+        "curlie",
+        "gh",
+        "glab",
+        "irm",
+        "iwr",
+        "invoke-restmethod",
+        "invoke-webrequest",
+    ],
     why="This request deletes something on a server, and a server has no way back.",
     instead="Look first: `curl https://api.example.com/items/3`",
     incident="2026-04: an agent deleted a production volume by one request, with a token that it had found.",
-    stops=["curl -X DELETE https://api.example.com/items/3", "curl --request=DELETE https://x.example/y", "http DELETE https://x.example/y", "curl https://x.example/graphql -d '{\"query\": \"mutation { volumeDelete(id: 1) }\"}'", "gh api -X DELETE repos/a/b", "curl -XPOST https://x.example/v1/volumes/3/delete", "wget --method=DELETE https://x.example/y", "curl -X POST https://es.example/index/_delete_by_query -d '{}'"],
-    passes=["curl https://api.example.com/items/3", "curl -X DELETE http://localhost:8000/items/3", "curl -X POST https://x.example/items -d '{}'", "gh api repos/a/b", "http GET https://x.example/y", "curl https://x.example/docs/delete", "curl -X GET https://x.example/delete"],
+    stops=[
+        "curl -X DELETE https://api.example.com/items/3",
+        "curl --request=DELETE https://x.example/y",
+        "http DELETE https://x.example/y",
+        'curl https://x.example/graphql -d \'{"query": "mutation { volumeDelete(id: 1) }"}\'',
+        "gh api -X DELETE repos/a/b",
+        "curl -XPOST https://x.example/v1/volumes/3/delete",
+        "wget --method=DELETE https://x.example/y",
+        "curl -X POST https://es.example/index/_delete_by_query -d '{}'",
+    ],
+    passes=[
+        "curl https://api.example.com/items/3",
+        "curl -X DELETE http://localhost:8000/items/3",
+        "curl -X POST https://x.example/items -d '{}'",
+        "gh api repos/a/b",
+        "http GET https://x.example/y",
+        "curl https://x.example/docs/delete",
+        "curl -X GET https://x.example/delete",
+    ],
 )
 def delete(command: Command, line: PackLine) -> Objection:
     for method, url, body in _requests(command):
@@ -77,8 +115,15 @@ def _deletes_by_mutation(text: str) -> str:
     level="destructive",
     why="This code deletes something on a server.",
     instead="Look first: `curl https://api.example.com/items/3`",
-    stops=["python3 -c 'import requests; requests.delete(\"https://x.example/y\")'", "node -e 'fetch(\"https://x.example/y\", {method: \"DELETE\"})'"],
-    passes=["python3 -c 'import requests; requests.get(\"https://x.example/y\")'", "python3 -c 'd.delete(1)'", "python3 -c 'import requests; requests.delete(\"http://localhost/y\")'"],
+    stops=[
+        "python3 -c 'import requests; requests.delete(\"https://x.example/y\")'",
+        'node -e \'fetch("https://x.example/y", {method: "DELETE"})\'',
+    ],
+    passes=[
+        "python3 -c 'import requests; requests.get(\"https://x.example/y\")'",
+        "python3 -c 'd.delete(1)'",
+        "python3 -c 'import requests; requests.delete(\"http://localhost/y\")'",
+    ],
 )
 def delete_in_code(command: Command, line: PackLine) -> Objection:
     if not is_interpreter(command.program):
@@ -88,10 +133,12 @@ def delete_in_code(command: Command, line: PackLine) -> Objection:
     if found is None:
         return None
     addresses = re.findall(r"https?://[^\s'\"]+", code)
-    return None if addresses and all(map(is_local, addresses)) else found[0][:80]
+    return None if addresses and all(map(line.is_allowed, addresses)) else found[0][:80]
 
 
-_NAMES = re.compile(r"(?:^|[_.-])(?:delete|destroy|drop|purge|wipe|truncate|terminate|remove_all|reset)(?:$|[_.-])|^(?:delete|destroy|drop|purge|wipe|terminate)(?=[A-Z])")
+_NAMES = re.compile(
+    r"(?:^|[_.-])(?:delete|destroy|drop|purge|wipe|truncate|terminate|remove_all|reset)(?:$|[_.-])|^(?:delete|destroy|drop|purge|wipe|terminate)(?=[A-Z])"
+)
 
 
 @apis.tool_rule(
@@ -100,10 +147,18 @@ _NAMES = re.compile(r"(?:^|[_.-])(?:delete|destroy|drop|purge|wipe|truncate|term
     level="destructive",
     why="This tool deletes something on a server, and a server has no way back.",
     instead="Look first: list or read it with the tool that does only that, and ask",
-    stops=[{"tool": "fetch", "args": {"url": "https://x.example/y", "method": "DELETE"}}, {"tool": "mcp__railway__volume_delete", "args": {"id": 1}}, {"tool": "mcp__db__query", "args": {"query": "mutation { volumeDelete(id: 1) }"}}],
-    passes=[{"tool": "fetch", "args": {"url": "https://x.example/y"}}, {"tool": "mcp__x__list_items", "args": {}}, {"tool": "fetch", "args": {"url": "http://localhost:80/y", "method": "DELETE"}}],
+    stops=[
+        {"tool": "fetch", "args": {"url": "https://x.example/y", "method": "DELETE"}},
+        {"tool": "mcp__railway__volume_delete", "args": {"id": 1}},
+        {"tool": "mcp__db__query", "args": {"query": "mutation { volumeDelete(id: 1) }"}},
+    ],
+    passes=[
+        {"tool": "fetch", "args": {"url": "https://x.example/y"}},
+        {"tool": "mcp__x__list_items", "args": {}},
+        {"tool": "fetch", "args": {"url": "http://localhost:80/y", "method": "DELETE"}},
+    ],
 )
-def delete_by_tool(step: BeforeTool) -> Objection:
+def delete_by_tool(step: BeforeTool, line: PackLine) -> Objection:
     args = step.args if isinstance(step.args, dict) else {}
     url = str(step.target.url or args.get("url") or "")
     if str(args.get("method", "")).upper() == "DELETE" and not (url and line.is_allowed(url)):

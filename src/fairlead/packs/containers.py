@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from ..shell import Command
-from ..shell.words import unknown_of
 from .flows import feeders
 from .lines import PackLine
 from .rules import Objection, Pack
@@ -16,13 +15,19 @@ _KUBE = ("kubectl", "oc", "k", "microk8s.kubectl", "k3s", "kubectl-ns")
 
 
 def _looks_only(command: Command) -> bool:
-    return command.has("--help", "--version") or any(word.startswith("--dry-run") and not word.endswith("=none") for word in command.args)
+    return command.has("--help", "--version") or any(
+        word.startswith("--dry-run") and not word.endswith("=none") for word in command.args
+    )
 
 
 def _compose(command: Command) -> list[str]:
     words = [str(word) for word in command.operands]
     rest = words[1:] if words[:1] == ["compose"] else words if command.program.endswith("-compose") else []
-    return [word for word in rest if word in ("up", "down", "rm", "stop", "kill", "run", "exec", "build", "pull", "logs", "ps")]
+    return [
+        word
+        for word in rest
+        if word in ("up", "down", "rm", "stop", "kill", "run", "exec", "build", "pull", "logs", "ps")
+    ]
 
 
 @containers.rule(
@@ -31,7 +36,14 @@ def _compose(command: Command) -> list[str]:
     programs=_DOCKER,
     why="This deletes images, volumes or networks that nothing uses just now; volumes hold data.",
     instead="Look first: `docker system df`",
-    stops=["docker system prune -af --volumes", "docker volume prune -f", "docker image prune -a", "podman system reset -f", "docker container prune", "docker builder prune --all"],
+    stops=[
+        "docker system prune -af --volumes",
+        "docker volume prune -f",
+        "docker image prune -a",
+        "podman system reset -f",
+        "docker container prune",
+        "docker builder prune --all",
+    ],
     passes=["docker system df", "docker images", "docker ps -a", "docker image prune --help", "docker volume ls"],
 )
 def prune(command: Command, line: PackLine) -> Objection:
@@ -47,8 +59,21 @@ def prune(command: Command, line: PackLine) -> Objection:
     programs=_DOCKER,
     why="This deletes volumes, and the data in them.",
     instead="Stop it, and keep the volumes: `docker compose down`",
-    stops=["docker volume rm x", "docker compose down -v", "docker-compose down --volumes", "docker rm -fv x", "docker compose rm -sv", "docker compose -f c.yml down --rmi all -v"],
-    passes=["docker compose down", "docker rm x", "docker volume inspect x", "docker run -v /srv/x:/x image", "docker run --rm image"],
+    stops=[
+        "docker volume rm x",
+        "docker compose down -v",
+        "docker-compose down --volumes",
+        "docker rm -fv x",
+        "docker compose rm -sv",
+        "docker compose -f c.yml down --rmi all -v",
+    ],
+    passes=[
+        "docker compose down",
+        "docker rm x",
+        "docker volume inspect x",
+        "docker run -v /srv/x:/x image",
+        "docker run --rm image",
+    ],
 )
 def delete_volumes(command: Command, line: PackLine) -> Objection:
     if _looks_only(command):
@@ -57,7 +82,10 @@ def delete_volumes(command: Command, line: PackLine) -> Objection:
     if words[:2] in (["volume", "rm"], ["volume", "remove"]):
         return True
     if _compose(command)[:1] in (["down"], ["rm"]):
-        return any(word == "--volumes" or re.fullmatch(r"-[a-z]*v[a-z]*", word) for word in _after(command, _compose(command)[0]))
+        return any(
+            word == "--volumes" or re.fullmatch(r"-[a-z]*v[a-z]*", word)
+            for word in _after(command, _compose(command)[0])
+        )
     return words[:1] == ["rm"] and command.has("--volumes")
 
 
@@ -72,14 +100,23 @@ def _after(command: Command, word: str) -> list[str]:
     programs=_DOCKER,
     why="This deletes every container or image, those of others included.",
     instead="Name yours: `docker rm my-container`",
-    stops=["docker rm -f $(docker ps -aq)", "docker rmi -f $(docker images -q)", "docker kill $(docker ps -q)", "docker ps -aq | xargs docker rm -f", "docker stop `docker ps -q`"],
+    stops=[
+        "docker rm -f $(docker ps -aq)",
+        "docker rmi -f $(docker images -q)",
+        "docker kill $(docker ps -q)",
+        "docker ps -aq | xargs docker rm -f",
+        "docker stop `docker ps -q`",
+    ],
     passes=["docker rm my-container", "docker rmi image:tag", "docker ps -q", "docker stop web", "docker rm -f $NAME"],
 )
 def delete_all(command: Command, line: PackLine) -> Objection:
     if command.operands[:1] not in (["rm"], ["rmi"], ["kill"], ["stop"]) or _looks_only(command):
         return None
     lists = [one for one in feeders(command, line) if one.program in _DOCKER]
-    return any(one.has("-q", "-aq", "--quiet") or any(re.fullmatch(r"-[a-z]*q[a-z]*", word) for word in one.args) for one in lists)
+    return any(
+        one.has("-q", "-aq", "--quiet") or any(re.fullmatch(r"-[a-z]*q[a-z]*", word) for word in one.args)
+        for one in lists
+    )
 
 
 @containers.rule(
@@ -89,31 +126,92 @@ def delete_all(command: Command, line: PackLine) -> Objection:
     why="This container can do whatever it wants with the machine.",
     instead="Give it what it needs only: `docker run -v ./data:/data image`",
     risk="ASI03 Identity and Privilege Abuse",
-    stops=["docker run --privileged image", "docker run -v /:/host image", "docker run -v /var/run/docker.sock:/var/run/docker.sock image", "docker run --pid=host image", "docker run --cap-add=SYS_ADMIN image", "docker run --mount type=bind,source=/,target=/x image", "nsenter -t 1 -m -u sh", "docker run -v /etc:/etc image", "docker run --device /dev/sda image"],
-    passes=["docker run -v ./data:/data image", "docker run image", "docker exec x ls", "docker run -v $PWD:/src image", "docker run -p 80:80 image", "docker run -v /srv/x:/x image"],
+    stops=[
+        "docker run --privileged image",
+        "docker run -v /:/host image",
+        "docker run -v /var/run/docker.sock:/var/run/docker.sock image",
+        "docker run --pid=host image",
+        "docker run --cap-add=SYS_ADMIN image",
+        "docker run --mount type=bind,source=/,target=/x image",
+        "nsenter -t 1 -m -u sh",
+        "docker run -v /etc:/etc image",
+        "docker run --device /dev/sda image",
+    ],
+    passes=[
+        "docker run -v ./data:/data image",
+        "docker run image",
+        "docker exec x ls",
+        "docker run -v $PWD:/src image",
+        "docker run -p 80:80 image",
+        "docker run -v /srv/x:/x image",
+    ],
 )
 def escape(command: Command, line: PackLine) -> Objection:
     if command.program == "nsenter":
         return re.search(r"(-t|--target)[ =]?1\b", " ".join(command.args)) is not None
-    if command.program not in ("docker", "podman", "nerdctl", "docker-compose") or not {"run", "create", "exec"} & set(command.operands[:3]):
+    if command.program not in ("docker", "podman", "nerdctl", "docker-compose") or not {"run", "create", "exec"} & set(
+        command.operands[:3]
+    ):
         return None
     words = list(map(str, command.args))
     for before, word in zip(["", *words], words, strict=False):
         if word in ("--privileged", "--privileged=true") or re.match(r"--(pid|ipc|uts|userns|cgroupns)=host", word):
             return word
-        if re.match(r"(--cap-add=?)?(ALL|SYS_ADMIN|SYS_PTRACE|SYS_MODULE|CAP_SYS_ADMIN)$", word) and ("cap-add" in word or before == "--cap-add"):
+        if re.match(r"(--cap-add=?)?(ALL|SYS_ADMIN|SYS_PTRACE|SYS_MODULE|CAP_SYS_ADMIN)$", word) and (
+            "cap-add" in word or before == "--cap-add"
+        ):
             return word
-        if word.startswith("--security-opt") and "unconfined" in word or (before == "--security-opt" and "unconfined" in word):
+        if (word.startswith("--security-opt") and "unconfined" in word) or (
+            before == "--security-opt" and "unconfined" in word
+        ):
             return word
-        given = word.partition("=")[2] if word.startswith(("--volume=", "-v=")) else word[2:] if word.startswith("-v/") else word if before in ("-v", "--volume", "--device") else ""
-        given = given or (re.search(r"(?:source|src)=([^,]+)", word) or ["", ""])[1] if before == "--mount" or word.startswith("--mount=") else given
+        given = (
+            word.partition("=")[2]
+            if word.startswith(("--volume=", "-v="))
+            else word[2:]
+            if word.startswith("-v/")
+            else word
+            if before in ("-v", "--volume", "--device")
+            else ""
+        )
+        given = (
+            given or (re.search(r"(?:source|src)=([^,]+)", word) or ["", ""])[1]
+            if before == "--mount" or word.startswith("--mount=")
+            else given
+        )
         source = given.partition(":")[0]
-        if source and (source in ("/", "/etc", "/root", "/proc", "/sys", "/boot", "/usr", "/bin", "/var", "/home", "/dev") or "docker.sock" in source or re.match(r"/dev/(sd|nvme|mem|disk)", source)):
+        if source and (
+            source in ("/", "/etc", "/root", "/proc", "/sys", "/boot", "/usr", "/bin", "/var", "/home", "/dev")
+            or "docker.sock" in source
+            or re.match(r"/dev/(sd|nvme|mem|disk)", source)
+        ):
             return f"{source} of the machine is in it"
     return None
 
 
-_KUBE_WHOLE = frozenset("ns namespace namespaces node nodes no pv persistentvolume persistentvolumes pvc persistentvolumeclaim persistentvolumeclaims crd crds customresourcedefinition customresourcedefinitions clusterrole clusterroles all".split())
+_KUBE_WHOLE = frozenset(
+    [
+        "ns",
+        "namespace",
+        "namespaces",
+        "node",
+        "nodes",
+        "no",
+        "pv",
+        "persistentvolume",
+        "persistentvolumes",
+        "pvc",
+        "persistentvolumeclaim",
+        "persistentvolumeclaims",
+        "crd",
+        "crds",
+        "customresourcedefinition",
+        "customresourcedefinitions",
+        "clusterrole",
+        "clusterroles",
+        "all",
+    ]
+)
 
 
 @containers.rule(
@@ -122,8 +220,26 @@ _KUBE_WHOLE = frozenset("ns namespace namespaces node nodes no pv persistentvolu
     programs=(*_KUBE, "helm", "kubens", "kind", "minikube", "k3d", "eksctl", "kubeadm", "rancher"),
     why="This deletes all that runs in it, and its data.",
     instead="Delete what you made: `kubectl delete pod mine`",
-    stops=["kubectl delete ns prod", "kubectl delete namespace/prod", "kubectl delete all --all", "kubectl delete pods --all -A", "kubectl delete pvc data", "kubectl delete node n1", "kubectl -n x delete pv y", "kubectl delete crd x", "oc delete project x", "kubeadm reset -f"],
-    passes=["kubectl delete pod mine", "kubectl get ns", "kubectl delete ns prod --dry-run=client", "kubectl describe node n1", "kubectl delete --help", "helm list"],
+    stops=[
+        "kubectl delete ns prod",
+        "kubectl delete namespace/prod",
+        "kubectl delete all --all",
+        "kubectl delete pods --all -A",
+        "kubectl delete pvc data",
+        "kubectl delete node n1",
+        "kubectl -n x delete pv y",
+        "kubectl delete crd x",
+        "oc delete project x",
+        "kubeadm reset -f",
+    ],
+    passes=[
+        "kubectl delete pod mine",
+        "kubectl get ns",
+        "kubectl delete ns prod --dry-run=client",
+        "kubectl describe node n1",
+        "kubectl delete --help",
+        "helm list",
+    ],
 )
 def delete_namespace(command: Command, line: PackLine) -> Objection:
     words = [str(word) for word in command.operands]
@@ -145,8 +261,31 @@ def delete_namespace(command: Command, line: PackLine) -> Objection:
     programs=(*_KUBE, "helm", "kind", "minikube", "k3d", "argocd", "flux", "istioctl", "helmfile"),
     why="This deletes or stops something that runs in a cluster.",
     instead="Look first: `kubectl get pods`",
-    stops=["kubectl delete deployment web", "kubectl delete -f app.yaml", "kubectl drain n1", "kubectl scale deploy/web --replicas=0", "kubectl replace --force -f x.yaml", "helm uninstall web", "kubectl cordon n1", "minikube delete", "kind delete cluster", "argocd app delete x", "kubectl delete secret x", "helm delete x"],
-    passes=["kubectl get pods", "kubectl apply -f app.yaml", "kubectl scale deploy/web --replicas=3", "kubectl delete pod x --dry-run=server", "helm upgrade web ./chart", "kubectl logs x", "helm uninstall web --dry-run", "kubectl delete pod mine", "kubectl rollout restart deploy/web"],
+    stops=[
+        "kubectl delete deployment web",
+        "kubectl delete -f app.yaml",
+        "kubectl drain n1",
+        "kubectl scale deploy/web --replicas=0",
+        "kubectl replace --force -f x.yaml",
+        "helm uninstall web",
+        "kubectl cordon n1",
+        "minikube delete",
+        "kind delete cluster",
+        "argocd app delete x",
+        "kubectl delete secret x",
+        "helm delete x",
+    ],
+    passes=[
+        "kubectl get pods",
+        "kubectl apply -f app.yaml",
+        "kubectl scale deploy/web --replicas=3",
+        "kubectl delete pod x --dry-run=server",
+        "helm upgrade web ./chart",
+        "kubectl logs x",
+        "helm uninstall web --dry-run",
+        "kubectl delete pod mine",
+        "kubectl rollout restart deploy/web",
+    ],
 )
 def delete_in_cluster(command: Command, line: PackLine) -> Objection:
     words = [str(word) for word in command.operands]
@@ -155,7 +294,10 @@ def delete_in_cluster(command: Command, line: PackLine) -> Objection:
     if command.program in _KUBE:
         first = words[0]
         if first == "delete":
-            return not (re.fullmatch(r"pods?(/.*)?|po|jobs?(/.*)?", words[1] if len(words) > 1 else "") and not {"--all", "--force"} & set(command.args))
+            return not (
+                re.fullmatch(r"pods?(/.*)?|po|jobs?(/.*)?", words[1] if len(words) > 1 else "")
+                and not {"--all", "--force"} & set(command.args)
+            )
         if first in ("drain", "cordon", "taint"):
             return True
         if first == "replace":

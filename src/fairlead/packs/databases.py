@@ -13,9 +13,48 @@ from .lines import PackLine
 from .rules import Objection, Pack
 
 databases = Pack("databases", "Keeps the data of databases from being dropped, emptied or overwritten.")
-_SQL = frozenset("psql mysql mariadb sqlite3 sqlite sqlcmd sqlplus duckdb clickhouse-client clickhouse cockroach usql pgcli mycli litecli bq snowsql turso vsql db2 impala-shell hive beeline trino presto cqlsh isql-fb bcp mysqlsh databricks d1 spark-sql psql.exe".split())
+_SQL = frozenset(
+    [
+        "psql",
+        "mysql",
+        "mariadb",
+        "sqlite3",
+        "sqlite",
+        "sqlcmd",
+        "sqlplus",
+        "duckdb",
+        "clickhouse-client",
+        "clickhouse",
+        "cockroach",
+        "usql",
+        "pgcli",
+        "mycli",
+        "litecli",
+        "bq",
+        "snowsql",
+        "turso",
+        "vsql",
+        "db2",
+        "impala-shell",
+        "hive",
+        "beeline",
+        "trino",
+        "presto",
+        "cqlsh",
+        "isql-fb",
+        "bcp",
+        "mysqlsh",
+        "databricks",
+        "d1",
+        "spark-sql",
+        "psql.exe",
+    ]
+)
 _STRINGS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
-_DROPS = re.compile(r"\b(?:drop\s+(?:table|database|schema|index|view|materialized|user|role|keyspace|tablespace|type|function|owned|column)|alter\s+table\s+\S+\s+drop\b|truncate\s+(?:table\s+)?[\w\"`\[]+)", re.I)
+_DROPS = re.compile(
+    r"\b(?:drop\s+(?:table|database|schema|index|view|materialized|user|role|keyspace|tablespace|type|function|owned|column)|alter\s+table\s+\S+\s+drop\b|truncate\s+(?:table\s+)?[\w\"`\[]+)",
+    re.I,
+)
 _DELETES = re.compile(r"\b(?:delete\s+from\s+[\w.\"`\[\]]+|update\s+[\w.\"`\[\]]+\s+set\b)(?P<rest>[^;]*)", re.I | re.S)
 _DATABASE = re.compile(r"\bdrop\s+(?:database|schema|keyspace|owned)\b", re.I)
 
@@ -42,7 +81,9 @@ def dropped_in(text: str) -> str:
         return found[0][:80]
     for found in _DELETES.finditer(plain):
         rest = found["rest"]
-        if not re.search(r"\bwhere\b|\blimit\b", rest, re.I) or re.search(r"\bwhere\s+(?:true|1\s*=\s*1|1)\s*$", rest.strip(), re.I):
+        if not re.search(r"\bwhere\b|\blimit\b", rest, re.I) or re.search(
+            r"\bwhere\s+(?:true|1\s*=\s*1|1)\s*$", rest.strip(), re.I
+        ):
             return found[0].strip()[:80]
     return ""
 
@@ -53,8 +94,27 @@ def dropped_in(text: str) -> str:
     why="This deletes a table, or all rows of one.",
     instead="Look first, and name the rows: `psql -c 'SELECT count(*) FROM t'`",
     incident="2025-07: an agent dropped a production database during a code freeze, and made up data to cover it.",
-    stops=["psql -c 'DROP TABLE users'", "mysql -e 'truncate table t'", "sqlite3 x.db 'delete from t'", "psql <<E\nDROP TABLE t;\nE", "echo 'drop table t' | psql", "mysql -e \"update t set a=1\"", "psql --command='DELETE FROM t;'", "psql -c 'delete from t where 1=1'", "bq query 'DROP TABLE d.t'"],
-    passes=["psql -c 'SELECT count(*) FROM t'", "psql -c \"SELECT 'drop table'\"", "sqlite3 x.db 'delete from t where id=3'", "mysql -e 'update t set a=1 where id=2'", "grep 'DROP TABLE' schema.sql", "echo 'drop table t'", "psql -c 'CREATE TABLE t (a int)'", "git commit -m 'drop table t'"],
+    stops=[
+        "psql -c 'DROP TABLE users'",
+        "mysql -e 'truncate table t'",
+        "sqlite3 x.db 'delete from t'",
+        "psql <<E\nDROP TABLE t;\nE",
+        "echo 'drop table t' | psql",
+        'mysql -e "update t set a=1"',
+        "psql --command='DELETE FROM t;'",
+        "psql -c 'delete from t where 1=1'",
+        "bq query 'DROP TABLE d.t'",
+    ],
+    passes=[
+        "psql -c 'SELECT count(*) FROM t'",
+        "psql -c \"SELECT 'drop table'\"",
+        "sqlite3 x.db 'delete from t where id=3'",
+        "mysql -e 'update t set a=1 where id=2'",
+        "grep 'DROP TABLE' schema.sql",
+        "echo 'drop table t'",
+        "psql -c 'CREATE TABLE t (a int)'",
+        "git commit -m 'drop table t'",
+    ],
 )
 def drop(command: Command, line: PackLine) -> Objection:
     if command.program not in _SQL:
@@ -70,10 +130,31 @@ def drop(command: Command, line: PackLine) -> Objection:
 @databases.rule(
     "drop-database",
     level="disaster",
-    programs=["psql", "mysql", "mariadb", "dropdb", "mysqladmin", "sqlcmd", "cockroach", "mongosh", "mongo", "cqlsh", "dropuser", "influx", "clickhouse-client"],
+    programs=[
+        "psql",
+        "mysql",
+        "mariadb",
+        "dropdb",
+        "mysqladmin",
+        "sqlcmd",
+        "cockroach",
+        "mongosh",
+        "mongo",
+        "cqlsh",
+        "dropuser",
+        "influx",
+        "clickhouse-client",
+    ],
     why="This deletes a whole database.",
     instead="Make one of your own: `createdb scratch`",
-    stops=["dropdb prod", "psql -c 'DROP DATABASE prod'", "mysqladmin drop x", "mysql -e 'drop schema x'", "mongosh --eval 'db.dropDatabase()'", "mysqladmin -f drop x"],
+    stops=[
+        "dropdb prod",
+        "psql -c 'DROP DATABASE prod'",
+        "mysqladmin drop x",
+        "mysql -e 'drop schema x'",
+        "mongosh --eval 'db.dropDatabase()'",
+        "mysqladmin -f drop x",
+    ],
     passes=["createdb scratch", "psql -l", "mysqladmin status", "mongosh --eval 'db.stats()'", "dropdb --help"],
 )
 def drop_database(command: Command, line: PackLine) -> Objection:
@@ -93,11 +174,50 @@ def drop_database(command: Command, line: PackLine) -> Objection:
 @databases.rule(
     "empty-store",
     level="destructive",
-    programs=["redis-cli", "valkey-cli", "keydb-cli", "mongosh", "mongo", "etcdctl", "memcached", "curl", "influx", "mongorestore", "pg_restore", "kafka-topics", "kafka-topics.sh", "rabbitmqctl", "nodetool", "neo4j-admin", "cypher-shell", "rabbitmqadmin", "consul"],
+    programs=[
+        "redis-cli",
+        "valkey-cli",
+        "keydb-cli",
+        "mongosh",
+        "mongo",
+        "etcdctl",
+        "memcached",
+        "curl",
+        "influx",
+        "mongorestore",
+        "pg_restore",
+        "kafka-topics",
+        "kafka-topics.sh",
+        "rabbitmqctl",
+        "nodetool",
+        "neo4j-admin",
+        "cypher-shell",
+        "rabbitmqadmin",
+        "consul",
+    ],
     why="This deletes all that a store holds.",
     instead="Name the key: `redis-cli DEL my-key`",
-    stops=["redis-cli FLUSHALL", "redis-cli -n 1 flushdb", "mongosh --eval 'db.c.deleteMany({})'", "mongo x --eval 'db.c.drop()'", "etcdctl del --prefix ''", "mongorestore --drop dump", "pg_restore --clean -d x f", "kafka-topics --delete --topic t", "rabbitmqctl reset", "redis-cli --scan | xargs redis-cli FLUSHALL"],
-    passes=["redis-cli DEL my-key", "redis-cli get x", "mongosh --eval 'db.c.deleteMany({a: 1})'", "etcdctl get x", "pg_restore -d x f", "rabbitmqctl status", "mongosh --eval 'db.c.find()'"],
+    stops=[
+        "redis-cli FLUSHALL",
+        "redis-cli -n 1 flushdb",
+        "mongosh --eval 'db.c.deleteMany({})'",
+        "mongo x --eval 'db.c.drop()'",
+        "etcdctl del --prefix ''",
+        "mongorestore --drop dump",
+        "pg_restore --clean -d x f",
+        "kafka-topics --delete --topic t",
+        "rabbitmqctl reset",
+        "redis-cli --scan | xargs redis-cli FLUSHALL",
+    ],
+    passes=[
+        "redis-cli DEL my-key",
+        "redis-cli get x",
+        "mongosh --eval 'db.c.deleteMany({a: 1})'",
+        "etcdctl get x",
+        "pg_restore -d x f",
+        "rabbitmqctl status",
+        "mongosh --eval 'db.c.find()'",
+    ],
 )
 def empty_store(command: Command, line: PackLine) -> Objection:
     program, words = command.program, [str(word) for word in command.operands]
@@ -117,11 +237,22 @@ def empty_store(command: Command, line: PackLine) -> Objection:
     if program.startswith("kafka-topics"):
         return command.has("--delete")
     if program == "rabbitmqctl":
-        return words[:1] and words[0] in ("reset", "force_reset", "delete_vhost", "purge_queue", "delete_queue", "delete_user")
+        return words[:1] and words[0] in (
+            "reset",
+            "force_reset",
+            "delete_vhost",
+            "purge_queue",
+            "delete_queue",
+            "delete_user",
+        )
     if program == "nodetool":
         return words[:1] and words[0] in ("decommission", "removenode", "clearsnapshot", "assassinate")
     if program == "cypher-shell":
-        return bool(re.search(r"(?i)match\s*\(\w*\)\s*(detach\s+)?delete", " ".join(map(str, [*command.args, command.stdin or ""]))))
+        return bool(
+            re.search(
+                r"(?i)match\s*\(\w*\)\s*(detach\s+)?delete", " ".join(map(str, [*command.args, command.stdin or ""]))
+            )
+        )
     return None
 
 
@@ -159,8 +290,29 @@ _RESETS = {
     level="destructive",
     why="This drops the tables of an application and makes them anew, without the data.",
     instead="Add a migration: `rails db:migrate`",
-    stops=["rails db:drop", "bin/rails db:reset", "npx prisma migrate reset --force", "php artisan migrate:fresh --seed", "python manage.py flush --noinput", "bundle exec rake db:drop", "alembic downgrade base", "flyway clean", "npx sequelize-cli db:drop", "mix ecto.reset", "supabase db reset"],
-    passes=["rails db:migrate", "npx prisma migrate dev", "php artisan migrate", "python manage.py migrate", "alembic upgrade head", "flyway info", "prisma generate", "mvn clean"],
+    stops=[
+        "rails db:drop",
+        "bin/rails db:reset",
+        "npx prisma migrate reset --force",
+        "php artisan migrate:fresh --seed",
+        "python manage.py flush --noinput",
+        "bundle exec rake db:drop",
+        "alembic downgrade base",
+        "flyway clean",
+        "npx sequelize-cli db:drop",
+        "mix ecto.reset",
+        "supabase db reset",
+    ],
+    passes=[
+        "rails db:migrate",
+        "npx prisma migrate dev",
+        "php artisan migrate",
+        "python manage.py migrate",
+        "alembic upgrade head",
+        "flyway info",
+        "prisma generate",
+        "mvn clean",
+    ],
 )
 def framework_reset(command: Command, line: PackLine) -> Objection:
     words = [command.program, *map(str, command.args)]
@@ -171,6 +323,8 @@ def framework_reset(command: Command, line: PackLine) -> Objection:
         rest = " ".join(words[at + 1 :])
         for reset in _RESETS[name]:
             first, *options = reset.split(" --")
-            if re.search(rf"(?:^|\s){re.escape(first)}(?:\s|$)", rest) and all(f"--{option}" in rest for option in options):
+            if re.search(rf"(?:^|\s){re.escape(first)}(?:\s|$)", rest) and all(
+                f"--{option}" in rest for option in options
+            ):
                 return f"{name} {reset}"
     return None

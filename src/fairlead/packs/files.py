@@ -12,7 +12,21 @@ from .rules import Objection, Pack
 
 files = Pack("files", "Keeps the system, your home and the work tree from being deleted or overwritten.")
 
-_REMOVERS = ("rm", "rmdir", "unlink", "shred", "srm", "trash", "rimraf", "del-cli", "wipe", "rd", "remove-item", "del", "rmtree")
+_REMOVERS = (
+    "rm",
+    "rmdir",
+    "unlink",
+    "shred",
+    "srm",
+    "trash",
+    "rimraf",
+    "del-cli",
+    "wipe",
+    "rd",
+    "remove-item",
+    "del",
+    "rmtree",
+)
 _WHOLE: frozenset[Place] = frozenset({"root", "system", "device", "home", "repository"})
 _CHANGES_MODE = ("chmod", "chown", "chgrp", "setfacl", "chattr")
 
@@ -37,17 +51,36 @@ def _looks_only(command: Command) -> bool:
     why="This deletes the system, a home or a repository's history, and nothing brings it back.",
     instead="Name what you made: `rm -rf build`",
     incident="2025-12: an agent ran `rm -rf tests/ patches/ plan/ ~/` and deleted a home folder.",
-    stops=["rm -rf /", "rm -rf ~", "rm -rf /*", "rm -rf ~/.*", "rm -r -f /etc", "rm -rf .git", "cd ~; rm -rf .", "sudo rm --recursive --force /usr", "rm -rf tests/ ~/", "rm -f .git/packed-refs", "rm -rf /{,}"],
-    passes=["rm -rf build", "rm -rf node_modules", "rm -rf ./dist", "rm -rf /tmp/x", "rm file", "rm .gitignore", "rm -f .git/index.lock"],
+    stops=[
+        "rm -rf /",
+        "rm -rf ~",
+        "rm -rf /*",
+        "rm -rf ~/.*",
+        "rm -r -f /etc",
+        "rm -rf .git",
+        "cd ~; rm -rf .",
+        "sudo rm --recursive --force /usr",
+        "rm -rf tests/ ~/",
+        "rm -f .git/packed-refs",
+        "rm -rf /{,}",
+    ],
+    passes=[
+        "rm -rf build",
+        "rm -rf node_modules",
+        "rm -rf ./dist",
+        "rm -rf /tmp/x",
+        "rm file",
+        "rm .gitignore",
+        "rm -f .git/index.lock",
+    ],
 )
 def delete_system(command: Command, line: PackLine) -> Objection:
     if _looks_only(command):
         return None
     for word in _targets(command):
         place = line.place(command, word)
-        if place == "repository" and (command.program == "unlink" or str(word).endswith((".lock", "/hooks", ".sample"))):
-            if str(word).endswith((".lock", ".sample")):
-                continue
+        if place == "repository" and str(word).endswith((".lock", ".sample")):
+            continue
         if place in _WHOLE and (_is_recursive(command) or place == "repository" or str(word).endswith("*")):
             return f"{word} is {_NAMES[place]}"
     return None
@@ -73,7 +106,15 @@ _NAMES: dict[Place, str] = {
     programs=_REMOVERS,
     why="This deletes more than the agent's own work, or it is not known what.",
     instead="Name what you made: `rm -rf build`",
-    stops=["rm -rf ../other", "rm -rf /srv/data", "rm -rf .", "rm -rf $DIR", "cd .. && rm -rf build", "find . | xargs rm -rf", "rm -rf ~/projects"],
+    stops=[
+        "rm -rf ../other",
+        "rm -rf /srv/data",
+        "rm -rf .",
+        "rm -rf $DIR",
+        "cd .. && rm -rf build",
+        "find . | xargs rm -rf",
+        "rm -rf ~/projects",
+    ],
     passes=["rm -rf build", "rm -rf /tmp/x", "rm -rf $TMPDIR/x", "rm a b c", "rm -rf target/debug"],
 )
 def delete_outside(command: Command, line: PackLine) -> Objection:
@@ -87,8 +128,35 @@ def delete_outside(command: Command, line: PackLine) -> Objection:
 
 
 _FIND_FILTERS = frozenset(
-    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -empty -newer -newermt -mtime -mmin -atime -amin -ctime "
-    "-cmin -size -user -group -perm -type -links -samefile -inum -lname -ilname".split()
+    [
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-wholename",
+        "-iwholename",
+        "-regex",
+        "-iregex",
+        "-empty",
+        "-newer",
+        "-newermt",
+        "-mtime",
+        "-mmin",
+        "-atime",
+        "-amin",
+        "-ctime",
+        "-cmin",
+        "-size",
+        "-user",
+        "-group",
+        "-perm",
+        "-type",
+        "-links",
+        "-samefile",
+        "-inum",
+        "-lname",
+        "-ilname",
+    ]
 )
 _FIND_REMOVES = frozenset({"rm", "rmdir", "unlink", "shred", "truncate", "mv", "dd"})
 
@@ -99,8 +167,21 @@ _FIND_REMOVES = frozenset({"rm", "rmdir", "unlink", "shred", "truncate", "mv", "
     programs=["find", "fd", "fdfind", "bfs"],
     why="This deletes whatever it finds, in the system or in a home.",
     instead="Look first: `find build -name '*.log'`",
-    stops=["find / -delete", "find ~ -type f -delete", "find / -exec rm -rf {} +", "find /etc -name x -delete", "find / -name --help -delete", "find ~ -exec chown root {} +"],
-    passes=["find . -name '*.pyc' -delete", "find / -name x", "find build -name '*.log'", "find /tmp/x -delete", "find /etc -exec cat {} +"],
+    stops=[
+        "find / -delete",
+        "find ~ -type f -delete",
+        "find / -exec rm -rf {} +",
+        "find /etc -name x -delete",
+        "find / -name --help -delete",
+        "find ~ -exec chown root {} +",
+    ],
+    passes=[
+        "find . -name '*.pyc' -delete",
+        "find / -name x",
+        "find build -name '*.log'",
+        "find /tmp/x -delete",
+        "find /etc -exec cat {} +",
+    ],
 )
 def find_delete_system(command: Command, line: PackLine) -> Objection:
     if not _find_changes(command, _FIND_REMOVES | set(_CHANGES_MODE)):
@@ -118,8 +199,21 @@ def find_delete_system(command: Command, line: PackLine) -> Objection:
     programs=["find", "fd", "fdfind", "bfs"],
     why="This deletes whatever it finds, and it finds everything.",
     instead="Name what goes: `find . -name '*.pyc' -delete`",
-    stops=["find . -delete", "find . -type f -delete", "find . -exec rm -rf {} +", "find ../x -name y -delete", "find $DIR -delete", "find -delete"],
-    passes=["find . -name '*.pyc' -delete", "find . -name x", "find build -delete", "find . -exec cat {} +", "find . -empty -delete"],
+    stops=[
+        "find . -delete",
+        "find . -type f -delete",
+        "find . -exec rm -rf {} +",
+        "find ../x -name y -delete",
+        "find $DIR -delete",
+        "find -delete",
+    ],
+    passes=[
+        "find . -name '*.pyc' -delete",
+        "find . -name x",
+        "find build -delete",
+        "find . -exec cat {} +",
+        "find . -empty -delete",
+    ],
 )
 def find_delete(command: Command, line: PackLine) -> Objection:
     if not _find_changes(command, _FIND_REMOVES):
@@ -178,8 +272,21 @@ def _without_values(words: list[str]) -> Iterator[str]:
     level="disaster",
     why="This writes over a device or a file of the kernel.",
     instead="Write to a file: `dd if=/dev/zero of=image.img bs=1M count=10`",
-    stops=["dd if=/dev/zero of=/dev/sda", "cat x > /dev/sda", "echo b > /proc/sysrq-trigger", "cp x /dev/nvme0n1", "shred /dev/sdb", "printf b | tee /proc/sysrq-trigger"],
-    passes=["dd if=/dev/sda of=x.img", "echo x > /dev/null", "dd if=/dev/zero of=image.img bs=1M count=10", "cat /proc/cpuinfo", "cat x > file"],
+    stops=[
+        "dd if=/dev/zero of=/dev/sda",
+        "cat x > /dev/sda",
+        "echo b > /proc/sysrq-trigger",
+        "cp x /dev/nvme0n1",
+        "shred /dev/sdb",
+        "printf b | tee /proc/sysrq-trigger",
+    ],
+    passes=[
+        "dd if=/dev/sda of=x.img",
+        "echo x > /dev/null",
+        "dd if=/dev/zero of=image.img bs=1M count=10",
+        "cat /proc/cpuinfo",
+        "cat x > file",
+    ],
 )
 def overwrite_device(command: Command, line: PackLine) -> Objection:
     for path in _written(command):
@@ -209,8 +316,24 @@ def _written(command: Command) -> Iterator[str]:
     level="destructive",
     why="This writes over a file of the system or of a repository's history.",
     instead="Write it into the work tree, and have its owner put it in place: `tee hosts.new`",
-    stops=["echo x > /etc/hosts", "tee /etc/passwd", "cp x /usr/bin/ls", "mv x /bin/sh", "echo x > .git/objects/aa", "truncate -s 0 /etc/fstab", "sed -i s/a/b/ /etc/ssh/sshd_config"],
-    passes=["echo x > hosts", "tee hosts.new", "cat /etc/hosts", "cp /etc/hosts .", "echo x > /dev/stderr", "sed s/a/b/ /etc/hosts", "echo x > .git/hooks.txt2"],
+    stops=[
+        "echo x > /etc/hosts",
+        "tee /etc/passwd",
+        "cp x /usr/bin/ls",
+        "mv x /bin/sh",
+        "echo x > .git/objects/aa",
+        "truncate -s 0 /etc/fstab",
+        "sed -i s/a/b/ /etc/ssh/sshd_config",
+    ],
+    passes=[
+        "echo x > hosts",
+        "tee hosts.new",
+        "cat /etc/hosts",
+        "cp /etc/hosts .",
+        "echo x > /dev/stderr",
+        "sed s/a/b/ /etc/hosts",
+        "echo x > .git/hooks.txt2",
+    ],
 )
 def overwrite_system(command: Command, line: PackLine) -> Objection:
     paths = [*_written(command)]
@@ -220,7 +343,10 @@ def overwrite_system(command: Command, line: PackLine) -> Objection:
         text = line.path(command, path)
         if text.startswith(("/etc/", "/boot/", "/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/", "/lib/", "/usr/lib/")):
             return f"{path} is {_NAMES['system']}"
-        if "/.git/" in text and any(part in text for part in ("/.git/objects", "/.git/refs", "/.git/HEAD", "/.git/logs", "/.git/packed-refs", "/.git/index")):
+        if "/.git/" in text and any(
+            part in text
+            for part in ("/.git/objects", "/.git/refs", "/.git/HEAD", "/.git/logs", "/.git/packed-refs", "/.git/index")
+        ):
             return f"{path} is {_NAMES['repository']}"
     return None
 
@@ -269,8 +395,20 @@ def move_away(command: Command, line: PackLine) -> Objection:
     programs=_CHANGES_MODE,
     why="This changes who may use the files of the system or of a home: programs stop working, and secrets are open.",
     instead="Change what you made: `chmod u+x script.sh`",
-    stops=["chmod -R 777 /", "chown -R me /etc", "chmod -R 000 ~", "chmod --rec 000 /", "chown -h -R --reference=/tmp/ref /"],
-    passes=["chmod u+x script.sh", "chmod -R g+w src", "chown -R me build", "chmod 600 ~/.ssh/id_rsa", "chmod -R 755 /srv/www/site"],
+    stops=[
+        "chmod -R 777 /",
+        "chown -R me /etc",
+        "chmod -R 000 ~",
+        "chmod --rec 000 /",
+        "chown -h -R --reference=/tmp/ref /",
+    ],
+    passes=[
+        "chmod u+x script.sh",
+        "chmod -R g+w src",
+        "chown -R me build",
+        "chmod 600 ~/.ssh/id_rsa",
+        "chmod -R 755 /srv/www/site",
+    ],
 )
 def open_everything(command: Command, line: PackLine) -> Objection:
     if not command.has("--recursive", "--rec", "--recu", "--recur", "-R"):
@@ -290,8 +428,24 @@ def open_everything(command: Command, line: PackLine) -> Objection:
     why="Every user and program of this machine can then change these files, or run them as their owner.",
     instead="Give it to its owner only: `chmod u+rwx script.sh`",
     risk="ASI03 Identity and Privilege Abuse",
-    stops=["chmod -R 777 .", "chmod 777 x", "chmod a+w /srv/x", "chmod u+s /usr/bin/x", "chmod 4755 x", "chmod o+w x", "chmod -R a+rwx src"],
-    passes=["chmod u+rwx script.sh", "chmod 755 x", "chmod +x x", "chmod 644 x", "chmod a+r x", "chmod -R a+rX x", "chmod u+w x"],
+    stops=[
+        "chmod -R 777 .",
+        "chmod 777 x",
+        "chmod a+w /srv/x",
+        "chmod u+s /usr/bin/x",
+        "chmod 4755 x",
+        "chmod o+w x",
+        "chmod -R a+rwx src",
+    ],
+    passes=[
+        "chmod u+rwx script.sh",
+        "chmod 755 x",
+        "chmod +x x",
+        "chmod 644 x",
+        "chmod a+r x",
+        "chmod -R a+rX x",
+        "chmod u+w x",
+    ],
 )
 def world_writable(command: Command, line: PackLine) -> Objection:
     mode = next((word for word in command.args if re.fullmatch(r"[ugoa]*[+=][rwxXst]+(,.*)?|[0-7]{3,4}", word)), "")
@@ -314,14 +468,33 @@ def world_writable(command: Command, line: PackLine) -> Objection:
     programs=["rsync", "rclone", "robocopy", "unison"],
     why="This deletes at the destination whatever the source does not have.",
     instead="Look first: `rsync -an --delete src/ dst/`",
-    stops=["rsync -a --delete src/ host:dst/", "rsync --delete-before src/ /etc", "rclone sync a b:", "rclone purge b:", "rsync --delete source/ / --exclude x"],
-    passes=["rsync -a src/ dst/", "rsync -an --delete src/ dst/", "rclone copy a b:", "rsync -a --delete build/ /tmp/out/", "rclone ls b:"],
+    stops=[
+        "rsync -a --delete src/ host:dst/",
+        "rsync --delete-before src/ /etc",
+        "rclone sync a b:",
+        "rclone purge b:",
+        "rsync --delete source/ / --exclude x",
+    ],
+    passes=[
+        "rsync -a src/ dst/",
+        "rsync -an --delete src/ dst/",
+        "rclone copy a b:",
+        "rsync -a --delete build/ /tmp/out/",
+        "rclone ls b:",
+    ],
 )
 def sync_delete(command: Command, line: PackLine) -> Objection:
     if _looks_only(command) or command.has("-n"):
         return None
     if command.program == "rclone":
-        return command.operands[:1] and command.operands[0] in ("sync", "purge", "delete", "deletefile", "rmdirs", "cleanup")
+        return command.operands[:1] and command.operands[0] in (
+            "sync",
+            "purge",
+            "delete",
+            "deletefile",
+            "rmdirs",
+            "cleanup",
+        )
     if command.program == "robocopy":
         return any(word.lower() in ("/mir", "/purge") for word in command.args)
     if not any(word.startswith("--del") for word in command.args):
@@ -362,8 +535,18 @@ _TEXTS = re.compile(r"""(['"])((?:~|/|\.\.)[^'"]*)\1""")
     programs=["python", "python3", "node", "nodejs", "ruby", "perl", "php", "deno", "bun"],
     why="This code deletes whole folders.",
     instead="Name what you made: `rm -rf build`",
-    stops=["python -c 'import shutil; shutil.rmtree(\"/srv/x\")'", "node -e 'fs.rmSync(\"/\", {recursive: true})'", "python3 <<E\nimport shutil\nshutil.rmtree(p)\nE", "ruby -e 'FileUtils.rm_rf(\"..\")'"],
-    passes=["python -c 'print(1)'", "python3 script.py", "grep -r rmtree src", "python -c 'import shutil; shutil.rmtree(\"build\")'"],
+    stops=[
+        "python -c 'import shutil; shutil.rmtree(\"/srv/x\")'",
+        "node -e 'fs.rmSync(\"/\", {recursive: true})'",
+        "python3 <<E\nimport shutil\nshutil.rmtree(p)\nE",
+        "ruby -e 'FileUtils.rm_rf(\"..\")'",
+    ],
+    passes=[
+        "python -c 'print(1)'",
+        "python3 script.py",
+        "grep -r rmtree src",
+        "python -c 'import shutil; shutil.rmtree(\"build\")'",
+    ],
 )
 def delete_in_code(command: Command, line: PackLine) -> Objection:
     code = code_of(command)

@@ -10,13 +10,26 @@ from ..shell import Command
 from ..shell.words import unknown_of
 from .lines import PackLine
 
-SHELLS = frozenset("sh bash dash zsh ksh mksh ash fish csh tcsh pwsh powershell".split())
-INTERPRETERS = SHELLS | frozenset("python python2 python3 node nodejs ruby perl php deno bun lua osascript Rscript tclsh".split())
+SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "pwsh", "powershell"])
+INTERPRETERS = SHELLS | frozenset(
+    [
+        "python",
+        "python2",
+        "python3",
+        "node",
+        "nodejs",
+        "ruby",
+        "perl",
+        "php",
+        "deno",
+        "bun",
+        "lua",
+        "osascript",
+        "Rscript",
+        "tclsh",
+    ]
+)
 _VERSIONED = re.compile(r"(python|node|ruby|perl|php|lua)[\d.]+|pypy3?")
-DOWNLOADS = frozenset("curl wget http https xh aria2c fetch lynx w3m nc ncat netcat telnet ftp lftp iwr irm".split())
-_DECODES = frozenset("base64 base32 xxd uudecode openssl gunzip zcat gzip rev tr".split())
-SENDERS = frozenset("nc ncat netcat telnet mail mailx sendmail mutt ftp lftp socat".split())
-_LOCAL = re.compile(r"(?:https?://|ftp://)?(?:localhost|127\.\d+\.\d+\.\d+|\[?::1\]?|0\.0\.0\.0|host\.docker\.internal)(?:[:/?]|$)", re.I)
 _SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 
 
@@ -24,28 +37,25 @@ def is_interpreter(program: str) -> bool:
     return program in INTERPRETERS or bool(_VERSIONED.fullmatch(program))
 
 
-def is_local(address: str) -> bool:
-    """Is this an address of the machine itself?"""
-    return bool(_LOCAL.match(address.rpartition("@")[2] if "@" in address else address))
-
-
 def urls_of(command: Command) -> list[str]:
     """The addresses that a download program is given."""
     own = [word for word in command.operands if word]
     if command.program in ("http", "https", "xh"):
-        own = [word for word in own if not re.fullmatch("[A-Z]+", word) and not re.search(r"^[\w-]+(:=|==|=|:[^/])", word)][:1]
+        own = [
+            word for word in own if not re.fullmatch("[A-Z]+", word) and not re.search(r"^[\w-]+(:=|==|=|:[^/])", word)
+        ][:1]
     if url := command.options.get("--url"):
         own.append(url)
     return own
 
 
-def is_download(command: Command) -> bool:
+def is_download(command: Command, line: PackLine) -> bool:
     """Does it fetch something from another machine and write that to its output?"""
     if command.program in ("curl", "wget", "http", "https", "xh", "aria2c", "fetch", "lynx", "w3m"):
         if command.has("--help", "--version") and not urls_of(command):
             return False
         urls = urls_of(command)
-        return not urls or not all(map(is_local, urls))
+        return not urls or not all(map(line.is_allowed, urls))
     if command.program in ("nc", "ncat", "netcat", "telnet", "iwr", "irm", "invoke-webrequest", "invoke-restmethod"):
         return True
     if command.program == "ssh":
@@ -57,7 +67,9 @@ def is_decoder(command: Command) -> bool:
     """Does it make other text of what it reads: base64 -d, xxd -r, gunzip, rev?"""
     match command.program:
         case "base64" | "base32" | "basenc":
-            return command.has("--decode", "-d", "-D") or any(re.fullmatch(r"-[a-z]*[dD][a-z]*", word) for word in command.args)
+            return command.has("--decode", "-d", "-D") or any(
+                re.fullmatch(r"-[a-z]*[dD][a-z]*", word) for word in command.args
+            )
         case "xxd":
             return any(re.fullmatch(r"-[a-z]*r[a-z]*", word) for word in command.args)
         case "openssl":
@@ -67,7 +79,10 @@ def is_decoder(command: Command) -> bool:
         case "gzip" | "bzip2" | "xz" | "zstd":
             return any(re.fullmatch(r"-[a-z]*d[a-z]*|--decompress", word) for word in command.args)
         case "tar":
-            return any(re.fullmatch(r"-?[a-z]*x[a-zA-Z]*O[a-z]*|-?[a-z]*O[a-zA-Z]*x[a-z]*|--to-stdout", word) for word in command.args)
+            return any(
+                re.fullmatch(r"-?[a-z]*x[a-zA-Z]*O[a-z]*|-?[a-z]*O[a-zA-Z]*x[a-z]*|--to-stdout", word)
+                for word in command.args
+            )
     return False
 
 
@@ -170,9 +185,27 @@ def written_by(command: Command, line: PackLine) -> Iterator[str]:
 
 def read_by(command: Command) -> Iterator[str]:
     """The files that a copying command reads, to say that what it writes has the same content."""
-    if command.program in ("cp", "mv", "install", "ln", "link", "rsync", "scp", "cat", "gzip", "bzip2", "xz", "zstd", "base64", "zip", "tar"):
+    if command.program in (
+        "cp",
+        "mv",
+        "install",
+        "ln",
+        "link",
+        "rsync",
+        "scp",
+        "cat",
+        "gzip",
+        "bzip2",
+        "xz",
+        "zstd",
+        "base64",
+        "zip",
+        "tar",
+    ):
         operands = command.operands
-        yield from operands[:-1] if command.program in ("cp", "mv", "install", "ln", "link", "rsync", "scp") else operands
+        yield from (
+            operands[:-1] if command.program in ("cp", "mv", "install", "ln", "link", "rsync", "scp") else operands
+        )
     if command.program == "dd":
         yield from (word[3:] for word in command.args if word.startswith("if="))
     yield from (redirect.target for redirect in command.redirects if redirect.operator == "<")
@@ -202,6 +235,6 @@ def unknown_substitution(word: str) -> bool:
 
 
 __all__ = [
-    "feeders", "is_decoder", "is_download", "is_interpreter", "is_local", "is_tainted", "read_by", "reads_code",
+    "feeders", "is_decoder", "is_download", "is_interpreter", "is_tainted", "read_by", "reads_code",
     "script_of", "tainted_files", "unknown_substitution", "urls_of", "written_by",
 ]  # fmt: skip

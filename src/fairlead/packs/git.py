@@ -23,11 +23,21 @@ def _only_looks(command: Command) -> bool:
     why="This throws away uncommitted changes, and git keeps no copy of them.",
     instead="`git stash` keeps them, `git reset --keep HEAD~1` refuses if something would be lost.",
     incident="2025-07: an agent ran `git reset --hard` to tidy up, and hours of uncommitted work were gone.",
-    stops=["git reset --hard", "git reset --hard HEAD~1", "git -C repo reset -q --hard", "git reset --merge", "git reset --h"],
+    stops=[
+        "git reset --hard",
+        "git reset --hard HEAD~1",
+        "git -C repo reset -q --hard",
+        "git reset --merge",
+        "git reset --h",
+    ],
     passes=["git reset", "git reset --soft HEAD~1", "git reset -- --hard", "git reset --help", "git stash"],
 )
 def reset_hard(command: Command, line: PackLine) -> Objection:
-    return command.runs("git reset") and command.has("--hard", "--merge", "--h", "--ha", "--har") and not _only_looks(command)
+    return (
+        command.runs("git reset")
+        and command.has("--hard", "--merge", "--h", "--ha", "--har")
+        and not _only_looks(command)
+    )
 
 
 @git.rule(
@@ -53,8 +63,20 @@ def clean(command: Command, line: PackLine) -> Objection:
     programs=["git"],
     why="This replaces the history of a branch for everyone, and may drop commits of others.",
     instead="`git push --force-with-lease` refuses if the remote has moved; or open a pull request.",
-    stops=["git push -f", "git push --force origin main", "git push origin +main", "git push --mirror origin", "git push -uf origin x"],
-    passes=["git push", "git push --force-with-lease", "git push origin my-feature", "git push -n --force", "git push -u origin x"],
+    stops=[
+        "git push -f",
+        "git push --force origin main",
+        "git push origin +main",
+        "git push --mirror origin",
+        "git push -uf origin x",
+    ],
+    passes=[
+        "git push",
+        "git push --force-with-lease",
+        "git push origin my-feature",
+        "git push -n --force",
+        "git push -u origin x",
+    ],
 )
 def push_force(command: Command, line: PackLine) -> Objection:
     if not command.runs("git push") or _only_looks(command):
@@ -83,7 +105,9 @@ def _is_leased(command: Command) -> bool:
 def push_delete(command: Command, line: PackLine) -> Objection:
     if not command.runs("git push") or _only_looks(command):
         return None
-    return command.has("--delete", "--prune") or any(len(ref) > 1 and ref.startswith(":") for ref in command.operands[2:])
+    return command.has("--delete", "--prune") or any(
+        len(ref) > 1 and ref.startswith(":") for ref in command.operands[2:]
+    )
 
 
 @git.rule(
@@ -125,8 +149,21 @@ _CHECKOUT_MODES = frozenset({"-b", "-B", "--orphan", "--detach", "--help"})
     programs=["git"],
     why="This replaces files with committed ones: uncommitted changes in them are gone.",
     instead="`git stash push file` keeps them; `git diff file` shows them first.",
-    stops=["git checkout -- file", "git checkout .", "git checkout HEAD file", "git checkout -q main a b", "git checkout -- ."],
-    passes=["git checkout main", "git checkout -b x", "git checkout -qbfeature", "git checkout -", "git checkout --help", "git checkout --detach main"],
+    stops=[
+        "git checkout -- file",
+        "git checkout .",
+        "git checkout HEAD file",
+        "git checkout -q main a b",
+        "git checkout -- .",
+    ],
+    passes=[
+        "git checkout main",
+        "git checkout -b x",
+        "git checkout -qbfeature",
+        "git checkout -",
+        "git checkout --help",
+        "git checkout --detach main",
+    ],
 )
 def checkout_paths(command: Command, line: PackLine) -> Objection:
     if not command.runs("git checkout") or command.has("--help"):
@@ -149,7 +186,13 @@ def checkout_paths(command: Command, line: PackLine) -> Objection:
     programs=["git"],
     why="This switches by force: uncommitted changes are gone.",
     instead="`git stash`, then `git switch main`",
-    stops=["git checkout -f", "git checkout --force main", "git checkout -qf main", "git switch -f main", "git switch --discard-changes main"],
+    stops=[
+        "git checkout -f",
+        "git checkout --force main",
+        "git checkout -qf main",
+        "git switch -f main",
+        "git switch --discard-changes main",
+    ],
     passes=["git checkout main", "git switch main", "git switch -c x", "git switch -Cfixup", "git switch -- -f"],
 )
 def checkout_force(command: Command, line: PackLine) -> Objection:
@@ -164,7 +207,13 @@ def checkout_force(command: Command, line: PackLine) -> Objection:
     programs=["git"],
     why="This replaces files with committed ones: uncommitted changes in them are gone.",
     instead="`git stash push file` keeps them; `git restore --staged file` only takes it out of the next commit.",
-    stops=["git restore file", "git restore .", "git restore --staged --worktree .", "git restore -s HEAD~1 file", "git restore -SW f"],
+    stops=[
+        "git restore file",
+        "git restore .",
+        "git restore --staged --worktree .",
+        "git restore -s HEAD~1 file",
+        "git restore -SW f",
+    ],
     passes=["git restore --staged file", "git restore -S .", "git restore --help", "git stash push file"],
 )
 def restore(command: Command, line: PackLine) -> Objection:
@@ -192,8 +241,23 @@ def stash_drop(command: Command, line: PackLine) -> Objection:
     programs=["git"],
     why="This removes the commits that nothing else refers to, the last copy of lost work.",
     instead="`git reflog` finds them, `git gc` alone keeps the recent ones.",
-    stops=["git reflog expire --expire=now --all", "git gc --prune=now", "git prune --expire=now", "git prune", "git -c gc.pruneExpire=now gc", "git reflog delete HEAD@{1}", "git gc --p=now"],
-    passes=["git reflog", "git gc", "git gc --prune=2.weeks.ago", "git prune -n", "git remote prune origin", "git fetch --prune"],
+    stops=[
+        "git reflog expire --expire=now --all",
+        "git gc --prune=now",
+        "git prune --expire=now",
+        "git prune",
+        "git -c gc.pruneExpire=now gc",
+        "git reflog delete HEAD@{1}",
+        "git gc --p=now",
+    ],
+    passes=[
+        "git reflog",
+        "git gc",
+        "git gc --prune=2.weeks.ago",
+        "git prune -n",
+        "git remote prune origin",
+        "git fetch --prune",
+    ],
 )
 def lose_history(command: Command, line: PackLine) -> Objection:
     if _only_looks(command) or command.has("-n"):
@@ -215,8 +279,19 @@ def lose_history(command: Command, line: PackLine) -> Objection:
     programs=["git", "git-filter-repo", "bfg"],
     why="This rewrites every commit of a branch.",
     instead="Work on a copy: `git clone . ../copy`",
-    stops=["git filter-branch -f -- --all", "git filter-repo --path x", "git-filter-repo --force", "git update-ref -d refs/heads/x", "bfg --delete-files x"],
-    passes=["git clone . ../copy", "git update-ref refs/heads/x HEAD", "git filter-repo --analyze", "git filter-branch --help"],
+    stops=[
+        "git filter-branch -f -- --all",
+        "git filter-repo --path x",
+        "git-filter-repo --force",
+        "git update-ref -d refs/heads/x",
+        "bfg --delete-files x",
+    ],
+    passes=[
+        "git clone . ../copy",
+        "git update-ref refs/heads/x HEAD",
+        "git filter-repo --analyze",
+        "git filter-branch --help",
+    ],
 )
 def rewrite_history(command: Command, line: PackLine) -> Objection:
     if _only_looks(command) or command.has("--analyze", "--version"):
@@ -248,7 +323,13 @@ def worktree_remove_force(command: Command, line: PackLine) -> Objection:
     why="This deletes submodules with their uncommitted changes.",
     instead="`git submodule deinit x` refuses if something would be lost.",
     stops=["git submodule deinit -f x", "git submodule deinit --all --force", "git rm -rf src"],
-    passes=["git submodule deinit x", "git submodule update", "git rm file", "git rm --cached -r src", "git rm -rf --cached src"],
+    passes=[
+        "git submodule deinit x",
+        "git submodule update",
+        "git rm file",
+        "git rm --cached -r src",
+        "git rm -rf --cached src",
+    ],
 )
 def submodule_deinit(command: Command, line: PackLine) -> Objection:
     if command.runs("git rm"):
@@ -278,7 +359,12 @@ def alias_hides(command: Command, line: PackLine) -> Objection:
     programs=["git"],
     why="This skips the hooks of the repository: its tests, its linters, its search for secrets.",
     instead="Mend what the hooks find, and commit: `git commit -m x`",
-    stops=["git commit --no-verify -m x", "git commit -nm x", "git push --no-verify", "git -c core.hooksPath=/dev/null commit -m x"],
+    stops=[
+        "git commit --no-verify -m x",
+        "git commit -nm x",
+        "git push --no-verify",
+        "git -c core.hooksPath=/dev/null commit -m x",
+    ],
     passes=["git commit -m x", "git push", "git merge --no-ff x", "git commit -m --no-verify"],
 )
 def skip_checks(command: Command, line: PackLine) -> Objection:
@@ -310,12 +396,20 @@ def rebase(command: Command, line: PackLine) -> Objection:
     why="This deletes a repository on its server, with its issues and pull requests.",
     instead="Archive it: `gh repo archive owner/name`",
     stops=["gh repo delete owner/name --yes", "hub delete -y owner/name", "glab repo delete owner/name"],
-    passes=["gh repo archive owner/name", "gh repo view owner/name", "gh repo clone owner/name", "gh repo delete --help"],
+    passes=[
+        "gh repo archive owner/name",
+        "gh repo view owner/name",
+        "gh repo clone owner/name",
+        "gh repo delete --help",
+    ],
 )
 def delete_repository(command: Command, line: PackLine) -> Objection:
     if command.has("--help"):
         return None
-    return any(command.runs(f"{command.program} {words}") for words in ("repo delete", "repos delete", "delete", "project delete"))
+    return any(
+        command.runs(f"{command.program} {words}")
+        for words in ("repo delete", "repos delete", "delete", "project delete")
+    )
 
 
 @git.rule(
@@ -324,9 +418,20 @@ def delete_repository(command: Command, line: PackLine) -> Objection:
     programs=["gh", "glab"],
     why="This deletes something on the server that git does not keep.",
     instead="Close it instead: `gh issue close 3`",
-    stops=["gh release delete v1 -y", "gh issue delete 3", "gh secret delete X", "gh workflow disable ci", "gh run delete 3"],
+    stops=[
+        "gh release delete v1 -y",
+        "gh issue delete 3",
+        "gh secret delete X",
+        "gh workflow disable ci",
+        "gh run delete 3",
+    ],
     passes=["gh issue close 3", "gh release list", "gh pr merge 3", "gh release delete --help"],
 )
 def delete_on_server(command: Command, line: PackLine) -> Objection:
     words = command.operands[:2]
-    return len(words) == 2 and words[0] != "repo" and words[1] in ("delete", "delete-asset", "disable") and not command.has("--help")
+    return (
+        len(words) == 2
+        and words[0] != "repo"
+        and words[1] in ("delete", "delete-asset", "disable")
+        and not command.has("--help")
+    )

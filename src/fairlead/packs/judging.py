@@ -70,16 +70,17 @@ class PackGate:
 
     def findings(self, step: BeforeTool) -> Iterator[Finding]:
         """All that the rules find about a call."""
-        for rule in self._by_kind.get(step.kind, ()):
-            if part := rule.check(step):
-                yield Finding(rule, step.tool if part is True else f"{step.tool}: {part}")
+        rules = self._by_kind.get(step.kind, ())
         text = step.target.command
-        if isinstance(text, str) and text:
-            options = self.options
-            home = os.path.expanduser("~")
-            yield from self.findings_in(
-                line_of(text[:LONGEST], step.cwd or "", home, options.protect, options.allow_hosts)
-            )
+        if not rules and not text:
+            return
+        given = text[:LONGEST] if isinstance(text, str) else ""
+        line = line_of(given, step.cwd or "", os.path.expanduser("~"), self.options.protect, self.options.allow_hosts)
+        for rule in rules:
+            if part := rule.check(step, line):
+                yield Finding(rule, _part(step.tool, part))
+        if given:
+            yield from self.findings_in(line)
 
     def findings_in(self, line: PackLine) -> Iterator[Finding]:
         """All that the rules find about a command line."""
@@ -88,8 +89,10 @@ class PackGate:
                 if (part := rule.check(command, line)) and not self._is_exempt(rule, command, line):
                     yield _finding(rule, part, command)
         for rule in self._of_line:
-            if (part := rule.check(line)) and not any(self._is_exempt(rule, one, line) for one in line.line.tree if len(line.commands) == 1):
-                yield Finding(rule, _short(line.text) if part is True else f"{_short(line.text)}: {part}")
+            if (part := rule.check(line)) and not any(
+                self._is_exempt(rule, one, line) for one in line.line.tree if len(line.commands) == 1
+            ):
+                yield Finding(rule, _part(_short(line.text), part))
 
     def _is_exempt(self, rule: Rule, command: Command, line: PackLine) -> bool:
         return any(one.rule == rule.id and one.covers(command, line) for one in self.options.exemptions)
@@ -100,8 +103,11 @@ def _severity(finding: Finding) -> int:
 
 
 def _finding(rule: Rule, part: Objection, command: Command) -> Finding:
-    text = _short(" ".join([command.program, *map(str, command.args)]))
-    return Finding(rule, text if part is True else f"{text}: {part}")
+    return Finding(rule, _part(_short(" ".join([command.program, *map(str, command.args)])), part))
+
+
+def _part(whole: str, part: Objection) -> str:
+    return f"{whole}: {part}" if isinstance(part, str) else whole
 
 
 def _short(text: str) -> str:

@@ -16,8 +16,44 @@ Place = Literal["root", "system", "device", "home", "outside", "repository", "tr
 """What a path is: `/` itself, a folder of the system, a device, a home (or all in it), elsewhere, inside a `.git`, the
 work tree as a whole (or above it), something in the work tree, something temporary, or not known."""
 
-_SYSTEM = {name: 1 for name in "bin boot dev etc lib lib32 lib64 proc sbin sys usr nix snap System Library".split()}
-_SYSTEM |= {name: 0 for name in "opt root run srv var Applications Users Volumes private home mnt media cores".split()}
+_SYSTEM = dict.fromkeys(
+    [
+        "bin",
+        "boot",
+        "dev",
+        "etc",
+        "lib",
+        "lib32",
+        "lib64",
+        "proc",
+        "sbin",
+        "sys",
+        "usr",
+        "nix",
+        "snap",
+        "System",
+        "Library",
+    ],
+    1,
+)
+_SYSTEM |= dict.fromkeys(
+    [
+        "opt",
+        "root",
+        "run",
+        "srv",
+        "var",
+        "Applications",
+        "Users",
+        "Volumes",
+        "private",
+        "home",
+        "mnt",
+        "media",
+        "cores",
+    ],
+    0,
+)
 """Folders at the root, and how many folders below them are the system, too."""
 _TEMPORARY = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp", "/dev/shm", "/var/folders", "/run/user")  # noqa: S108
 _DEVICE = re.compile(
@@ -25,7 +61,17 @@ _DEVICE = re.compile(
     r"mem$|kmem$|port$|zvol/|vg|disk/|block/)"
 )
 HARMLESS_DEVICES = frozenset(
-    "/dev/null /dev/stdout /dev/stderr /dev/stdin /dev/tty /dev/zero /dev/full /dev/random /dev/urandom".split()
+    [
+        "/dev/null",
+        "/dev/stdout",
+        "/dev/stderr",
+        "/dev/stdin",
+        "/dev/tty",
+        "/dev/zero",
+        "/dev/full",
+        "/dev/random",
+        "/dev/urandom",
+    ]
 )
 _HOME = re.compile(r"/(?:home|Users)/[^/]+|/root|/var/root")
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(\[[^\]]*\]|[^/:?#]*)", re.IGNORECASE)

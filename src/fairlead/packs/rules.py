@@ -39,11 +39,11 @@ Level = Literal["disaster", "destructive", "strict"]
 """How bad it is. disaster: cannot be undone, beyond the work tree. destructive: loses work or data, or reads a secret.
 strict: often fine."""
 LEVELS: tuple[Level, ...] = get_args(Level)
-Objection = str | bool | None
-"""What a rule finds: True, or a text that says which part; None or False if it has no objection."""
+Objection = object
+"""What a rule finds: a text that says which part, or anything else that is true. What is false is no objection."""
 CommandCheck = Callable[["Command", "PackLine"], Objection]
 LineCheck = Callable[["PackLine"], Objection]
-StepCheck = Callable[["BeforeTool"], Objection]
+StepCheck = Callable[["BeforeTool", "PackLine"], Objection]
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _QUOTED = re.compile(r"`([^`]+)`")
@@ -57,7 +57,10 @@ class Rule(NamedTuple):
     level: Level
     check: Callable[..., Objection]
     about: Literal["command", "line", "step"]
-    """What `check` takes: a command and its line, a line, or the step of a tool that is no shell."""
+    """What `check` takes: a command and its line, a line, or a step.
+
+    With the step of a tool that is no shell comes an empty line, which knows the folder.
+    """
     programs: tuple[str, ...]
     """The programs whose commands are checked. Empty: all."""
     kinds: tuple[str, ...]
@@ -141,7 +144,7 @@ class Pack:
         stops: Iterable[dict[str, Any]] = (),
         passes: Iterable[dict[str, Any]] = (),
     ) -> Callable[[StepCheck], StepCheck]:
-        """Add a rule about tools that are no shell, by kind: write, read, fetch, mcp, ... Examples are steps' fields."""
+        """Add a rule about tools that are no shell, by kind: write, read, fetch, ... Examples are fields of steps."""
         return self._adding(
             "step", name, level, (), tuple(kinds), why, instead, risk, incident, tuple(stops), tuple(passes)
         )
@@ -161,9 +164,13 @@ class Pack:
         passes: tuple[Any, ...],
     ) -> Callable[[Any], Any]:
         if not _NAME.fullmatch(name) or f"{self.name}/{name}" in self.rules:
-            raise FairleadError(f"pack {self.name!r}: a rule needs a name of its own, of words joined by dashes: {name!r}")
+            raise FairleadError(
+                f"pack {self.name!r}: a rule needs a name of its own, of words joined by dashes: {name!r}"
+            )
         if level not in LEVELS:
-            raise FairleadError(f"pack {self.name!r}, rule {name!r}: level is one of {', '.join(LEVELS)}, not {level!r}")
+            raise FairleadError(
+                f"pack {self.name!r}, rule {name!r}: level is one of {', '.join(LEVELS)}, not {level!r}"
+            )
 
         def add(check: Any) -> Any:
             rule = Rule(

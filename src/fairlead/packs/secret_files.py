@@ -40,7 +40,9 @@ _PATTERNS = r"""
 [\w-]+\.(key|pem|p12|pfx|jks|keystore|kdbx|ppk|asc\.key)$
 """
 _SECRET = re.compile("|".join(f"(?:{line})" for line in _PATTERNS.split("\n") if line))
-_PUBLIC = re.compile(r"\.pub$|(^|/)(cert|ca|chain|fullchain|public|cacert|ca-bundle)[\w-]*\.(pem|key|crt)$|/etc/ssl/certs/|(^|/)(tests?|testdata|fixtures?|examples?|docs?)/(.*/)?[^/]+\.(pem|key|p12|pfx|jks)$")
+_PUBLIC = re.compile(
+    r"\.pub$|(^|/)(cert|ca|chain|fullchain|public|cacert|ca-bundle)[\w-]*\.(pem|key|crt)$|/etc/ssl/certs/|(^|/)(tests?|testdata|fixtures?|examples?|docs?)/(.*/)?[^/]+\.(pem|key|p12|pfx|jks)$"
+)
 _HINT = re.compile(
     r"\.env|ssh|id_|aws|azure|gcloud|credential|secret|account|netrc|pgpass|pypirc|npmrc|yarnrc|my\.cnf|boto|s3cfg|htpasswd|"
     r"docker|containers|kube|gnupg|password|config/|cargo|gem/|bundle|m2/|gradle|composer|terraform|shadow|sudoers|krb5|environ|"
