@@ -136,6 +136,14 @@ def test_a_denial_names_the_rule_the_part_and_the_way_out() -> None:
         assert part in str(decision.reason)
 
 
+def test_packs_are_used_by_name() -> None:
+    hooks = Hooks()
+    hooks.use("recommended", verdict="deny")
+    assert hooks.dispatch_sync(call("git reset --hard")).hook == "fairlead.git"
+    assert hooks.dispatch_sync(call("git status")).control == "proceed"
+    assert len(hooks) == len(NAMES)
+
+
 def test_an_unknown_pack_is_an_error_with_a_suggestion() -> None:
     with pytest.raises(UnknownName, match="'files'"):
         pack("file")

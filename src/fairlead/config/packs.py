@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from ..errors import FairleadError, UnknownName, nearest
 from ..packs import NAMES, RECOMMENDED, pack
 from ..packs.exemptions import Exemption
-from ..packs.judging import Answer, PackOptions, pack_hook
+from ..packs.judging import Answer, PackOptions, kinds_of, pack_hook
 from ..packs.rules import LEVELS
 from .document import Document, Keys
 from .hook_entry import ConfiguredHook
@@ -169,7 +169,13 @@ class PackReader:
         enforce = given.get("enforce", self._defaults.get("enforce", True))
         locked = bool(given.get("locked"))
         hook = pack_hook(pack(name), options, self._layer, enforce=enforce, locked=locked)
-        entry = {"name": hook.name, "on": "before_tool", "pack": name, **given}
+        entry = {
+            "name": hook.name,
+            "on": "before_tool",
+            "pack": name,
+            "match": {"kind": list(kinds_of(pack(name)))},
+            **given,
+        }
         return ConfiguredHook(hook, "pack", entry, self._document.path, self._document.line_of(keys), hook.name, locked)
 
 

@@ -123,13 +123,17 @@ def line_of(
     return PackLine(text, folder, home, protect=protect, allow_hosts=allow_hosts)
 
 
+def kinds_of(pack: Pack) -> tuple[str, ...]:
+    """The kinds of tools that a pack's rules speak of."""
+    return ("shell", *pack.by_kind)
+
+
 def pack_hook(pack: Pack, options: PackOptions | None = None, layer: Layer = "user", **settings: Any) -> Hook:
     """A pack as a hook, asked with the other gates, about the kinds of tools that its rules speak of."""
-    kinds = ("shell", *pack.by_kind)
     return Hook(
-        PackGate(pack, options), "before_tool", name=f"fairlead.{pack.name}", kind=kinds, phase="gate", layer=layer,
+        PackGate(pack, options), "before_tool", name=f"fairlead.{pack.name}", kind=kinds_of(pack), phase="gate", layer=layer,
         **settings,
     )  # fmt: skip
 
 
-__all__ = ["ANSWERS", "PackGate", "PackOptions", "line_of", "pack_hook"]
+__all__ = ["ANSWERS", "PackGate", "PackOptions", "kinds_of", "line_of", "pack_hook"]
