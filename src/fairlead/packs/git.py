@@ -22,7 +22,6 @@ def _only_looks(command: Command) -> bool:
     programs=["git"],
     why="This throws away uncommitted changes, and git keeps no copy of them.",
     instead="`git stash` keeps them, `git reset --keep HEAD~1` refuses if something would be lost.",
-    incident="2025-07: an agent ran `git reset --hard` to tidy up, and hours of uncommitted work were gone.",
     stops=[
         "git reset --hard",
         "git reset --hard HEAD~1",

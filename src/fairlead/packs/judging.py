@@ -131,8 +131,8 @@ def kinds_of(pack: Pack) -> tuple[str, ...]:
 def pack_hook(pack: Pack, options: PackOptions | None = None, layer: Layer = "user", **settings: Any) -> Hook:
     """A pack as a hook, asked with the other gates, about the kinds of tools that its rules speak of."""
     return Hook(
-        PackGate(pack, options), "before_tool", name=f"fairlead.{pack.name}", kind=kinds_of(pack), phase="gate", layer=layer,
-        **settings,
+        PackGate(pack, options), "before_tool", name=f"fairlead.{pack.name}", kind=kinds_of(pack), phase="gate",
+        layer=layer, **settings,
     )  # fmt: skip
 
 

@@ -131,6 +131,8 @@ class PackLine:
             return "root"
         if self._protected and any(path == kept or path.startswith(f"{kept}/") for kept in self._protected):
             return "home"
+        if path == self.home or _HOME.fullmatch(path):
+            return "home"
         if path.startswith("/dev/"):
             return "inside" if path in HARMLESS_DEVICES else "device" if _DEVICE.match(path) else "system"
         if any(path.startswith(f"{folder}/") for folder in _TEMPORARY) and not self._is_in_tree(path):
@@ -142,8 +144,6 @@ class PackLine:
             if ".git" in parts:
                 return "repository"
             return "tree" if path == self.folder else "inside"
-        if path == self.home or _HOME.fullmatch(path):
-            return "home"
         if self.folder and self.folder.startswith(f"{path}/"):
             return "home" if self.home.startswith(f"{path}/") else "tree"
         first, _, rest = path[1:].partition("/")
