@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import count
-from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
 from msgspec.structs import replace as replace_fields
 
@@ -41,6 +41,10 @@ from .lifecycle import (
 from .session import HostSessionOptions, Session
 from .tools import DEFAULT_TOOLS, UNKNOWN_TOOL, Tools, UnknownTool
 from .verdict import Verdict, ask, deny
+
+if TYPE_CHECKING:
+    from .packs.judging import Answer
+    from .packs.rules import Level
 
 S = TypeVar("S", bound=Step)
 HookReturn = Verdict | Mapping[str, Any] | None
@@ -196,6 +200,18 @@ class Hooks:
         hook = Hook(fn, on, **options)
         self._register((hook,), replace)
         return hook
+
+    def use(self, *names: str, level: Level = "destructive", verdict: Answer | None = None, **options: Any) -> None:
+        """Register packs by name: `hooks.use("recommended")`, or some of them: `hooks.use("git", "files")`.
+
+        `level` is the least level that their rules speak at, `verdict` what they say instead of deny or ask.
+        """
+        from .packs import packs
+        from .packs.judging import PackOptions, pack_hook
+
+        self._register(
+            tuple(pack_hook(one, PackOptions(level, verdict), **options) for one in packs(*names)), replace=False
+        )
 
     def unregister(self, name: str) -> None:
         """Remove a hook by its name, or all hooks of an object by the object's name."""

@@ -26,6 +26,7 @@ from . import (
     init,
     install,
     log,
+    packs,
     run,
     schema,
     serve,
@@ -40,8 +41,8 @@ from . import (
 )
 
 COMMANDS = (
-    init, install, doctor, upgrade, check, hooks, events, schema, trust, test, explain, run, log, show, stats, verify,
-    export, serve, approvals, tokens, switch, coverage, importing, demo, completion,
+    init, install, doctor, upgrade, check, hooks, packs, events, schema, trust, test, explain, run, log, show, stats,
+    verify, export, serve, approvals, tokens, switch, coverage, importing, demo, completion,
 )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from ..verdict import Verdict, ask, deny, warn
 from .document import ConfigError, Document, Keys, Mistake
 from .hook_entry import ConfiguredHook, HookOrigin, TrustedCopies
 from .journaling import RedactionSettings, read_journal, read_redact
+from .packs import read_packs
 from .project import FILE_NAME, ProjectPolicy, ProjectSource, claims_around, project_policy, projects_around
 from .public_keys import is_public_key
 from .reading import read_hooks
@@ -46,11 +47,11 @@ SYSTEM_FILE = Path("/etc/fairlead/fairlead.toml")
 SOURCE = "fairlead.toml"
 """The source of all hooks from configuration, for `hooks.replace_all`."""
 
-TOP = ("hook", "tool", "defaults", "disable", "journal", "redact")
+TOP = ("packs", "pack", "exemption", "hook", "tool", "defaults", "disable", "journal", "redact")
 DEFAULTS = ("timeout", "on_failure", "enforce", "unknown_tool", "allow_hosts", "untrusted", "trust_signers")
 _OF_USERS = ("allow_hosts", "untrusted", "trust_signers")
 """Defaults that a project cannot set."""
-_NEEDS_TRUST = frozenset({"hook", "tool", "defaults"})
+_NEEDS_TRUST = frozenset({"packs", "pack", "hook", "tool", "defaults"})
 TOOL = ("name", "kind", "safety", "command", "paths", "url", "server", "host")
 
 
@@ -175,7 +176,7 @@ class ConfigFile:
         self.redact = read_redact(document, layer, environ)
         workspace = path.parent if layer == "project" else workspace
         origin = HookOrigin(layer, path, workspace, allow_hosts, copies, self.trusted, environ)
-        self.hooks = read_hooks(document, origin, self.defaults)
+        self.hooks = [*read_packs(document, layer, self.defaults), *read_hooks(document, origin, self.defaults)]
         self.unavailable = unavailable_hooks(self.hooks)
         self.state += tuple(self.unavailable)
         if copies is None and layer == "project" and document.mistakes:

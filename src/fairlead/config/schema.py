@@ -10,10 +10,12 @@ import msgspec
 from ..hook import MAX_TEXT_LIMIT, PHASES
 from ..journal.anchor import Anchor
 from ..lifecycle import CONTROLS, EVENTS, FAILURE_POLICIES
+from ..packs.rules import LEVELS
 from ..runners.command import OUTPUTS
 from ..tools import KINDS, SAFETIES, UNKNOWN_TOOL
 from ..verdict import POWERS
 from . import hook_entry, journaling, layers
+from .packs import ANSWERS, EXEMPTION, PACK, pack_names
 
 FILE_NAME = "fairlead.schema.json"
 DIALECT = "http://json-schema.org/draft-07/schema#"  # the newest that editors of TOML understand
@@ -27,6 +29,11 @@ _JSON_TYPES = {str: "string", dict: "object", bool: "boolean", int: "integer", f
 def config_schema() -> _Schema:
     """The JSON Schema of a fairlead.toml, of whichever layer."""
     properties: _Schema = {
+        "packs": _list({"enum": list(pack_names())}),
+        "pack": _table({name: _table(_pack()) for name in pack_names()}),
+        "exemption": _list(
+            _table({key: _EXEMPTION.get(key, _TEXT) for key in EXEMPTION}, ("rule", "command", "reason"))
+        ),
         "hook": {"type": "array", "items": _hook()},
         "tool": {"type": "array", "items": _tool()},
         "defaults": _table({key: _DEFAULTS[key] for key in layers.DEFAULTS}),
@@ -40,6 +47,18 @@ def config_schema() -> _Schema:
         "description": "Hooks for AI agents. `fairlead schema config` prints this schema.",
         **_table({key: properties[key] for key in layers.TOP}),
     }
+
+
+def _pack() -> _Schema:
+    """The options of a pack."""
+    known: _Schema = {
+        "level": {"enum": list(LEVELS)}, "verdict": {"enum": list(ANSWERS)}, "protect": _TEXTS, "allow_hosts": _TEXTS,
+        "enforce": {"type": "boolean"}, "locked": {"type": "boolean"},
+    }  # fmt: skip
+    return {key: known[key] for key in PACK}
+
+
+_EXEMPTION: _Schema = {"until": {"description": "a date, such as 2030-01-31"}}
 
 
 def _table(properties: _Schema, required: tuple[str, ...] = ()) -> _Schema:

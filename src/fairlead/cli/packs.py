@@ -1,0 +1,85 @@
+"""`fairlead packs`: the packs that ship with fairlead, and their rules."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from ..display import columns, escape, paint, print_json
+from .loading import add_json
+
+if TYPE_CHECKING:
+    from ..packs import Pack, Rule
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "packs",
+        help="list the packs and their rules",
+        description="List the packs that ship with fairlead. With a name, show its rules: what each stops, and why.",
+    )
+    parser.add_argument("name", nargs="?", help="a pack, such as git, or one of its rules, such as git/reset-hard")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..errors import UnknownName
+    from ..packs import pack, packs
+
+    if options.name is None:
+        every = packs("recommended")
+        if options.json:
+            print_json([describe(one) for one in every])
+            return 0
+        rows = [[one.name, str(len(one.rules)), one.about] for one in every]
+        print(columns([["PACK", "RULES", "ABOUT"], *rows]))
+        print('\nUse them in fairlead.toml: packs = ["recommended"]')
+        return 0
+    found = pack(options.name.partition("/")[0])
+    if "/" not in options.name:
+        rules = list(found)
+    elif options.name in found.rules:
+        rules = [found.rules[options.name]]
+    else:
+        raise UnknownName("rule", options.name, list(found.rules))
+    if options.json:
+        print_json(describe(found) if "/" not in options.name else describe_rule(rules[0]))
+    else:
+        print("\n\n".join(_text(rule) for rule in rules))
+    return 0
+
+
+def describe(pack: Pack) -> dict[str, Any]:
+    """A pack as data."""
+    return {"name": pack.name, "about": pack.about, "rules": [describe_rule(rule) for rule in pack]}
+
+
+def describe_rule(rule: Rule) -> dict[str, Any]:
+    """A rule as data."""
+    return {
+        "id": rule.id, "level": rule.level, "why": rule.why, "instead": rule.instead, "risk": rule.risk,
+        "incident": rule.incident or None, "stops": list(rule.stops), "passes": list(rule.passes),
+    }  # fmt: skip
+
+
+def _text(rule: Rule) -> str:
+    from ..packs.judging import ANSWERS
+
+    answer = "passes, unless the level is strict" if rule.level == "strict" else ANSWERS[rule.level]
+    rows = [
+        ["why", rule.why],
+        ["instead", rule.instead],
+        *([["incident", rule.incident]] if rule.incident else []),
+        ["risk", rule.risk],
+        ["stops", _example(rule.stops[0])],
+        *(["", _example(example)] for example in rule.stops[1:]),
+        ["passes", _example(rule.passes[0])],
+        *(["", _example(example)] for example in rule.passes[1:]),
+    ]
+    return f"{paint(rule.id, 'bold')}  {rule.level}: {answer}\n{columns(rows, '  ')}"
+
+
+def _example(example: Any) -> str:
+    return escape(example if isinstance(example, str) else json.dumps(example))

@@ -1,0 +1,330 @@
+"""Databases: SQL and the commands of other databases that delete data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..shell import Command
+from ..shell.outputs import input_of
+from .files import code_of
+from .flows import is_interpreter
+from .lines import PackLine
+from .rules import Objection, Pack
+
+databases = Pack("databases", "Keeps the data of databases from being dropped, emptied or overwritten.")
+_SQL = frozenset(
+    [
+        "psql",
+        "mysql",
+        "mariadb",
+        "sqlite3",
+        "sqlite",
+        "sqlcmd",
+        "sqlplus",
+        "duckdb",
+        "clickhouse-client",
+        "clickhouse",
+        "cockroach",
+        "usql",
+        "pgcli",
+        "mycli",
+        "litecli",
+        "bq",
+        "snowsql",
+        "turso",
+        "vsql",
+        "db2",
+        "impala-shell",
+        "hive",
+        "beeline",
+        "trino",
+        "presto",
+        "cqlsh",
+        "isql-fb",
+        "bcp",
+        "mysqlsh",
+        "databricks",
+        "d1",
+        "spark-sql",
+        "psql.exe",
+    ]
+)
+_STRINGS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
+_DROPS = re.compile(
+    r"\b(?:drop\s+(?:table|database|schema|index|view|materialized|user|role|keyspace|tablespace|type|function|owned|column)|alter\s+table\s+\S+\s+drop\b|truncate\s+(?:table\s+)?[\w\"`\[]+)",
+    re.I,
+)
+_DELETES = re.compile(r"\b(?:delete\s+from\s+[\w.\"`\[\]]+|update\s+[\w.\"`\[\]]+\s+set\b)(?P<rest>[^;]*)", re.I | re.S)
+_DATABASE = re.compile(r"\bdrop\s+(?:database|schema|keyspace|owned)\b", re.I)
+
+
+def sql_of(command: Command) -> Iterator[str]:
+    """The SQL that a client of a database is given on the line."""
+    options = command.options
+    for name in ("--command", "--execute", "-e", "-c", "-q", "-Q", "--query", "-query", "-s"):
+        if text := options.get(name):
+            yield str(text)
+    if text := input_of(command):
+        yield text
+    if command.program in ("sqlite3", "sqlite", "duckdb", "bq", "usql", "d1", "turso", "clickhouse", "wrangler"):
+        yield from (str(word) for word in command.operands[1:])
+    for word in command.args:
+        if word.startswith(("--command=", "--execute=", "--query=", "-e", "-c", "-Q", "-q")) and len(word) > 6:
+            yield str(word)
+
+
+def dropped_in(text: str) -> str:
+    """What an SQL text drops, empties or changes as a whole. Empty: nothing."""
+    plain = _STRINGS.sub(" ", text)
+    if found := _DROPS.search(plain):
+        return found[0][:80]
+    for found in _DELETES.finditer(plain):
+        rest = found["rest"]
+        if not re.search(r"\bwhere\b|\blimit\b", rest, re.I) or re.search(
+            r"\bwhere\s+(?:true|1\s*=\s*1|1)\s*$", rest.strip(), re.I
+        ):
+            return found[0].strip()[:80]
+    return ""
+
+
+@databases.rule(
+    "drop",
+    level="destructive",
+    why="This deletes a table, or all rows of one.",
+    instead="Look first, and name the rows: `psql -c 'SELECT count(*) FROM t'`",
+    incident="2025-07: an agent dropped a production database during a code freeze, and made up data to cover it.",
+    stops=[
+        "psql -c 'DROP TABLE users'",
+        "mysql -e 'truncate table t'",
+        "sqlite3 x.db 'delete from t'",
+        "psql <<E\nDROP TABLE t;\nE",
+        "echo 'drop table t' | psql",
+        'mysql -e "update t set a=1"',
+        "psql --command='DELETE FROM t;'",
+        "psql -c 'delete from t where 1=1'",
+        "bq query 'DROP TABLE d.t'",
+    ],
+    passes=[
+        "psql -c 'SELECT count(*) FROM t'",
+        "psql -c \"SELECT 'drop table'\"",
+        "sqlite3 x.db 'delete from t where id=3'",
+        "mysql -e 'update t set a=1 where id=2'",
+        "grep 'DROP TABLE' schema.sql",
+        "echo 'drop table t'",
+        "psql -c 'CREATE TABLE t (a int)'",
+        "git commit -m 'drop table t'",
+    ],
+)
+def drop(command: Command, line: PackLine) -> Objection:
+    if command.program not in _SQL:
+        if not is_interpreter(command.program):
+            return None
+        code = code_of(command)
+        if not re.search(r"execute|query|raw|psycopg|sqlite|mysql|cursor|prisma|knex", code):
+            return None
+        return dropped_in(code.replace("'", " ").replace('"', " "))
+    return next((found for text in sql_of(command) if (found := dropped_in(text))), None)
+
+
+@databases.rule(
+    "drop-database",
+    level="disaster",
+    programs=[
+        "psql",
+        "mysql",
+        "mariadb",
+        "dropdb",
+        "mysqladmin",
+        "sqlcmd",
+        "cockroach",
+        "mongosh",
+        "mongo",
+        "cqlsh",
+        "dropuser",
+        "influx",
+        "clickhouse-client",
+    ],
+    why="This deletes a whole database.",
+    instead="Make one of your own: `createdb scratch`",
+    stops=[
+        "dropdb prod",
+        "psql -c 'DROP DATABASE prod'",
+        "mysqladmin drop x",
+        "mysql -e 'drop schema x'",
+        "mongosh --eval 'db.dropDatabase()'",
+        "mysqladmin -f drop x",
+    ],
+    passes=["createdb scratch", "psql -l", "mysqladmin status", "mongosh --eval 'db.stats()'", "dropdb --help"],
+)
+def drop_database(command: Command, line: PackLine) -> Objection:
+    if command.has("--help", "--version"):
+        return None
+    match command.program:
+        case "dropdb" | "dropuser":
+            return bool(command.operands)
+        case "mysqladmin":
+            return "drop" in command.operands
+        case "mongosh" | "mongo":
+            return any("dropDatabase" in word for word in (*command.args, command.stdin or ""))
+    texts = (_STRINGS.sub(" ", text) for text in sql_of(command))
+    return next((found[0] for text in texts if (found := _DATABASE.search(text))), None)
+
+
+@databases.rule(
+    "empty-store",
+    level="destructive",
+    programs=[
+        "redis-cli",
+        "valkey-cli",
+        "keydb-cli",
+        "mongosh",
+        "mongo",
+        "etcdctl",
+        "memcached",
+        "curl",
+        "influx",
+        "mongorestore",
+        "pg_restore",
+        "kafka-topics",
+        "kafka-topics.sh",
+        "rabbitmqctl",
+        "nodetool",
+        "neo4j-admin",
+        "cypher-shell",
+        "rabbitmqadmin",
+        "consul",
+    ],
+    why="This deletes all that a store holds.",
+    instead="Name the key: `redis-cli DEL my-key`",
+    stops=[
+        "redis-cli FLUSHALL",
+        "redis-cli -n 1 flushdb",
+        "mongosh --eval 'db.c.deleteMany({})'",
+        "mongo x --eval 'db.c.drop()'",
+        "etcdctl del --prefix ''",
+        "mongorestore --drop dump",
+        "pg_restore --clean -d x f",
+        "kafka-topics --delete --topic t",
+        "rabbitmqctl reset",
+        "redis-cli --scan | xargs redis-cli FLUSHALL",
+    ],
+    passes=[
+        "redis-cli DEL my-key",
+        "redis-cli get x",
+        "mongosh --eval 'db.c.deleteMany({a: 1})'",
+        "etcdctl get x",
+        "pg_restore -d x f",
+        "rabbitmqctl status",
+        "mongosh --eval 'db.c.find()'",
+    ],
+)
+def empty_store(command: Command, line: PackLine) -> Objection:
+    program, words = command.program, [str(word) for word in command.operands]
+    if command.has("--help"):
+        return None
+    if program in ("redis-cli", "valkey-cli", "keydb-cli"):
+        texts = [*words, *re.split(r"\s+", input_of(command) or "")]
+        return next((word for word in texts if word.upper() in ("FLUSHALL", "FLUSHDB", "SHUTDOWN", "DEBUG")), None)
+    if program in ("mongosh", "mongo"):
+        text = " ".join([*map(str, command.args), input_of(command) or ""])
+        found = re.search(r"(?:deleteMany|remove)\(\s*(?:\{\s*\})?\s*\)|\.drop\(\)|dropIndexes|dropCollection", text)
+        return found and found[0]
+    if program == "etcdctl":
+        return words[:1] == ["del"] and command.has("--prefix", "--from-key")
+    if program in ("mongorestore", "pg_restore"):
+        return command.has("--drop", "--clean", "-c")
+    if program.startswith("kafka-topics"):
+        return command.has("--delete")
+    if program == "rabbitmqctl":
+        return words[:1] and words[0] in (
+            "reset",
+            "force_reset",
+            "delete_vhost",
+            "purge_queue",
+            "delete_queue",
+            "delete_user",
+        )
+    if program == "nodetool":
+        return words[:1] and words[0] in ("decommission", "removenode", "clearsnapshot", "assassinate")
+    if program == "cypher-shell":
+        return bool(
+            re.search(
+                r"(?i)match\s*\(\w*\)\s*(detach\s+)?delete", " ".join(map(str, [*command.args, command.stdin or ""]))
+            )
+        )
+    return None
+
+
+_RESETS = {
+    "rails": ("db:drop", "db:reset", "db:schema:load", "db:migrate:reset", "db:setup"),
+    "rake": ("db:drop", "db:reset", "db:schema:load", "db:migrate:reset"),
+    "prisma": ("migrate reset", "db push --force-reset", "db push --accept-data-loss"),
+    "artisan": ("migrate:fresh", "migrate:reset", "migrate:refresh", "db:wipe"),
+    "manage.py": ("flush", "reset_db", "sqlflush", "migrate zero"),
+    "django-admin": ("flush", "reset_db"),
+    "sequelize": ("db:drop", "db:migrate:undo:all"),
+    "knex": ("migrate:rollback --all",),
+    "typeorm": ("schema:drop",),
+    "alembic": ("downgrade base",),
+    "flyway": ("clean",),
+    "liquibase": ("drop-all", "dropAll"),
+    "supabase": ("db reset",),
+    "hasura": ("metadata clear",),
+    "ecto": ("drop", "reset"),
+    "mix": ("ecto.drop", "ecto.reset"),
+    "drizzle-kit": ("drop", "push --force"),
+    "doctrine": ("schema:drop",),
+    "console": ("doctrine:database:drop", "doctrine:schema:drop"),
+    "goose": ("reset",),
+    "dbmate": ("drop",),
+    "diesel": ("database reset",),
+    "sqlx": ("database drop", "database reset"),
+    "dotnet-ef": ("database drop",),
+    "sqitch": ("revert",),
+}
+
+
+@databases.rule(
+    "framework-reset",
+    level="destructive",
+    why="This drops the tables of an application and makes them anew, without the data.",
+    instead="Add a migration: `rails db:migrate`",
+    stops=[
+        "rails db:drop",
+        "bin/rails db:reset",
+        "npx prisma migrate reset --force",
+        "php artisan migrate:fresh --seed",
+        "python manage.py flush --noinput",
+        "bundle exec rake db:drop",
+        "alembic downgrade base",
+        "flyway clean",
+        "npx sequelize-cli db:drop",
+        "mix ecto.reset",
+        "supabase db reset",
+    ],
+    passes=[
+        "rails db:migrate",
+        "npx prisma migrate dev",
+        "php artisan migrate",
+        "python manage.py migrate",
+        "alembic upgrade head",
+        "flyway info",
+        "prisma generate",
+        "mvn clean",
+    ],
+)
+def framework_reset(command: Command, line: PackLine) -> Objection:
+    words = [command.program, *map(str, command.args)]
+    for at, word in enumerate(words[:4]):
+        name = word.rpartition("/")[2].removesuffix("-cli")
+        if name not in _RESETS:
+            continue
+        rest = " ".join(words[at + 1 :])
+        for reset in _RESETS[name]:
+            first, *options = reset.split(" --")
+            if re.search(rf"(?:^|\s){re.escape(first)}(?:\s|$)", rest) and all(
+                f"--{option}" in rest for option in options
+            ):
+                return f"{name} {reset}"
+    return None

@@ -1,0 +1,139 @@
+"""A pack at work: its rules look at a call, and the worst that they find becomes a verdict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from ..hook import Hook, Layer
+from ..shell import Command
+from ..verdict import Verdict, ask, deny, warn
+from .exemptions import Exemption
+from .lines import PackLine
+from .rules import LEVELS, Finding, Level, Objection, Pack, Rule
+
+if TYPE_CHECKING:
+    from ..lifecycle import BeforeTool
+
+Answer = Literal["deny", "ask", "warn"]
+"""What a pack says to a call that it objects to."""
+ANSWERS: dict[Level, Answer] = {"disaster": "deny", "destructive": "ask", "strict": "ask"}
+"""What each level leads to, unless you choose."""
+LONGEST = 256 << 10
+"""Characters of a command line that rules look at. A longer one is asked about."""
+
+
+class PackOptions(msgspec.Struct, frozen=True):
+    """How a pack is used."""
+
+    level: Level = "destructive"
+    """The least level that it speaks at."""
+    verdict: Answer | None = None
+    """What it says at every level. None: what the level leads to."""
+    protect: tuple[str, ...] = ()
+    """Paths that rules treat like a home: nothing in them may be deleted."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts that rules treat like this machine."""
+    exemptions: tuple[Exemption, ...] = ()
+
+
+class PackGate:
+    """A pack as a hook: denies, asks about, or warns of a call that a rule objects to."""
+
+    def __init__(self, pack: Pack, options: PackOptions | None = None) -> None:
+        self.pack = pack
+        self.options = options or PackOptions()
+        speaking = LEVELS[: LEVELS.index(self.options.level) + 1]
+        self._by_program = {
+            program: [rule for rule in rules if rule.level in speaking] for program, rules in pack.by_program.items()
+        }
+        self._of_any = [rule for rule in pack.of_any_command if rule.level in speaking]
+        self._of_line = [rule for rule in pack.of_line if rule.level in speaking]
+        self._by_kind = {
+            kind: [rule for rule in rules if rule.level in speaking] for kind, rules in pack.by_kind.items()
+        }
+
+    def __call__(self, step: BeforeTool) -> Verdict | None:
+        found = self.worst(step)
+        if found is None:
+            return None
+        answer = self.options.verdict or ANSWERS[found.rule.level]
+        return {"deny": deny, "ask": ask, "warn": warn}[answer](str(found))
+
+    def worst(self, step: BeforeTool) -> Finding | None:
+        """The most severe finding about a call. Among equals, the first in the order of the line."""
+        return max(self.findings(step), key=_severity, default=None)
+
+    def findings(self, step: BeforeTool) -> Iterator[Finding]:
+        """All that the rules find about a call."""
+        rules = self._by_kind.get(step.kind, ())
+        text = step.target.command
+        if not rules and not text:
+            return
+        given = text[:LONGEST] if isinstance(text, str) else ""
+        line = line_of(given, step.cwd or "", os.path.expanduser("~"), self.options.protect, self.options.allow_hosts)
+        for rule in rules:
+            if part := rule.check(step, line):
+                yield Finding(rule, _part(step.tool, part))
+        if given:
+            yield from self.findings_in(line)
+
+    def findings_in(self, line: PackLine) -> Iterator[Finding]:
+        """All that the rules find about a command line."""
+        for command in line.commands:
+            for rule in (*self._by_program.get(command.program, ()), *self._of_any):
+                if (part := rule.check(command, line)) and not self._is_exempt(rule, command, line):
+                    yield _finding(rule, part, command)
+        for rule in self._of_line:
+            if (part := rule.check(line)) and not any(
+                self._is_exempt(rule, one, line) for one in line.line.tree if len(line.commands) == 1
+            ):
+                yield Finding(rule, _part(_short(line.text), part))
+
+    def _is_exempt(self, rule: Rule, command: Command, line: PackLine) -> bool:
+        return any(one.rule == rule.id and one.covers(command, line) for one in self.options.exemptions)
+
+
+def _severity(finding: Finding) -> int:
+    return finding.severity
+
+
+def _finding(rule: Rule, part: Objection, command: Command) -> Finding:
+    return Finding(rule, _part(_short(" ".join([command.program, *map(str, command.args)])), part))
+
+
+def _part(whole: str, part: Objection) -> str:
+    return f"{whole}: {part}" if isinstance(part, str) else whole
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 120 else text[:119] + "…"
+
+
+@lru_cache(maxsize=64)
+def line_of(
+    text: str, folder: str, home: str, protect: tuple[str, ...] = (), allow_hosts: tuple[str, ...] = ()
+) -> PackLine:
+    """A command line, read once for all packs."""
+    return PackLine(text, folder, home, protect=protect, allow_hosts=allow_hosts)
+
+
+def kinds_of(pack: Pack) -> tuple[str, ...]:
+    """The kinds of tools that a pack's rules speak of."""
+    return ("shell", *pack.by_kind)
+
+
+def pack_hook(pack: Pack, options: PackOptions | None = None, layer: Layer = "user", **settings: Any) -> Hook:
+    """A pack as a hook, asked with the other gates, about the kinds of tools that its rules speak of."""
+    return Hook(
+        PackGate(pack, options), "before_tool", name=f"fairlead.{pack.name}", kind=kinds_of(pack), phase="gate",
+        layer=layer, **settings,
+    )  # fmt: skip
+
+
+__all__ = ["ANSWERS", "PackGate", "PackOptions", "kinds_of", "line_of", "pack_hook"]

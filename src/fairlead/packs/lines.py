@@ -1,0 +1,193 @@
+"""A command line as packs see it: its commands, where they run, and what kind of place a path is."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from typing import Literal
+
+from ..shell import Command, Line, read
+from ..shell.commands import join
+from ..shell.words import unknown_of
+
+Place = Literal["root", "system", "device", "home", "outside", "repository", "tree", "inside", "temporary", "unknown"]
+"""What a path is: `/` itself, a folder of the system, a device, a home (or all in it), elsewhere, inside a `.git`, the
+work tree as a whole (or above it), something in the work tree, something temporary, or not known."""
+
+_SYSTEM = dict.fromkeys(
+    [
+        "bin",
+        "boot",
+        "dev",
+        "etc",
+        "lib",
+        "lib32",
+        "lib64",
+        "proc",
+        "sbin",
+        "sys",
+        "usr",
+        "nix",
+        "snap",
+        "System",
+        "Library",
+    ],
+    1,
+)
+_SYSTEM |= dict.fromkeys(
+    [
+        "opt",
+        "root",
+        "run",
+        "srv",
+        "var",
+        "Applications",
+        "Users",
+        "Volumes",
+        "private",
+        "home",
+        "mnt",
+        "media",
+        "cores",
+    ],
+    0,
+)
+"""Folders at the root, and how many folders below them are the system, too."""
+_TEMPORARY = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp", "/dev/shm", "/var/folders", "/run/user")  # noqa: S108
+_DEVICE = re.compile(
+    r"/dev/(?:r?disk\d|[hsvx]v?d[a-z?*\[]|nvme|mmcblk|md\d|dm-|mapper/|loop\d|nbd\d|pmem|dax|ram\d|sr\d|ada\d|da\d|"
+    r"mem$|kmem$|port$|zvol/|vg|disk/|block/)"
+)
+HARMLESS_DEVICES = frozenset(
+    [
+        "/dev/null",
+        "/dev/stdout",
+        "/dev/stderr",
+        "/dev/stdin",
+        "/dev/tty",
+        "/dev/zero",
+        "/dev/full",
+        "/dev/random",
+        "/dev/urandom",
+    ]
+)
+_HOME = re.compile(r"/(?:home|Users)/[^/]+|/root|/var/root")
+_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(\[[^\]]*\]|[^/:?#]*)", re.IGNORECASE)
+_LOCAL = re.compile(r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|host\.docker\.internal")
+_PATTERN = re.compile(r"[*?\[]")
+
+
+class PackLine:
+    """A line, and the folder and the home of the agent that wants to run it."""
+
+    __slots__ = ("_allowed", "_protected", "commands", "folder", "home", "line", "text")
+
+    def __init__(
+        self,
+        text: str,
+        folder: str = "",
+        home: str = "",
+        line: Line | None = None,
+        *,
+        protect: Iterable[str] = (),
+        allow_hosts: Iterable[str] = (),
+    ) -> None:
+        self.text = text
+        self.folder = folder.rstrip("/") or ("/" if folder else "")
+        """The work tree: where the agent works. Empty if not known."""
+        self.home = home or os.path.expanduser("~")
+        self.line = line or read(text, folder, {"HOME": self.home})
+        self.commands: list[Command] = self.line.commands
+        self._protected = [join("/", path, self.home).rstrip("/") for path in protect]
+        self._allowed = frozenset(host.lower() for host in allow_hosts)
+
+    def path(self, command: Command, word: str) -> str:
+        """The absolute path that a word of a command means. Empty if not known."""
+        if unknown_of(word) and unknown_of(word) != ("*",):
+            return ""
+        return join(command.folder, str(word), self.home)
+
+    def place(self, command: Command, word: str) -> Place:
+        """What kind of place a word of a command is."""
+        if unknown_of(word) and unknown_of(word) != ("*",):
+            return self._partly_known(word)
+        text = str(word)
+        if text[:1] == "~" and text[1:2] not in ("", "/", "+", "-"):
+            return "home" if _is_all(text.partition("/")[2]) else "outside"
+        path = join(command.folder, text, self.home)
+        if not path:
+            return "inside" if not self.folder and not text.startswith("..") else "unknown"
+        return self.place_of(path, is_pattern=bool(_PATTERN.search(text)))
+
+    def place_of(self, path: str, is_pattern: bool = False) -> Place:
+        """What kind of place an absolute path is."""
+        if is_pattern and _is_all(os.path.basename(path)):
+            path = os.path.dirname(path)  # all that is in a folder
+            if path == self.folder:
+                return "tree"
+        if path == "/":
+            return "root"
+        if self._protected and any(path == kept or path.startswith(f"{kept}/") for kept in self._protected):
+            return "home"
+        if path == self.home or _HOME.fullmatch(path):
+            return "home"
+        if path.startswith("/dev/"):
+            return "inside" if path in HARMLESS_DEVICES else "device" if _DEVICE.match(path) else "system"
+        if any(path.startswith(f"{folder}/") for folder in _TEMPORARY) and not self._is_in_tree(path):
+            return "temporary"
+        if path in _TEMPORARY:
+            return "temporary"
+        if self._is_in_tree(path):
+            parts = path[len(self.folder) :].strip("/").split("/")
+            if ".git" in parts:
+                return "repository"
+            return "tree" if path == self.folder else "inside"
+        if self.folder and self.folder.startswith(f"{path}/"):
+            return "home" if self.home.startswith(f"{path}/") else "tree"
+        first, _, rest = path[1:].partition("/")
+        if ".git" in path.split("/"):
+            return "repository"
+        depth = rest.count("/") + bool(rest)
+        if depth <= _SYSTEM.get(first, -1) or (is_pattern and not rest and _matches_system(first)):
+            return "system"
+        return "outside"
+
+    def is_allowed(self, address: str) -> bool:
+        """Is this an address of this machine, or of a host that the configuration allows?"""
+        found = _HOST.match(address.rpartition("@")[2])
+        host = found[1].lower() if found else ""
+        return bool(_LOCAL.fullmatch(host)) or host in self._allowed
+
+    def _is_in_tree(self, path: str) -> bool:
+        return bool(self.folder) and (path == self.folder or path.startswith(f"{self.folder.rstrip('/')}/"))
+
+    def _partly_known(self, word: str) -> Place:
+        """`$TMPDIR/x` is temporary wherever that is; of other variables nothing is known."""
+        if unknown_of(word) in (("$TMPDIR",), ("$TMPDIR", "*")) and ".." not in str(word).split("/"):
+            return "temporary" if str(word).startswith("$TMPDIR") else "unknown"
+        if unknown_of(word) == ("{}",):
+            return "unknown"
+        return "unknown"
+
+    def pipeline_of(self, command: Command) -> Iterator[Command]:
+        """The commands that feed a command, the nearest first."""
+        before = command.reads
+        for _ in range(64):
+            if before is None:
+                return
+            yield before
+            before = before.reads
+
+
+def _is_all(name: str) -> bool:
+    """Does this name, or pattern, mean all that is in a folder?"""
+    return name in ("", "*", ".*", "**", ".[!.]*", ".[^.]*", "..?*", "?*", "*.*")
+
+
+def _matches_system(pattern: str) -> bool:
+    return any(fnmatch(name, pattern) for name in _SYSTEM)
+
+
+__all__ = ["HARMLESS_DEVICES", "PackLine", "Place"]

@@ -1,0 +1,279 @@
+"""Persistence: what makes something run again later, or lets someone in again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..shell import Command
+from .flows import written_by
+from .lines import PackLine
+from .rules import Objection, Pack
+
+if TYPE_CHECKING:
+    from ..lifecycle import BeforeTool
+
+persistence = Pack("persistence", "Keeps an agent from leaving something behind that runs later, or lets someone in.")
+_RISK = "ASI10 Rogue Agents"
+
+_STARTS = re.compile(
+    r"(?:^|/)\.(?:bashrc|bash_profile|bash_login|bash_logout|profile|zshrc|zshenv|zprofile|zlogin|zlogout|kshrc|cshrc|tcshrc|login|"
+    r"inputrc|xinitrc|xprofile|xsession|xsessionrc|pam_environment|pythonrc|pythonstartup|npmrc|vimrc|gdbinit|lldbinit)$|"
+    r"(?:^|/)\.config/(?:fish/config\.fish|fish/conf\.d/.*|autostart/.*|systemd/user/.*|environment\.d/.*|nvim/init\.(?:lua|vim))$|"
+    r"^/etc/(?:profile|profile\.d/.*|bash\.bashrc|bashrc|zshrc|zsh/.*|environment|rc\.local|cron[\w.]*(?:/.*)?|anacrontab|init\.d/.*|"
+    r"systemd/.*|xdg/autostart/.*|sudoers|sudoers\.d/.*|pam\.d/.*|pam\.conf|ld\.so\.preload|ld\.so\.conf(?:\.d/.*)?|passwd|group|"
+    r"ssh/sshd_config(?:\.d/.*)?|hosts|resolv\.conf|nsswitch\.conf|modules-load\.d/.*|modprobe\.d/.*|udev/rules\.d/.*|apt/.*|polkit-1/.*|inittab|crypttab|fstab)$|"
+    r"^/(?:usr/)?lib/systemd/.*|^/var/spool/(?:cron|at)/.*|(?:^|/)Library/(?:LaunchAgents|LaunchDaemons|StartupItems)/.*|"
+    r"(?:^|/)\.ssh/(?:authorized_keys2?|config|rc|environment)$|(?:^|/)\.git/hooks/(?!.*\.sample$).*|(?:^|/)\.husky/.*|(?:^|/)\.git/config$|"
+    r"(?:^|/)site-packages/(?:sitecustomize|usercustomize)\.py$|(?:^|/)(?:sitecustomize|usercustomize)\.py$|(?:^|/)[^/]+\.pth$|"
+    r"(?:^|/)\.local/share/applications/.*\.desktop$"
+)
+_LETS_IN = re.compile(
+    r"authorized_keys|/etc/sudoers|/etc/pam|ld\.so\.preload|/etc/passwd|/etc/group|sshd_config|/etc/shadow"
+)
+
+
+def _changed(command: Command, line: PackLine) -> Iterator[str]:
+    """The files that a command writes, as absolute paths where these are known."""
+    for word in written_by(command, line):
+        yield line.path(command, word) or str(word)
+    edits = command.program in ("ex", "ed", "vi", "vim", "nano", "emacs", "crudini", "augtool", "visudo")
+    if edits or (command.program in ("sed", "perl") and command.has("--in-place", "-i")):
+        for word in command.operands:
+            yield line.path(command, word) or str(word)
+
+
+@persistence.rule(
+    "let-in",
+    level="disaster",
+    why="This lets someone log in, become the administrator, or load code into every program.",
+    instead="Show the user what to add: `cat key.pub`",
+    risk=_RISK,
+    stops=[
+        "echo 'ssh-rsa A' >> ~/.ssh/authorized_keys",
+        "echo 'me ALL=(ALL) NOPASSWD:ALL' >> /etc/sudoers",
+        "tee /etc/sudoers.d/x",
+        "echo /x.so > /etc/ld.so.preload",
+        "cat key.pub >> ~/.ssh/authorized_keys",
+        "ssh-copy-id me@localhost",
+        "sed -i 's/x/y/' /etc/ssh/sshd_config",
+        "cp x /etc/pam.d/sudo",
+    ],
+    passes=[
+        "cat key.pub",
+        "cat ~/.ssh/authorized_keys",
+        "ssh-keygen -l -f ~/.ssh/authorized_keys",
+        "visudo -c",
+        "cat /etc/sudoers.d/README",
+        "cp /etc/pam.d/sudo .",
+    ],
+)
+def let_in(command: Command, line: PackLine) -> Objection:
+    if command.program == "ssh-copy-id":
+        return True
+    return next((f"{path} says who may" for path in _changed(command, line) if _LETS_IN.search(path)), None)
+
+
+@persistence.rule(
+    "start-file",
+    level="destructive",
+    why="What stands there runs later: at each login, start, commit or hour.",
+    instead="Show the user what to add: `cat bashrc.addition`",
+    risk=_RISK,
+    stops=[
+        "echo x >> ~/.bashrc",
+        "cp x.service /etc/systemd/system/",
+        "tee ~/.config/autostart/x.desktop",
+        "cp x .git/hooks/pre-commit",
+        "echo x > ~/Library/LaunchAgents/x.plist",
+        "echo '* * * * * x' > /etc/cron.d/x",
+        "sed -i s/a/b/ ~/.zshrc",
+        "ln -s x ~/.config/systemd/user/x.service",
+    ],
+    passes=[
+        "cat bashrc.addition",
+        "cat ~/.bashrc",
+        "grep x ~/.zshrc",
+        "ls .git/hooks",
+        "cp ~/.bashrc bashrc.backup",
+        "echo x >> notes.md",
+        "source ~/.bashrc",
+        "cp .git/hooks/pre-commit.sample x",
+    ],
+)
+def start_file(command: Command, line: PackLine) -> Objection:
+    return next(
+        (
+            f"{path} runs later"
+            for path in _changed(command, line)
+            if _STARTS.search(path) and not _LETS_IN.search(path)
+        ),
+        None,
+    )
+
+
+@persistence.rule(
+    "schedule",
+    level="destructive",
+    programs=[
+        "crontab",
+        "at",
+        "batch",
+        "launchctl",
+        "systemctl",
+        "systemd-run",
+        "schtasks",
+        "update-rc.d",
+        "chkconfig",
+        "rc-update",
+        "loginctl",
+    ],
+    why="This makes something run later, when no one looks.",
+    instead="Run it now, or show the user what to schedule: `crontab -l`",
+    risk=_RISK,
+    stops=[
+        "crontab x",
+        "echo '* * * * * x' | crontab -",
+        "at now + 1 hour",
+        "systemctl enable x",
+        "launchctl load x.plist",
+        "systemd-run --on-calendar=daily x",
+        "crontab -r",
+        "systemctl --user enable --now x",
+        "schtasks /create /tn x /tr y",
+    ],
+    passes=[
+        "crontab -l",
+        "systemctl start x",
+        "systemctl is-enabled x",
+        "launchctl list",
+        "at -l",
+        "systemd-run ls",
+        "atq",
+    ],
+)
+def schedule(command: Command, line: PackLine) -> Objection:
+    program, words = command.program, command.operands
+    if command.has("--help", "--version"):
+        return None
+    match program:
+        case "crontab":
+            return not command.has("-l", "-V") and (bool(words) or command.has("-r", "-e") or "-" in command.args)
+        case "at" | "batch":
+            return not command.has("-l", "-c", "-d", "-r", "-V") and (bool(words) or program == "batch")
+        case "launchctl":
+            return words[:1] and words[0] in ("load", "bootstrap", "enable", "submit", "kickstart")
+        case "systemctl":
+            return words[:1] and words[0] in (
+                "enable",
+                "link",
+                "edit",
+                "reenable",
+                "preset",
+                "set-default",
+                "add-wants",
+                "set-environment",
+            )
+        case "systemd-run":
+            return any(re.match(r"--(on-|timer-|calendar)", word) for word in command.args)
+        case "schtasks":
+            return any(word.lower() in ("/create", "/change") for word in command.args)
+        case "loginctl":
+            return words[:1] == ["enable-linger"]
+    return words[1:2] in (["defaults"], ["on"], ["enable"]) or words[:1] == ["add"]
+
+
+@persistence.rule(
+    "inject",
+    level="destructive",
+    why="This puts code into every program that starts after it.",
+    instead="Pass it to the one program that needs it: `python3 -X dev script.py`",
+    risk=_RISK,
+    stops=[
+        "LD_PRELOAD=./x.so ls",
+        "export LD_PRELOAD=/x.so",
+        "export PROMPT_COMMAND='x'",
+        "git config --global core.hooksPath /x",
+        "git config --global core.fsmonitor x",
+        "export BASH_ENV=x",
+        "DYLD_INSERT_LIBRARIES=x ls",
+        "git config --global alias.st '!x'",
+        "alias sudo=x",
+        "export PYTHONSTARTUP=x.py",
+        "git config core.sshCommand x",
+        "git config --global credential.helper '!x'",
+    ],
+    passes=[
+        "python3 -X dev script.py",
+        "export PATH=$PATH:/x",
+        "git config user.name x",
+        "git config --global alias.st status",
+        "export EDITOR=vim",
+        "alias ll='ls -l'",
+        "LD_LIBRARY_PATH=lib ./x",
+        "git config --get core.hooksPath",
+        "git config --global credential.helper store",
+    ],
+)
+def inject(command: Command, line: PackLine) -> Objection:
+    names = re.compile(
+        r"(?:LD_PRELOAD|LD_AUDIT|DYLD_INSERT_LIBRARIES|BASH_ENV|PROMPT_COMMAND|PYTHONSTARTUP|PERL5OPT|RUBYOPT|NODE_OPTIONS(?==.*--require)|ENV|GIT_SSH_COMMAND|GIT_EXTERNAL_DIFF)"
+    )
+    for name in command.assignments:
+        if names.fullmatch(name) and command.assignments[name]:
+            return f"{name} loads code into other programs"
+    if command.program in ("export", "declare", "typeset", "env", "set", "launchctl", "setx"):
+        for word in command.args:
+            name, sign, value = str(word).partition("=")
+            if sign and value and (names.fullmatch(name) or (name == "NODE_OPTIONS" and "--require" in value)):
+                return f"{name} loads code into other programs"
+    if command.program == "alias":
+        return next(
+            (
+                str(word)
+                for word in command.args
+                if re.match(r"(sudo|su|ssh|git|ls|cd|cat|passwd|gpg|docker|kubectl)=", word)
+            ),
+            None,
+        )
+    if command.runs("git config") and not command.has(
+        "--get", "--unset", "--list", "-l", "--get-all", "--unset-all", "--get-regexp"
+    ):
+        words = [str(word) for word in command.operands[1:]]
+        if len(words) < 2:
+            return None
+        runs = re.match(
+            r"(?i)core\.(hookspath|fsmonitor|sshcommand|pager|editor|askpass|gitproxy)|diff\..*\.(command|textconv)|filter\..*|merge\..*\.driver|gpg\.program|sequence\.editor|url\..*\.insteadof|init\.templatedir|include",
+            words[0],
+        )
+        if runs and not (runs[1] and runs[1].lower() in ("pager", "editor") and re.fullmatch(r"[\w. -]+", words[1])):
+            return words[0]
+        return words[0] if re.match(r"(?i)(alias\.|credential\.)", words[0]) and words[1].startswith("!") else None
+    return None
+
+
+@persistence.tool_rule(
+    "write-start-file",
+    kinds=["write"],
+    level="destructive",
+    why="What stands there runs later: at each login, start, commit or hour.",
+    instead="Show the user what to add: write `bashrc.addition`",
+    risk=_RISK,
+    stops=[
+        {"tool": "Write", "args": {"file_path": "/home/me/.bashrc", "content": "x"}},
+        {
+            "tool": "Edit",
+            "args": {"file_path": "/home/me/project/.git/hooks/pre-commit", "old_string": "a", "new_string": "b"},
+        },
+    ],
+    passes=[
+        {"tool": "Write", "args": {"file_path": "/home/me/project/bashrc.md", "content": "x"}},
+        {"tool": "Write", "args": {"file_path": "/home/me/project/main.py", "content": "x"}},
+    ],
+)
+def write_start_file(step: BeforeTool, line: PackLine) -> Objection:
+    return next(
+        (f"{path} runs later" for path in map(str, step.target.paths) if _STARTS.search(path) or _LETS_IN.search(path)),
+        None,
+    )

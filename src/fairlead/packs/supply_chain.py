@@ -1,0 +1,422 @@
+"""Supply chain: where packages come from, and what is published in the user's name."""
+
+from __future__ import annotations
+
+import re
+
+from ..shell import Command
+from .lines import PackLine
+from .rules import Objection, Pack
+
+supply_chain = Pack(
+    "supply-chain", "Keeps packages to those of your registries, and your name from being published with."
+)
+_RISK = "ASI04 Agentic Supply Chain Vulnerabilities"
+_PIPS = (
+    "pip",
+    "pip3",
+    "uv",
+    "pipx",
+    "poetry",
+    "pdm",
+    "conda",
+    "mamba",
+    "rye",
+    "easy_install",
+    "python",
+    "python3",
+    "hatch",
+)
+_NPMS = ("npm", "yarn", "pnpm", "bun", "npx", "bunx", "pnpx", "deno", "yarnpkg", "corepack")
+_OTHERS = (
+    "gem",
+    "cargo",
+    "go",
+    "composer",
+    "brew",
+    "apt",
+    "apt-get",
+    "dotnet",
+    "nuget",
+    "mvn",
+    "gradle",
+    "helm",
+    "flatpak",
+    "snap",
+    "luarocks",
+    "cpan",
+    "cpanm",
+    "opam",
+    "stack",
+    "cabal",
+    "nix-env",
+    "choco",
+    "winget",
+    "bundle",
+    "mix",
+    "dart",
+    "flutter",
+    "pod",
+    "swift",
+    "docker",
+)
+_ELSEWHERE = re.compile(
+    r"(?:git\+|hg\+|svn\+|bzr\+)?(?:https?|ssh|git|ftp|file)://|git\+|git@|github:|gitlab:|bitbucket:|gist:"
+)
+
+
+def _runs_pip(command: Command) -> list[str]:
+    """The words after `pip`, also after `python -m pip` and `uv pip`. Empty if it is not pip."""
+    words = list(map(str, command.args))
+    if command.program in ("python", "python3") or re.fullmatch(r"python[\d.]+", command.program):
+        if words[:2] == ["-m", "pip"]:
+            return words[2:]
+        return []
+    return words[1:] if command.program == "uv" and words[:1] == ["pip"] else words
+
+
+def _installs(words: list[str]) -> bool:
+    return any(
+        word in ("install", "i", "add", "in", "ins", "get", "exec", "dlx", "x", "create", "require", "isntall")
+        for word in words[:3]
+    )
+
+
+@supply_chain.rule(
+    "install-from-elsewhere",
+    level="destructive",
+    programs=(*_PIPS, *_NPMS, *_OTHERS),
+    why="This installs a package from an address instead of a registry: its code runs here as you.",
+    instead="Install it from the registry: `pip install requests`",
+    risk=_RISK,
+    stops=[
+        "pip install git+https://github.com/x/y",
+        "pip install https://e.example/x.whl",
+        "npm install https://e.example/x.tgz",
+        "npm i github:x/y",
+        "npx github:x/y",
+        "cargo install --git https://e.example/x",
+        "python -m pip install git+ssh://git@e.example/x",
+        "uv pip install git+https://x/y",
+        "gem install --source http://e.example x",
+        "yarn add git@github.com:x/y.git",
+        "brew install https://e.example/x.rb",
+        "helm install x https://e.example/x.tgz",
+        "apt install https://e.example/x.deb",
+    ],
+    passes=[
+        "pip install requests",
+        "pip install -r requirements.txt",
+        "npm ci",
+        "npm install",
+        "npm i react",
+        "pip install -e .",
+        "pip install ./dist/x.whl",
+        "cargo install ripgrep",
+        "go get example.com/x",
+        "apt install ./x.deb",
+        "pip download git+https://x/y --no-deps",
+        "npm view https://x",
+    ],
+)
+def install_from_elsewhere(command: Command, line: PackLine) -> Objection:
+    program = command.program
+    words = _runs_pip(command) if program in _PIPS else list(map(str, command.args))
+    if "--help" in words or "--dry-run" in words:
+        return None
+    if not (_installs(words) or program in ("npx", "bunx", "pnpx", "pipx", "easy_install", "winget")):
+        return None
+    if program == "docker":
+        return None
+    if program == "cargo":
+        return "--git" in words and "install" in words
+    if program in ("go", "deno"):
+        return None
+    if program == "gem":
+        return command.has("--source", "-s") or any(map(_ELSEWHERE.match, words))
+    return next(
+        (
+            word[:80]
+            for word in (words if program in ("npx", "bunx", "pnpx") else words[1:])
+            if _ELSEWHERE.match(word) and not _is_index(words, word) and not line.is_allowed(word)
+        ),
+        None,
+    )
+
+
+def _is_index(words: list[str], word: str) -> bool:
+    """Is it the value of an option that names a registry? Another rule looks at these."""
+    at = words.index(word)
+    return at > 0 and words[at - 1] in (
+        "--index-url",
+        "-i",
+        "--extra-index-url",
+        "--registry",
+        "--find-links",
+        "-f",
+        "--index",
+        "--default-index",
+        "--trusted-host",
+        "--proxy",
+        "--repo",
+        "--version",
+        "--repository",
+        "-R",
+    )
+
+
+@supply_chain.rule(
+    "other-registry",
+    level="destructive",
+    programs=(
+        *_PIPS,
+        *_NPMS,
+        "gem",
+        "cargo",
+        "bundle",
+        "mvn",
+        "dotnet",
+        "nuget",
+        "helm",
+        "apt-add-repository",
+        "add-apt-repository",
+        "apt-key",
+    ),
+    why="This takes packages from another registry, where anyone may have the names that you use.",
+    instead="Use the registry that is set: `npm install react`",
+    risk=_RISK,
+    stops=[
+        "pip install --index-url http://e.example/simple x",
+        "pip install --extra-index-url https://e.example x",
+        "npm install --registry http://e.example x",
+        "pip config set global.index-url https://e.example",
+        "npm config set registry https://e.example",
+        "pip install --trusted-host e.example x",
+        "add-apt-repository ppa:x/y",
+        "npm i --registry=https://e.example x",
+    ],
+    passes=[
+        "npm install react",
+        "pip install x",
+        "npm config get registry",
+        "pip install -i http://localhost:3141/simple x",
+        "pip index versions x",
+        "pip install --index-url https://pypi.org/simple x",
+        "npm i --registry=https://registry.npmjs.org x",
+    ],
+)
+def other_registry(command: Command, line: PackLine) -> Objection:
+    words = _runs_pip(command) if command.program in _PIPS else list(map(str, command.args))
+    if command.program in ("apt-add-repository", "add-apt-repository"):
+        return bool(command.operands) and not command.has("--remove", "-r", "--list")
+    if command.program == "apt-key":
+        return words[:1] in (["add"], ["adv"])
+    known = re.compile(
+        r"https://(?:[\w.-]+\.)?(?:pypi\.org|npmjs\.org|npmjs\.com|yarnpkg\.com|pythonhosted\.org|download\.pytorch\.org|crates\.io|rubygems\.org|nuget\.org)(?:/|$)"
+    )
+    for before, word in zip(["", *words], [*words, ""], strict=False):
+        name, _, value = word.partition("=")
+        if (
+            name in ("--index-url", "--extra-index-url", "--registry", "--trusted-host", "--index", "--default-index")
+            and value
+        ):
+            given = value
+        elif before in (
+            "--index-url",
+            "-i",
+            "--extra-index-url",
+            "--registry",
+            "--trusted-host",
+            "--index",
+            "--default-index",
+        ) or (before in ("global.index-url", "global.extra-index-url", "registry") and "config" in words):
+            given = word
+        else:
+            continue
+        if before == "-i" and not _installs(words):
+            continue
+        is_address = "/" in given or before == "--trusted-host"
+        if is_address and not known.match(given) and not line.is_allowed(given):
+            return given[:80]
+    return None
+
+
+@supply_chain.rule(
+    "publish",
+    level="destructive",
+    programs=(
+        "npm",
+        "yarn",
+        "pnpm",
+        "bun",
+        "twine",
+        "poetry",
+        "flit",
+        "hatch",
+        "uv",
+        "cargo",
+        "gem",
+        "pdm",
+        "python",
+        "python3",
+        "mvn",
+        "gradle",
+        "dotnet",
+        "nuget",
+        "vsce",
+        "ovsx",
+        "dart",
+        "flutter",
+        "pod",
+        "helm",
+        "lerna",
+        "npx",
+        "goreleaser",
+        "semantic-release",
+        "changeset",
+        "mix",
+        "jsr",
+        "deno",
+        "docker",
+        "podman",
+        "gh",
+    ),
+    why="This publishes in the user's name; what is published is copied at once, and cannot be taken back.",
+    instead="Build it, and let a human publish: `npm pack`",
+    risk=_RISK,
+    incident="2025-09: a worm in npm packages published itself with the tokens that it found.",
+    stops=[
+        "npm publish",
+        "twine upload dist/*",
+        "cargo publish",
+        "poetry publish --build",
+        "npm unpublish x -f",
+        "cargo yank --version 1.0.0",
+        "gem push x.gem",
+        "uv publish",
+        "npm deprecate x y",
+        "python -m twine upload dist/*",
+        "gem yank x -v 1",
+        "npm dist-tag add x@1 latest",
+        "vsce publish",
+        "npm owner add x y",
+        "npm token create",
+    ],
+    passes=[
+        "npm pack",
+        "npm run build",
+        "npm publish --dry-run",
+        "cargo publish --dry-run",
+        "twine check dist/*",
+        "cargo yank --undo --version 1.0.0",
+        "poetry build",
+        "npm owner ls",
+        "npm run publish:docs",
+        "dotnet publish -c Release",
+        "docker build .",
+    ],
+)
+def publish(command: Command, line: PackLine) -> Objection:
+    program, words = command.program, [str(word) for word in command.operands]
+    if command.has("--dry-run", "--help", "-n") or "--dry-run" in command.args:
+        return None
+    if program in ("python", "python3"):
+        return list(map(str, command.args[:3])) == ["-m", "twine", "upload"]
+    if program == "twine":
+        return words[:1] == ["upload"]
+    if program == "gem":
+        return words[:1] and words[0] in ("push", "yank", "owner") and len(words) > 1
+    if program == "cargo":
+        return words[:1] == ["publish"] or (words[:1] == ["yank"] and not command.has("--undo"))
+    if program in ("mvn", "gradle"):
+        return any(word in ("deploy", "publish", "release:perform", "publishToMavenCentral") for word in words)
+    if program in ("docker", "podman", "gh", "dotnet", "deno"):
+        return program == "dotnet" and words[:2] == ["nuget", "push"]
+    if program in ("npm", "yarn", "pnpm", "bun"):
+        words = words[1:] if words[:1] == ["npm"] else words
+        if words[:1] == ["run"] or not words:
+            return None
+        return words[0] in ("publish", "unpublish", "deprecate") or words[:2] in (
+            ["dist-tag", "add"],
+            ["owner", "add"],
+            ["owner", "rm"],
+            ["token", "create"],
+            ["access", "public"],
+            ["dist-tag", "rm"],
+        )
+    if program == "npx":
+        return words[:1] and words[0] in ("semantic-release", "np")
+    return (
+        "publish" in words[:2] or words[:2] in (["trunk", "push"], ["hex.publish", ""]) or words[:1] == ["hex.publish"]
+    )
+
+
+@supply_chain.rule(
+    "checks-off",
+    level="destructive",
+    programs=(
+        "npm",
+        "yarn",
+        "pnpm",
+        "pip",
+        "pip3",
+        "curl",
+        "wget",
+        "git",
+        "apt",
+        "apt-get",
+        "go",
+        "export",
+        "env",
+        "",
+        "node",
+        "conda",
+        "docker",
+        "gem",
+        "dpkg",
+    ),
+    why="This turns off the check that a download is what it says it is.",
+    instead="Mend the certificate: `curl --cacert ca.pem https://host.example`",
+    risk=_RISK,
+    stops=[
+        "npm config set strict-ssl false",
+        "git config --global http.sslVerify false",
+        "apt-get install --allow-unauthenticated x",
+        "GIT_SSL_NO_VERIFY=1 git clone https://x/y",
+        "export NODE_TLS_REJECT_UNAUTHORIZED=0",
+        "git -c http.sslVerify=false clone https://x/y",
+    ],
+    passes=[
+        "curl --cacert ca.pem https://host.example",
+        "git config --global http.sslVerify true",
+        "apt-get install x",
+        "npm config get strict-ssl",
+        "curl -k https://localhost:8443",
+    ],
+)
+def checks_off(command: Command, line: PackLine) -> Objection:
+    text = " ".join([*(f"{name}={value}" for name, value in command.assignments.items()), *map(str, command.args)])
+    found = re.search(
+        r"(?i)strict-ssl[ =]false|sslverify[ =](?:false|0|no)|--allow-unauthenticated|--force-yes|"
+        r"GIT_SSL_NO_VERIFY=(?:1|true)|"
+        r"NODE_TLS_REJECT_UNAUTHORIZED=[\"']?0|PYTHONHTTPSVERIFY=0|GONOSUMCHECK=|GOFLAGS=-insecure|GONOSUMDB=\*|GOINSECURE=\*",
+        text,
+    )
+    return found and found[0]
+
+
+@supply_chain.rule(
+    "install-scripts",
+    level="strict",
+    programs=("npm", "yarn", "pnpm", "bun", "pip", "pip3", "gem", "cargo", "apt", "apt-get", "brew", "npx", "go"),
+    why="A package's own code runs when it is installed.",
+    instead="Install what is pinned: `npm ci --ignore-scripts`",
+    risk=_RISK,
+    stops=["npm install left-pad", "pip install requests", "npx create-x", "gem install x", "npm install -g x"],
+    passes=["npm ci --ignore-scripts", "pip list", "npm run build", "npm test"],
+)
+def install_scripts(command: Command, line: PackLine) -> Objection:
+    words = list(map(str, command.args))
+    return (
+        (_installs(words) or command.program == "npx") and "--ignore-scripts" not in words and "--dry-run" not in words
+    )

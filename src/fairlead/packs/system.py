@@ -1,0 +1,659 @@
+"""The machine: disks, power, users, services, logs, and programs that use it up."""
+
+from __future__ import annotations
+
+import re
+
+from ..shell import Command
+from ..shell.words import unknown_of
+from .lines import PackLine
+from .rules import Objection, Pack
+
+system = Pack("system", "Keeps disks, power, users, services and logs of the machine as they are.")
+_MISUSE = "ASI02 Tool Misuse and Exploitation"
+_PRIVILEGE = "ASI03 Identity and Privilege Abuse"
+_MAKES_DISKS = (
+    "mkfs",
+    "mke2fs",
+    "mkswap",
+    "newfs",
+    "mkdosfs",
+    "mkntfs",
+    "wipefs",
+    "sfdisk",
+    "sgdisk",
+    "fdisk",
+    "gdisk",
+    "cfdisk",
+    "parted",
+    "blkdiscard",
+    "hdparm",
+    "nvme",
+    "format",
+    "diskutil",
+    "badblocks",
+)
+
+
+def _looks_only(command: Command) -> bool:
+    return command.has("--help", "--version", "--dry-run", "--usage", "--test", "--no-act")
+
+
+def _is_device(word: str) -> bool:
+    return str(word).startswith("/dev/") or bool(re.fullmatch(r"[A-Z]:", str(word)))
+
+
+@system.rule(
+    "format-disk",
+    level="disaster",
+    why="This writes a new file system or partition table over a disk.",
+    instead="Make an image file: `mkfs.ext4 disk.img`",
+    risk=_MISUSE,
+    stops=[
+        "mkfs.ext4 /dev/sda",
+        "mkfs -t ext4 /dev/nvme0n1",
+        "wipefs -a /dev/sdb",
+        "sgdisk --zap-all /dev/sda",
+        "sfdisk --delete /dev/sda",
+        "parted /dev/sda mklabel gpt",
+        "blkdiscard /dev/sda",
+        "sudo mkfs.xfs -f /dev/loop0",
+        "mkswap /dev/sda2",
+        "diskutil eraseDisk JHFS+ x disk2",
+    ],
+    passes=[
+        "mkfs.ext4 disk.img",
+        "mkfs.erofs image.img dir/",
+        "mkswap swapfile",
+        "fdisk -l",
+        "parted -l",
+        "lsblk",
+        "mkfs.ext4 --help",
+        "sfdisk -d /dev/sda",
+        "parted /dev/sda print",
+        "wipefs /dev/sda",
+    ],
+)
+def format_disk(command: Command, line: PackLine) -> Objection:
+    program = command.program
+    if _looks_only(command):
+        return None
+    if program.startswith(("mkfs", "mke2fs", "newfs", "mkdosfs", "mkntfs", "mkswap")):
+        return next((f"{word} is a disk" for word in command.operands if _is_device(word)), None)
+    if program not in _MAKES_DISKS:
+        return None
+    if program == "diskutil":
+        return bool(command.operands) and bool(
+            re.match(r"(?i)erase|partition|zero|secureErase|reformat|delete", command.operands[0])
+        )
+    disk = next((word for word in command.operands if _is_device(word)), None)
+    if disk is None:
+        return None
+    return _writes_to_disk(command) and f"{disk} is a disk"
+
+
+def _writes_to_disk(command: Command) -> bool:
+    """Does a program for disks, that is given one, change it?"""
+    words = set(command.operands)
+    match command.program:
+        case "wipefs":
+            return command.has("-a", "--all", "-o", "--offset")
+        case "sfdisk":
+            looks = ("-d", "-l", "-J", "-s", "-V", "--dump", "--list", "--json", "--verify", "--list-free")
+            return not command.has(*looks)
+        case "sgdisk":
+            return not command.has("-p", "-i", "-v", "-b", "--print", "--info", "--verify", "--backup", "-L", "-O")
+        case "parted":
+            return bool({"mklabel", "mktable", "mkpart", "rm", "resizepart", "rescue", "set"} & words)
+        case "blkdiscard":
+            return True
+        case "badblocks":
+            return command.has("-w")
+        case "hdparm":
+            return any(word.startswith(("--security-erase", "--trim-sector-ranges")) for word in command.args)
+        case "nvme":
+            return bool({"format", "sanitize", "delete-ns"} & words)
+    return False
+
+
+@system.rule(
+    "edit-partitions",
+    level="destructive",
+    programs=["fdisk", "gdisk", "cfdisk", "cgdisk", "parted", "cryptsetup", "gparted", "partprobe"],
+    why="This opens the partition table or the encryption of a disk for changes.",
+    instead="Look at it: `lsblk`",
+    risk=_MISUSE,
+    stops=[
+        "fdisk /dev/sda",
+        "cfdisk /dev/sdb",
+        "cryptsetup luksFormat /dev/sda2",
+        "cryptsetup erase /dev/sda",
+        "cryptsetup luksKillSlot /dev/sda 0",
+    ],
+    passes=[
+        "fdisk -l /dev/sda",
+        "lsblk",
+        "cryptsetup luksDump /dev/sda",
+        "cryptsetup open /dev/sda x",
+        "parted /dev/sda print",
+    ],
+)
+def edit_partitions(command: Command, line: PackLine) -> Objection:
+    if _looks_only(command):
+        return None
+    if command.program == "cryptsetup":
+        return command.operands[:1] and bool(
+            re.match(r"(?i)luksFormat|erase|luksErase|luksKillSlot|luksRemoveKey|reencrypt", command.operands[0])
+        )
+    if command.program == "parted" or command.has("-l", "--list", "-x"):
+        return None
+    return any(map(_is_device, command.operands))
+
+
+@system.rule(
+    "remove-volume",
+    level="disaster",
+    programs=[
+        "lvremove",
+        "vgremove",
+        "pvremove",
+        "lvm",
+        "zpool",
+        "zfs",
+        "btrfs",
+        "mdadm",
+        "lvreduce",
+        "dmsetup",
+        "ceph",
+        "vgreduce",
+    ],
+    why="This removes a volume or a pool with all that is on it.",
+    instead="Take a snapshot, and let a human remove it: `zfs snapshot tank/x@now`",
+    risk=_MISUSE,
+    stops=[
+        "lvremove vg/data",
+        "vgremove archive",
+        "lvm lvremove vg/data",
+        "pvremove /dev/sda",
+        "zpool destroy tank",
+        "zfs destroy -r tank/x",
+        "btrfs subvolume delete /srv/x",
+        "mdadm --zero-superblock /dev/sda",
+    ],
+    passes=[
+        "zfs snapshot tank/x@now",
+        "lvs",
+        "zpool status",
+        "zfs list",
+        "lvm lvs",
+        "zfs destroy -n tank/x",
+        "btrfs subvolume list /",
+        "mdadm --detail /dev/md0",
+    ],
+)
+def remove_volume(command: Command, line: PackLine) -> Objection:
+    program, words = command.program, command.operands
+    if (
+        _looks_only(command)
+        or (program == "zfs" and command.has("-n"))
+        or (program in ("lvremove", "vgremove") and command.has("-t"))
+    ):
+        return None
+    if program == "lvm":
+        return words[:1] and words[0] in ("lvremove", "vgremove", "pvremove", "lvreduce")
+    if program in ("zpool", "zfs"):
+        return words[:1] == ["destroy"] or words[:1] == ["labelclear"]
+    if program == "btrfs":
+        return words[:2] in (["subvolume", "delete"], ["device", "delete"], ["device", "remove"])
+    if program == "mdadm":
+        return command.has("--zero-superblock")
+    if program == "dmsetup":
+        return words[:1] and words[0] in ("remove", "remove_all", "wipe_table")
+    if program == "ceph":
+        return words[:3] == ["osd", "pool", "delete"] or words[:2] == ["osd", "purge"]
+    return bool(words)
+
+
+@system.rule(
+    "power",
+    level="destructive",
+    programs=["shutdown", "reboot", "poweroff", "halt", "init", "telinit", "systemctl", "pmset", "kexec"],
+    why="This turns the machine off or starts it anew, with all that runs on it.",
+    instead="Tell the user that a restart is needed; to end your own program: `kill %1`",
+    risk=_MISUSE,
+    stops=[
+        "shutdown -h now",
+        "reboot",
+        "sudo poweroff",
+        "systemctl reboot",
+        "init 0",
+        "halt -f",
+        "systemctl suspend",
+        "shutdown",
+    ],
+    passes=[
+        "kill %1",
+        "shutdown -c",
+        "systemctl status x",
+        "reboot --help",
+        "last reboot",
+        "init --version",
+        "shutdown --help",
+    ],
+)
+def power(command: Command, line: PackLine) -> Objection:
+    program, words = command.program, command.operands
+    if command.has("--help", "--version", "--show", "-w", "--wtmp-only"):
+        return None
+    if program == "systemctl":
+        return words[:1] and words[0] in (
+            "reboot",
+            "poweroff",
+            "halt",
+            "kexec",
+            "suspend",
+            "hibernate",
+            "hybrid-sleep",
+            "emergency",
+            "rescue",
+            "soft-reboot",
+            "exit",
+            "isolate",
+        )
+    if program in ("init", "telinit"):
+        return words[:1] and words[0] in ("0", "1", "6", "s", "S")
+    if program == "pmset":
+        return words[:1] and words[0] in ("sleepnow", "restart", "shutdown")
+    if program == "kexec":
+        return command.has("-e", "--exec")
+    return program != "shutdown" or not command.has("-c")
+
+
+@system.rule(
+    "users",
+    level="destructive",
+    programs=[
+        "userdel",
+        "deluser",
+        "groupdel",
+        "usermod",
+        "passwd",
+        "chpasswd",
+        "useradd",
+        "adduser",
+        "visudo",
+        "gpasswd",
+        "vipw",
+        "dscl",
+        "net",
+        "chage",
+    ],
+    why="This changes who may use the machine.",
+    instead="Ask the user to do it; to see who there is: `getent passwd`",
+    risk=_PRIVILEGE,
+    stops=[
+        "userdel -r bob",
+        "useradd -o -u 0 x",
+        "usermod -aG sudo me",
+        "passwd root",
+        "deluser bob",
+        "echo x:y | chpasswd",
+        "gpasswd -a me docker",
+        "visudo",
+    ],
+    passes=["getent passwd", "passwd -S me", "visudo -c", "useradd --help", "groups", "usermod --help", "chage -l me"],
+)
+def users(command: Command, line: PackLine) -> Objection:
+    program, words = command.program, command.operands
+    if command.has("--help", "--version", "--status", "-S") or (program == "visudo" and command.has("-c", "--check")):
+        return None
+    if program in ("userdel", "deluser", "groupdel", "chpasswd", "visudo", "vipw"):
+        return True
+    if program in ("usermod", "gpasswd"):
+        strong = {"sudo", "wheel", "root", "docker", "admin", "adm", "lxd", "disk", "shadow"}
+        return command.has("-o", "-p", "--password", "-u", "--uid", "-L", "-U") or any(
+            strong & set(re.split("[,]", str(word))) for word in words
+        )
+    if program in ("useradd", "adduser"):
+        return command.has("-o", "--non-unique") or "0" in words or "sudo" in words
+    if program == "passwd":
+        return True
+    if program == "chage":
+        return not command.has("-l", "--list")
+    if program == "dscl":
+        return any(word in ("-delete", "-create", "-passwd", "-append") for word in command.args)
+    return (
+        program == "net"
+        and words[:1]
+        and words[0] in ("user", "localgroup")
+        and any(word.lower() in ("/add", "/delete") for word in command.args)
+    )
+
+
+_GUARDS = re.compile(
+    r"(?:ufw|firewalld|iptables|nftables|apparmor|auditd|rsyslog|syslog|systemd-journald|fail2ban|clamav\S*|falcon-sensor|crowdstrike\S*|"
+    r"osqueryd|wazuh\S*|sshd?|selinux|snort|suricata|falco|docker|containerd|cron|crond|dbus|NetworkManager|systemd-networkd|networking)(?:\.service)?"
+)
+
+
+@system.rule(
+    "protection-off",
+    level="destructive",
+    programs=[
+        "ufw",
+        "iptables",
+        "ip6tables",
+        "nft",
+        "setenforce",
+        "firewall-cmd",
+        "systemctl",
+        "service",
+        "auditctl",
+        "aa-teardown",
+        "spctl",
+        "csrutil",
+        "pfctl",
+        "aa-disable",
+        "aa-complain",
+        "netsh",
+        "swapoff",
+        "sysctl",
+        "modprobe",
+        "rmmod",
+        "insmod",
+    ],
+    why="This turns off a part of the machine that protects it or that others depend on.",
+    instead="Look at it, and ask: `systemctl status ufw`",
+    risk=_PRIVILEGE,
+    stops=[
+        "ufw disable",
+        "iptables -F",
+        "setenforce 0",
+        "systemctl stop auditd",
+        "systemctl disable --now ufw",
+        "service rsyslog stop",
+        "nft flush ruleset",
+        "systemctl mask sshd",
+        "auditctl -e 0",
+        "spctl --master-disable",
+    ],
+    passes=[
+        "systemctl status ufw",
+        "iptables -L",
+        "ufw status",
+        "systemctl restart nginx",
+        "systemctl stop myapp",
+        "getenforce",
+        "sysctl -a",
+        "nft list ruleset",
+    ],
+)
+def protection_off(command: Command, line: PackLine) -> Objection:
+    program, words = command.program, command.operands
+    if _looks_only(command):
+        return None
+    match program:
+        case "ufw":
+            return words[:1] and words[0] in ("disable", "reset")
+        case "iptables" | "ip6tables":
+            return command.has("-F", "--flush", "-X", "-Z") or (
+                command.has("-P", "--policy") and "ACCEPT" in command.args
+            )
+        case "nft":
+            return words[:1] and words[0] in ("flush", "delete", "destroy")
+        case "setenforce":
+            return words[:1] and str(words[0]).lower() in ("0", "permissive")
+        case "systemctl":
+            return (
+                len(words) > 1
+                and words[0] in ("stop", "disable", "mask", "kill")
+                and any(_GUARDS.fullmatch(str(word)) for word in words[1:])
+            )
+        case "service":
+            return len(words) > 1 and words[1] == "stop" and bool(_GUARDS.fullmatch(str(words[0])))
+        case "auditctl":
+            return command.has("-D") or re.search(r"-e\s*0", " ".join(command.args)) is not None
+        case "spctl":
+            return command.has("--master-disable", "--global-disable")
+        case "csrutil":
+            return words[:1] == ["disable"]
+        case "pfctl":
+            return command.has("-d", "-F")
+        case "aa-teardown" | "aa-disable":
+            return True
+        case "netsh":
+            return "off" in words
+        case "firewall-cmd":
+            return command.has("--panic-off", "--complete-reload") or any(
+                word.startswith("--set-default-zone=trusted") for word in command.args
+            )
+    return None
+
+
+@system.rule(
+    "wipe-traces",
+    level="destructive",
+    programs=[
+        "history",
+        "journalctl",
+        "truncate",
+        "rm",
+        "shred",
+        "unset",
+        "wevtutil",
+        "dmesg",
+        "logrotate",
+        "export",
+        "tee",
+        "ln",
+        "cp",
+        "cat",
+        ":",
+        "true",
+        "echo",
+        "",
+    ],
+    why="This deletes the traces of what was done.",
+    instead="Leave them; to see them: `journalctl -n 50`",
+    risk="ASI10 Rogue Agents",
+    stops=[
+        "history -c",
+        "rm ~/.bash_history",
+        "journalctl --vacuum-time=1s",
+        "> ~/.bash_history",
+        "rm -rf /var/log",
+        "truncate -s 0 /var/log/auth.log",
+        "unset HISTFILE",
+        "export HISTFILE=/dev/null",
+        "echo > /var/log/syslog",
+        "wevtutil cl Security",
+        "ln -sf /dev/null ~/.bash_history",
+    ],
+    passes=[
+        "history",
+        "journalctl -n 50",
+        "rm build.log",
+        "history -w",
+        "tail /var/log/syslog",
+        "cat ~/x > y",
+        "export HISTSIZE=1000",
+        "dmesg",
+    ],
+)
+def wipe_traces(command: Command, line: PackLine) -> Objection:
+    program = command.program
+    trace = re.compile(r"_history$|/var/log/|^/var/log$|/\.local/share/fish/fish_history$|/audit\.log$")
+    if program == "history":
+        return command.has("-c", "-d")
+    if program == "journalctl":
+        return any(word.startswith("--vacuum") for word in command.args)
+    if program == "unset":
+        return "HISTFILE" in command.operands
+    if program == "wevtutil":
+        return command.operands[:1] and command.operands[0] in ("cl", "clear-log")
+    if command.assignments.get("HISTFILE") == "/dev/null" or any(
+        word in ("HISTFILE=/dev/null", "HISTFILE=", "HISTSIZE=0", "HISTFILESIZE=0") for word in command.args
+    ):
+        return True
+    if program in ("rm", "shred", "truncate", "tee") and any(
+        trace.search(line.path(command, word)) for word in command.operands
+    ):
+        return True
+    if program in ("ln", "cp") and command.operands[:1] == ["/dev/null"]:
+        return any(trace.search(line.path(command, word)) for word in command.operands[1:])
+    overwrites = any(
+        one.writes and ">>" not in one.operator and trace.search(line.path(command, one.target))
+        for one in command.redirects
+    )
+    return overwrites and program in (":", "true", "echo", "cat", "")
+
+
+@system.line_rule(
+    "fork-bomb",
+    level="disaster",
+    why="This starts programs without end until nothing else runs.",
+    instead="Bound it: `for i in 1 2 3; do work; done`",
+    risk=_MISUSE,
+    stops=[
+        ":(){ :|:& };:",
+        "bomb(){ bomb|bomb& }; bomb",
+        "b(){ b& b& }; b",
+        "while true; do work & done",
+        "until false; do work & done",
+        "for ((;;)); do work & done",
+        "while [ 1 ]; do work & done",
+    ],
+    passes=[
+        "for i in 1 2 3; do work; done",
+        "for i in 1 2 3; do work & done; wait",
+        "while true; do sleep 1; done",
+        "f(){ echo; }; f",
+        "while true; do work & wait; done",
+        "while read x; do work $x & done < list",
+    ],
+)
+def fork_bomb(line: PackLine) -> Objection:
+    text = line.text
+    if "&" not in text and "|" not in text:
+        return None
+    for name, body in re.findall(r"([\w:.-]+)\s*\(\)\s*\{(.*?)\}", text, re.DOTALL):
+        if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])\s*([|&](?!&)|$)", body) and re.search(
+            r"[|&](?!&)", body
+        ):
+            return f"{name} starts itself"
+    endless = (
+        r"(?:while\s+(?:true|:|/bin/true|\[\[?\s+(?:1|true)\s+\]\]?|\(\(\s*1\s*\)\))|"
+        r"until\s+(?:/usr/bin/|/bin/)?false|for\s*\(\(\s*[^;]*;\s*;[^)]*\)\))"
+    )
+    for found in re.finditer(endless + r"\s*;?\s*do\b(.*?)\bdone\b", text, re.DOTALL):
+        body = found[1]
+        last = body.rstrip().rstrip(";").rstrip()
+        if (
+            re.search(r"(?<![&>])&(?![&>])", body)
+            and not re.search(r"&\s*;?\s*wait\s*;?\s*$", last)
+            and not re.search(r"\b(read|sleep)\b", body)
+        ):
+            return "a loop without end starts programs in the background"
+    return None
+
+
+@system.rule(
+    "kill-everything",
+    level="disaster",
+    programs=["kill", "killall", "pkill", "killall5", "taskkill"],
+    why="This ends every program of the user or of the machine.",
+    instead="End what you started: `kill %1`",
+    risk=_MISUSE,
+    stops=[
+        "kill -9 -1",
+        "kill -1 -1",
+        "killall -u root",
+        "pkill -u me",
+        "kill -KILL 1",
+        "killall5",
+        "pkill .",
+        "pkill -9 -f .*",
+    ],
+    passes=[
+        "kill %1",
+        "kill 1234",
+        "pkill -f myserver",
+        "killall node",
+        "kill -0 1",
+        "kill -l",
+        "pkill -u me myserver",
+        "kill -1 4321",
+        "kill -HUP 4321",
+    ],
+)
+def kill_everything(command: Command, line: PackLine) -> Objection:
+    program, args = command.program, command.args
+    if program == "killall5":
+        return True
+    if program == "kill":
+        if {"-l", "-L", "--list", "--table", "-0"} & set(args):
+            return None
+        targets = args[2:] if args[:1] in (["-s"], ["-n"]) else args[1:] if args[:1] and args[0][:1] == "-" else args
+        return any(word in ("-1", "1") for word in targets)
+    if program == "taskkill":
+        return any(word == "*" for word in args)
+    operands = [word for word in command.operands if not unknown_of(word) or unknown_of(word) == ("*",)]
+    if any(word in (".", ".*", "*", "^") for word in operands):
+        return True
+    return command.has("--euid", "--uid", "-u", "-U", "--user") and not operands
+
+
+@system.rule(
+    "set-clock-or-name",
+    level="strict",
+    programs=[
+        "date",
+        "timedatectl",
+        "hostnamectl",
+        "hostname",
+        "systemctl",
+        "service",
+        "crontab",
+        "launchctl",
+        "sysctl",
+    ],
+    why="This changes the machine for everything that runs on it.",
+    instead="Ask; to look: `timedatectl status`",
+    risk=_MISUSE,
+    stops=[
+        "timedatectl set-time 12:00",
+        "hostnamectl set-hostname x",
+        "systemctl stop nginx",
+        "sysctl -w net.ipv4.ip_forward=1",
+        "systemctl disable x",
+        "service nginx stop",
+    ],
+    passes=["timedatectl status", "date", "hostname", "systemctl status nginx", "sysctl net.ipv4.ip_forward"],
+)
+def set_clock_or_name(command: Command, line: PackLine) -> Objection:
+    program, words = command.program, command.operands
+    match program:
+        case "date":
+            return command.has("-s", "--set")
+        case "timedatectl" | "hostnamectl":
+            return words[:1] and words[0].startswith("set-")
+        case "systemctl":
+            return words[:1] and words[0] in ("stop", "disable", "mask", "kill")
+        case "service":
+            return words[1:2] == ["stop"]
+        case "sysctl":
+            return command.has("-w", "--write") or any("=" in word for word in words)
+    return None
+
+
+@system.rule(
+    "administrator",
+    level="strict",
+    why="This runs as the administrator of the machine.",
+    instead="Run it as yourself: `make install PREFIX=build`",
+    risk=_PRIVILEGE,
+    stops=["sudo apt install x", "doas rm x", "su -c ls"],
+    passes=["make install PREFIX=build", "apt list"],
+)
+def administrator(command: Command, line: PackLine) -> Objection:
+    return command.program in ("sudo", "doas", "pkexec", "su", "runas", "gsudo")

@@ -1,0 +1,180 @@
+"""Every rule of every pack: what it stops, what passes, and that its own advice passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead import Hooks
+from fairlead.errors import FairleadError, UnknownName
+from fairlead.lifecycle import BeforeTool
+from fairlead.packs import NAMES, Pack, Rule, pack, packs
+from fairlead.packs.judging import ANSWERS, PackGate, PackOptions, pack_hook
+from fairlead.packs.rules import LEVELS
+
+HOME, FOLDER = "/home/me", "/home/me/project"
+ALL = packs("recommended")
+RULES = [rule for one in ALL for rule in one]
+STRICT = {one.name: PackGate(one, PackOptions("strict")) for one in ALL}
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", HOME)
+
+
+def call(example: str | dict[str, Any]) -> BeforeTool:
+    fields = {"tool": "bash", "args": {"command": example}} if isinstance(example, str) else example
+    return BeforeTool(cwd=FOLDER, **fields)
+
+
+def found(rule: Rule, example: str | dict[str, Any]) -> list[str]:
+    """The rules of a rule's pack that object to an example, except strict ones of others."""
+    findings = STRICT[rule.id.partition("/")[0]].findings(call(example))
+    return [one.rule.id for one in findings if one.rule.id == rule.id or one.rule.level != "strict"]
+
+
+def examples(of: str) -> list[Any]:
+    return [
+        pytest.param(rule, example, id=f"{rule.id}: {str(example)[:60]}")
+        for rule in RULES
+        for example in getattr(rule, of)
+    ]
+
+
+@pytest.mark.parametrize(("rule", "example"), examples("stops"))
+def test_a_rule_stops_its_examples(rule: Rule, example: Any) -> None:
+    assert rule.id in found(rule, example)
+
+
+@pytest.mark.parametrize(("rule", "example"), examples("passes"))
+def test_a_rule_lets_its_neighbours_pass(rule: Rule, example: Any) -> None:
+    assert rule.id not in found(rule, example)
+
+
+@pytest.mark.parametrize(("rule", "example"), examples("alternatives"))
+def test_what_a_rule_proposes_passes_all_packs(rule: Rule, example: str) -> None:
+    objections = [one.rule for gate in STRICT.values() for one in gate.findings(call(example))]
+    assert [one.id for one in objections if one.level != "strict" or one.id == rule.id] == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+def test_a_rule_says_why_and_what_to_do_instead(rule: Rule) -> None:
+    assert rule.stops
+    assert rule.passes
+    assert rule.why.endswith(".")
+    assert rule.instead
+    assert rule.risk.startswith("ASI")
+
+
+SAME = [
+    "{}", "sudo {}", "env A=1 {}", "sh -c {q}", "bash -c {q}", "cd . && {}", "true; {}", "({})", "if true; then {}; fi",
+    "eval {q}", "nice -n 5 {}", "timeout 5 {}", "command {}", "nohup {} &", "{{ {}; }}", "bash <<< {q}", "! {}",
+]  # fmt: skip
+
+
+@st.composite
+def spellings(draw: st.DrawFn) -> tuple[Rule, str]:
+    commands = [rule for rule in RULES if rule.about == "command"]
+    rule = draw(st.sampled_from(commands))
+    text = draw(st.sampled_from([one for one in rule.stops if isinstance(one, str)]))
+    form = draw(st.sampled_from(SAME))
+    if "\n" in text or "|" in text or "&" in text or ";" in text or text[:1] in ">:" or "<<" in text:
+        form = draw(st.sampled_from(["{}", "true; {}"]))
+    return rule, form.format(text, q="'" + text.replace("'", "'\\''") + "'")
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(spellings())
+def test_another_spelling_of_an_example_is_stopped_too(case: tuple[Rule, str]) -> None:
+    rule, text = case
+    if rule.programs and not any(
+        text.lstrip("(!{ ").startswith(word) for word in ("unset", "export", "history", "alias")
+    ):
+        assert found(rule, text), text
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.text(max_size=400) | st.binary(max_size=300).map(lambda data: data.decode("utf-8", "replace")))
+def test_no_text_breaks_a_rule(text: str) -> None:
+    for gate in STRICT.values():
+        list(gate.findings(call(text)))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_level_has_an_answer(level: Any) -> None:
+    rule = next(one for one in RULES if one.level == level and one.about == "command")
+    gate = PackGate(pack(rule.id.partition("/")[0]), PackOptions("strict"))
+    verdict = gate(call(rule.stops[0]))
+    assert verdict is not None
+    assert verdict.control in ("deny", ANSWERS[level])
+
+
+def test_only_disasters_are_stopped_at_that_level() -> None:
+    gate = PackGate(pack("git"), PackOptions("disaster"))
+    assert gate(call("git reset --hard")) is None
+    assert gate(call("gh repo delete a/b --yes")) is not None
+
+
+def test_a_pack_may_deny_or_warn_instead() -> None:
+    for answer, control in (("deny", "deny"), ("ask", "ask"), ("warn", "proceed")):
+        verdict = PackGate(pack("git"), PackOptions(verdict=answer))(call("git reset --hard"))  # type: ignore[arg-type]
+        assert verdict is not None
+        assert verdict.control == control
+
+
+def test_a_denial_names_the_rule_the_part_and_the_way_out() -> None:
+    hooks = Hooks()
+    hooks.replace_all([pack_hook(one) for one in ALL], source="test")
+    decision = hooks.dispatch_sync(call("ls && rm -rf ~"))
+    assert decision.control == "deny"
+    assert decision.hook == "fairlead.files"
+    for part in ("rm -rf ~", "files/delete-system", "Instead", "home folder"):
+        assert part in str(decision.reason)
+
+
+def test_packs_are_used_by_name() -> None:
+    hooks = Hooks()
+    hooks.use("recommended", verdict="deny")
+    assert hooks.dispatch_sync(call("git reset --hard")).hook == "fairlead.git"
+    assert hooks.dispatch_sync(call("git status")).control == "proceed"
+    assert len(hooks) == len(NAMES)
+
+
+def test_an_unknown_pack_is_an_error_with_a_suggestion() -> None:
+    with pytest.raises(UnknownName, match="'files'"):
+        pack("file")
+
+
+def test_every_pack_has_its_name() -> None:
+    assert [pack(name).name for name in NAMES] == list(NAMES)
+
+
+def test_a_pack_of_ones_own() -> None:
+    acme = Pack("acme", "What Acme never wants.")
+
+    @acme.rule(
+        "deploy-to-production",
+        level="disaster",
+        programs=["deploy"],
+        why="A deployment to production needs two people.",
+        instead="Deploy to staging: `deploy staging`",
+    )
+    def deploy_to_production(command: Any, line: Any) -> bool:
+        return "production" in command.operands
+
+    hooks = Hooks()
+    hooks.replace_all([pack_hook(acme)], source="test")
+    assert hooks.dispatch_sync(call("sudo deploy production")).control == "deny"
+    assert hooks.dispatch_sync(call("deploy staging")).control == "proceed"
+
+
+def test_a_rule_needs_a_name_and_a_level() -> None:
+    acme = Pack("acme", "")
+    with pytest.raises(FairleadError, match="a name of its own"):
+        acme.rule("No Name", level="strict", why="", instead="")
+    with pytest.raises(FairleadError, match="level is one of"):
+        acme.rule("x", level="bad", why="", instead="")  # type: ignore[arg-type]
