@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from .options import Options, read_options
+from .options import Argument, Options, arguments, read_options
 from .words import Word, is_known, unknown_of
 
 Dialect = Literal["posix", "powershell", "cmd"]
@@ -31,13 +31,15 @@ class Command:
     """One command of a line: a program and its words, and how it comes to run."""
 
     __slots__ = (
-        "_options", "args", "assignments", "folder", "inner", "pipeline", "position", "program", "reads", "redirects",
-        "stdin", "sure", "via",
+        "_options", "args", "assignments", "folder", "inner", "path", "pipeline", "position", "program", "reads",
+        "redirects", "stdin", "sure", "via",
     )  # fmt: skip
 
     def __init__(self, words: list[str], folder: str, via: tuple[str, ...], sure: bool) -> None:
         self.program: str = program_name(words[0]) if words else ""
         """The name of the program, without its folder. Empty where a line only assigns or redirects."""
+        self.path: str = words[0] if words else ""
+        """The program as the line calls it, with its folder."""
         self.args: list[str] = words[1:]
         """The words after the program. One that is not fully known is a `Word`."""
         self.assignments: dict[str, str] = {}
@@ -68,6 +70,10 @@ class Command:
     def operands(self) -> list[str]:
         """Its words that are neither options nor values of options."""
         return self._read().operands
+
+    def arguments(self) -> Iterator[Argument]:
+        """Its options and operands in the order of its words, and where each value stands."""
+        return arguments(self.program, self.args)
 
     def _read(self) -> Options:
         if self._options is None:
