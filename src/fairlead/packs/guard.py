@@ -20,12 +20,12 @@ from typing import Any
 from ..engine.threads import active_offload, threads
 from ..hook import Hook
 from ..shell import Command, Line, read
-from ..shell.commandline import LIMIT, LONGEST, Effort, TooComplex, join
 from ..shell.outputs import input_of
-from ..shell.syntax import DECLARES
+from ..shell.syntax import DECLARES, TooComplex
 from ..shell.words import unknown_of
 from ..tools import is_named
 from ..verdict import Verdict, deny
+from .effort import LIMIT, LONGEST, Effort, join
 from .guarded_files import (
     COPIES,
     FILE,

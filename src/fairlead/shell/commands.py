@@ -39,7 +39,7 @@ class Command:
         self.program: str = program_name(words[0]) if words else ""
         """The name of the program, without its folder. Empty where a line only assigns or redirects."""
         self.path: str = words[0] if words else ""
-        """The program as the line calls it, with its folder."""
+        """The program as the line calls it, with its folder. Empty if a substitution gives it: `$(which rm) x`."""
         self.args: list[str] = words[1:]
         """The words after the program. One that is not fully known is a `Word`."""
         self.assignments: dict[str, str] = {}

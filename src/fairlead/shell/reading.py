@@ -222,6 +222,8 @@ class Shell:
             inside = self._taken()
             command = self._command(words, into)
             command.inner += inside
+            if node.words and any(isinstance(part, Substitution) for part in node.words[0]):
+                command.path = ""
             for one, value in assigned:
                 command.assignments[one.name] = " ".join(value) if isinstance(value, list) else value or ""
             if node.redirects:
