@@ -180,7 +180,11 @@ ldapmodify | w= D= H= x h= p= f= y=
 ldapadd | w= D= H= x h= p= f= y=
 ldapwhoami | w= D= H= x h= p= y=
 ldappasswd | w= D= H= x h= p= s= a= y=
-sshpass | p: f= d= P= e v
+sshpass | p= f= d= P= e v
+keytool | -storepass= -keypass= -alias= -keystore= -file= -keyalg= -list -v
+jarsigner | -storepass= -keypass= -keystore= -signedjar=
+gpg | --passphrase= --passphrase-file= u:local-user= r:recipient= o:output= d:decrypt c:symmetric e:encrypt s:sign
+  --batch --homedir= --pinentry-mode= --passphrase-fd=
 plink | P= l= i= m= -pw=
 smbclient | U:user= c:command= W:workgroup= I:ip-address= p:port= A:authentication-file= k:kerberos N:no-pass
 rpcclient | U:user= c:command= W:workgroup= I:dest-ip= p:port= A:authentication-file= N:no-pass
@@ -188,8 +192,8 @@ lftp | u= e= c= p= f=
 7z | p? o? m? t?
 7za | p? o? m? t?
 7zz | p? o? m? t?
-rar | p? hp?
-unrar | p?
+rar | p? -hp? m?
+unrar | p? o?
 ssh-keygen | t= b= f= N= P= C= m= y p q
 htpasswd | b c n m B C= D i
 systemctl | t:type= p:property= H:host= M:machine= n:lines= o:output= f:force --user --now
@@ -233,7 +237,7 @@ def _table(name: str) -> Table:
         sign = word[-1] if word[-1] in "=?" else ""
         word = word.rstrip("=?")
         if word.startswith("-"):
-            option = word
+            option = long[word] = word
         else:
             letter, _, full = word.partition(":")
             option = f"--{full}" if full else f"-{letter}"
@@ -288,8 +292,8 @@ def _options_of(word: str, at: int, after: list[str], table: Table) -> Iterator[
     """
     long, valued, known, glued = table
     name, sign, value = word.partition("=")
-    name = _in_full(name, table) if word[:2] == "--" else long.get(name, name) if len(name) > 2 else ""
-    if word[:2] == "--" or name in known:
+    name = _in_full(name, table) if word[:2] == "--" else name
+    if word[:2] == "--" or (len(name) > 2 and name in known):
         if sign:
             yield Argument(name, value, at, len(word) - len(value))
         elif name in valued and after:
@@ -297,11 +301,11 @@ def _options_of(word: str, at: int, after: list[str], table: Table) -> Iterator[
         else:
             yield Argument(name, None, at)
         return
+    if glued and (short := next((one for one in long if word.startswith(one) and long[one] in glued), "")):
+        yield Argument(long[short], word[len(short) :] or None, at, len(short))
+        return
     for place, letter in enumerate(word[1:], 2):
         name = long.get(f"-{letter}", f"-{letter}")
-        if name in glued and word[place:]:
-            yield Argument(name, word[place:], at, place)
-            return
         if name in valued:
             if len(word) > 2:
                 yield Argument(str(word), None, at)

@@ -1,0 +1,303 @@
+"""Finds the secrets of command lines by their place: the value of an option, a variable, a header, what is piped in.
+
+`fairlead.shell` reads the line, so quotes, escapes, variables, wrappers and lines in lines make no difference. The
+tables here only say which options and operands of a program are secrets; how a program takes its words is known to
+`fairlead.shell.options`. Any text may have a command somewhere. To read all of it as a shell would take far too long,
+so only the lines are read that name a program of these tables, or give something to a secret's name in quotes that the
+expressions of `names` and `shapes` do not see through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from ..shell import Command, read
+from ..shell.carriers import CARRIERS
+from ..shell.options import Argument
+from ..shell.outputs import input_of
+from ..shell.words import is_known
+from .names import is_given_secret, is_no_value, is_secret_name
+from .shapes import Span
+
+_OPTIONS = {
+    "mysql mysqldump mysqladmin mysqlimport mysqlshow mysqlcheck mysqlslap mysqlbinlog mariadb mariadb-dump "
+    "mariadb-admin": "--password",
+    "curl": "--user: --proxy-user: --oauth2-bearer --pass --proxy-pass --tlspassword",
+    "wget": "--password --http-password --ftp-password --proxy-password",
+    "http https xh": "--auth:",
+    "docker_login podman_login nerdctl_login buildah_login skopeo_login oras_login crane_auth_login az_login "
+    "helm_registry_login twine_upload oc_login": "--password --token",
+    "cf_login": "-p",
+    "gh_secret_set": "--body",
+    "glab_auth_login": "--token",
+    "kubectl": "--token --password",
+    "kubectl_create_secret": "--docker-password",
+    "sshpass": "-p",
+    "plink pscp psftp": "-pw",
+    "redis-cli": "--pass",
+    "mongo mongosh mongodump mongorestore": "--password",
+    "sqlcmd bcp": "-P",
+    "ldapsearch ldapmodify ldapadd ldapwhoami ldappasswd": "-w",
+    "zip": "--password",
+    "unzip": "-P",
+    "7z 7za 7zz rar unrar": "-p",
+    "ssh-keygen": "-N -P",
+    "smbclient rpcclient": "--user%",
+    "lftp": "-u,",
+    "openssl": "-passin: -passout: -pass: -password:",
+    "openssl_enc": "-k -K -pass:",
+    "keytool jarsigner": "-storepass -keypass",
+    "gpg gpg2": "--passphrase",
+}
+"""Options whose values are secrets, by program and subcommand. With a sign, only what follows that sign is one."""
+_OPERANDS = {"vault_login": 1, "htpasswd": 2}  # without -b, htpasswd has no third one
+"""Which operand is a secret, counted from 0 after the program."""
+_INPUT = (
+    "docker_login podman_login nerdctl_login buildah_login skopeo_login oras_login crane_auth_login "
+    "helm_registry_login gh_auth_login glab_auth_login gh_secret_set sudo passwd cryptsetup vault_login"
+)
+_TAKES_INPUT = frozenset({"--password-stdin", "--with-token", "--stdin", "-S", "-"})
+"""Programs that read a secret, and the words that tell them to. Some always do."""
+_ALWAYS_READS = frozenset({"passwd", "cryptsetup", "gh_secret_set"})
+_HEADERS = frozenset({"--header", "--proxy-header"})
+_SETS_BY_NAME = frozenset({"aws", "npm", "yarn", "pnpm", "git", "gcloud", "vault", "rclone", "doppler", "wrangler"})
+"""Programs with operands that are a name and its value: `aws configure set NAME VALUE`."""
+
+
+def _by_program(table: dict[str, str]) -> dict[str, dict[str, str]]:
+    """The sign of each option, by program."""
+    rows: dict[str, dict[str, str]] = {}
+    for names, options in table.items():
+        signs = {option.rstrip(":%,"): option[-1] if option[-1] in ":%," else "" for option in options.split()}
+        for name in names.split():
+            rows.setdefault(name, {}).update(signs)
+    return rows
+
+
+_SECRET_OPTIONS = _by_program(_OPTIONS)
+_SECRET_INPUT = frozenset(_INPUT.split())
+_SETS = frozenset({"set", "config", "create", "add"})
+_ALSO = "chpasswd terraform tofu ansible ansible-playbook heroku fly psql"
+_PROGRAMS = frozenset(
+    name.split("_")[0] for name in (*_SECRET_OPTIONS, *_OPERANDS, *_SECRET_INPUT, *_SETS_BY_NAME, *_ALSO.split())
+) - {"git", "passwd"}  # fmt: skip
+"""Programs that a line has to name to be read."""
+_WHOLE = 4096
+"""Up to so many characters, a text that begins with a command is read as a whole, with its variables and documents."""
+_LONGEST = 2048
+"""Characters of a line that are read."""
+
+_NO_QUOTES = str.maketrans("", "", "\"'\\")
+_NAMES = re.compile(r"[a-z0-9][a-z0-9-]*")
+_NAMED = re.compile(rf"(?<![\w.-])(?:{'|'.join(sorted(_PROGRAMS, key=len, reverse=True))})(?=[\s\"'\\])")
+_FIRST = re.compile(r"\s*(?:\w+=\S*\s+)*[\"'\\(]*([\w./-]+)")
+_REST = re.compile(r"[^\n\\]*(?:\\(?:.|\n|\Z)[^\n\\]*)*", re.DOTALL)
+_PLACED = re.compile(r"-[a-z]*[abhknpuw]\b|-h?p|pass|user|token|auth|key|cred|secret|cookie|stdin|://|login|\$'|-var|=")
+_ODD = re.compile(r"\$['\"]|\w(?:''|\"\")\w|\w[\"'][\w!-]+[\"']|\w\\[\w]|=\\\w|[\"'][\w!-]+[\"']\w")
+"""What quotes a part of a word, or one of its characters."""
+_SECRETIVE = re.compile(r"pass|pwd|secret|token|key|auth|cred|cookie|://")
+_ODD_VALUE = re.compile(
+    r"\$'|(?:pass|pwd|secret|token|key|auth|cred)[\w-]{0,40}[\"']?[ =]{1,2}\$?[\"']?[\w!-]*(?:''|\"\"|\\\w|[\"'][\w!-])"
+)
+_SCHEME = re.compile(r"\s*(?:(?:bearer|basic|token|apikey|bot|digest|key)\s+)?", re.IGNORECASE)
+_SET = re.compile(r"([\w./:-]*[\w-])=(.+)", re.DOTALL)
+_COOKIE = re.compile(r"([\w.$-]+)=([^;\s]+)")
+_OPERATORS, _BLANKS = re.compile(r"[;&|<>`]|\$\("), re.compile(r"\s")
+_METAVAR = re.compile(r"[A-Z][A-Z_-]+|\d{1,5}|pass(?:word|wd)?|pwd|token|secret|key|value", re.ASCII)
+_SNAKE = re.compile(r"[a-z]+(?:_[a-z]+)+(?:_?\d)?")
+_ABSORBED = "\"'\\$"
+_QUOTING = r"(?:\\\n|[\"'\\$])*"
+_GAP = r"[\"'\s\\]+[\"'\\$]*"
+_ENDS = r"(?=[\"'\s;&|<>()`\\,}\]]|\Z)"
+
+Finder = Callable[[str], Iterator[Span]]
+
+
+class _Secret(NamedTuple):
+    """A secret in a word: what is before and after it there, and the word before that one."""
+
+    value: str
+    kind: str
+    before: str = ""
+    after: str = ""
+    previous: str = ""
+
+
+def command_secrets(text: str, lowered: str, find: Finder) -> Iterator[Span]:
+    """The secrets of the command lines in a text. `find` finds those of a text that is no command line."""
+    for start, line in _lines(text, lowered):
+        seen: set[_Secret] = set()
+        for command in read(line).commands:
+            for secret in _secrets_of(command, line, find):
+                if secret not in seen:
+                    seen.add(secret)
+                    yield from ((start + at, start + end, secret.kind) for at, end in _places_of(secret, line))
+
+
+def _lines(text: str, lowered: str) -> Iterator[tuple[int, str]]:
+    """What is read of a text: all of a command, or the rest of each line from where it names a program."""
+    if len(text) <= _WHOLE and (first := _FIRST.match(text)) and _is_command(first[1].rpartition("/")[2]):
+        plain = lowered.translate(_NO_QUOTES)
+        if not _PROGRAMS.isdisjoint(_NAMES.findall(plain)) or (_SECRETIVE.search(plain) and _ODD.search(text)):
+            yield 0, text
+        return
+    left, end = _WHOLE + len(text) // 4, 0
+    for name in _NAMED.finditer(lowered):
+        rest = _REST.match(text, name.start(), name.start() + _LONGEST)
+        if left > 0 and rest and _PLACED.search(lowered, name.end(), rest.end()):
+            left -= len(rest[0])
+            yield name.start(), rest[0]
+    for odd in _ODD_VALUE.finditer(lowered):
+        if odd.start() >= end and left > 0:
+            start = max(text.rfind("\n", 0, odd.start()) + 1, odd.start() - _LONGEST)
+            rest = _REST.match(text, start, odd.end() + _LONGEST)
+            end = rest.end() if rest else odd.end()
+            left -= end - start
+            yield start, text[start:end]
+
+
+@lru_cache(maxsize=512)
+def _is_command(name: str) -> bool:
+    return name in _PROGRAMS or name in CARRIERS or name in ("echo", "printf", "cat", "if", "for", "while", "set")
+
+
+# --- which words are secrets ----------------------------------------------------------------------------
+
+
+def _secrets_of(command: Command, line: str, find: Finder) -> Iterator[_Secret]:
+    rows = _rows_of(command)
+    for name, value in command.assignments.items():
+        if is_known(value) and is_given_secret(name, value, "="):
+            yield _Secret(value, "secret", f"{name}=")
+    operands: list[str] = []
+    for argument in command.arguments():
+        if argument.value is not None and is_known(argument.value):
+            yield from _of_argument(command, argument, rows, operands)
+        if not argument.option:
+            operands.append(argument.value or "")
+    yield from _of_names(command)
+    yield from _of_input(command, rows)
+    for at, word in enumerate(command.args):
+        if is_known(word) and word not in line:  # in quotes that the expressions do not see through
+            previous = command.args[at - 1] if at else ""
+            for start, end, kind in find(word):
+                yield _Secret(word[start:end], kind, word[:start], word[end:], "" if start or word[end:] else previous)
+
+
+def _rows_of(command: Command) -> list[str]:
+    """The program with none, one and two of its subcommands, as the tables name it."""
+    words = [command.program, *command.operands[:2]]
+    return ["_".join(words[: count + 1]) for count in range(len(words))]
+
+
+def _of_argument(command: Command, argument: Argument, rows: list[str], operands: list[str]) -> Iterator[_Secret]:
+    option, word = argument.option, command.args[argument.at]
+    value, before = word[argument.start :], word[: argument.start]
+    previous = "" if before else command.args[argument.at - 1] if argument.at else command.program
+    if option in _HEADERS:
+        name, _, rest = value.partition(":")
+        scheme = _SCHEME.match(rest)
+        secret = rest[scheme.end() :] if scheme else rest
+        if name.lower() != "cookie" and is_given_secret(name, secret, " "):
+            yield _Secret(secret, "authorization", value[: len(value) - len(secret)])
+    elif option == "--cookie":
+        for cookie in _COOKIE.finditer(value):
+            if _is_plausible(cookie[2]):
+                yield _Secret(cookie[2], "cookie", f"{cookie[1]}=")
+    for row in rows:
+        sign = _SECRET_OPTIONS.get(row, {}).get(option)
+        if sign is not None:
+            yield from _after_sign(value, sign, before, previous)
+        if not option and _OPERANDS.get(row) == len(operands) and _is_plausible(value):
+            yield _Secret(value, "password", previous=previous)
+
+
+def _after_sign(value: str, sign: str, before: str, previous: str) -> Iterator[_Secret]:
+    user, found, secret = value.partition(sign) if sign else ("", "", value)
+    if (found or not sign) and secret != user and _is_plausible(secret):
+        yield _Secret(secret, "password", f"{before}{user}{found}", "", "" if before or user else previous)
+
+
+def _of_names(command: Command) -> Iterator[_Secret]:
+    """What is given to a secret's name: `--token x`, `--from-literal=password=x`, `-e API_KEY=x`, `set NAME x`."""
+    is_listed = command.program in _PROGRAMS
+    for at, (word, after) in enumerate(pairwise([*command.args, ""])):
+        if word[:1] == "-" and "=" not in word:
+            if after[:1] != "-" and _is_given(word.strip("-"), after, " "):
+                yield _Secret(after, "secret", previous=word)
+            continue
+        name, sign, value = word.rpartition("=") if word.count("=") == 2 and word[:1] == "-" else word.partition("=")
+        name = name.rpartition("=")[2].rpartition(":")[2].strip("-")
+        if sign:
+            if is_known(word) and _is_given(name, value, " " if is_listed else "="):
+                yield _Secret(value, "secret", word[: len(word) - len(value)])
+        elif (
+            command.program in _SETS_BY_NAME and not _SETS.isdisjoint(command.args[:at]) and _is_given(name, after, " ")
+        ):
+            yield _Secret(after, "secret", previous=word)
+
+
+def _is_given(name: str, value: str, how: str) -> bool:
+    return is_known(value) and is_given_secret(name, value, how) and _is_plausible(value)
+
+
+def _of_input(command: Command, rows: list[str]) -> Iterator[_Secret]:
+    if command.program != "chpasswd" and _SECRET_INPUT.isdisjoint(rows):
+        return
+    if command.program != "chpasswd" and _ALWAYS_READS.isdisjoint(rows) and _TAKES_INPUT.isdisjoint(command.args):
+        return
+    text = input_of(command)
+    if text is None or not is_known(text):
+        return
+    for line in text.split("\n"):
+        user, sign, secret = line.strip().partition(":") if command.program == "chpasswd" else ("", "", line.strip())
+        if _is_plausible(secret):
+            yield _Secret(secret, "password", f"{user}{sign}")
+
+
+def _is_plausible(value: str) -> bool:
+    """Whether a value in the place of a secret is one, and not a placeholder, a number or a command."""
+    if len(value) < 3 or value[:1] == "-" or is_no_value(value) or _METAVAR.fullmatch(value):
+        return False
+    if _SNAKE.fullmatch(value) and is_secret_name(value):  # new_password
+        return False
+    return not (_OPERATORS.search(value) and _BLANKS.search(value))
+
+
+# --- where they stand -----------------------------------------------------------------------------------
+
+
+def _places_of(secret: _Secret, line: str) -> Iterator[tuple[int, int]]:
+    """Where a secret is in the line as it is written, whatever quotes and escapes are in it."""
+    if len(secret.value.strip(_ABSORBED)) < 3:
+        return
+    for escaped in (False, True) if "$'" in line else (False,):
+        for previous in (secret.previous, "") if len(secret.value) > 5 else (secret.previous,):
+            found = [match.span(1) for match in _pattern(secret._replace(previous=previous), escaped).finditer(line)]
+            if found:
+                yield from found
+                return
+
+
+def _pattern(secret: _Secret, escaped: bool) -> re.Pattern[str]:
+    previous = _spelled(secret.previous, escaped) + _GAP if secret.previous else ""
+    before, after = _spelled(secret.before, escaped), _spelled(secret.after, escaped)
+    return re.compile(
+        rf"(?<![\w-]){previous}{before}{_QUOTING if before else ''}({_spelled(secret.value, escaped)})"
+        rf"{_QUOTING + after if after else _ENDS}"
+    )
+
+
+def _spelled(text: str, escaped: bool) -> str:
+    """A pattern of all ways to write a text in quotes, and with escapes like \\x6b if these are used."""
+    letters = [letter for letter in text if letter not in _ABSORBED]
+    return _QUOTING.join((_escapes(one) if escaped else r"\s" if one.isspace() else re.escape(one)) for one in letters)
+
+
+def _escapes(letter: str) -> str:
+    code = ord(letter)
+    return rf"(?:{re.escape(letter)}|(?i:x0?{code:x}|u0{{0,2}}{code:02x}|U0{{0,6}}{code:02x})|0?{code:o})"
