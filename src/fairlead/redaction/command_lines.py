@@ -16,8 +16,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..shell import Command, read
-from ..shell.carriers import CARRIERS
-from ..shell.options import Argument
+from ..shell.carriers import CARRIERS, carrier_of
+from ..shell.options import Argument, has_table
 from ..shell.outputs import input_of
 from ..shell.words import is_known
 from .names import is_given_secret, is_no_value, is_secret_name
@@ -88,21 +88,22 @@ _PROGRAMS = frozenset(
 """Programs that a line has to name to be read."""
 _WHOLE = 4096
 """Up to so many characters, a text that begins with a command is read as a whole, with its variables and documents."""
-_LONGEST = 2048
-"""Characters of a line that are read."""
+_LONGEST, _BESIDE = 2048, 256
+"""Characters of a line that are read, and how far before a quote its name is looked for."""
+_MOST = 50
+"""Secrets of a line that are looked for in other spellings than their own."""
 
 _NO_QUOTES = str.maketrans("", "", "\"'\\")
 _NAMES = re.compile(r"[a-z0-9][a-z0-9-]*")
-_NAMED = re.compile(rf"(?<![\w.-])(?:{'|'.join(sorted(_PROGRAMS, key=len, reverse=True))})(?=[\s\"'\\])")
-_FIRST = re.compile(r"\s*(?:\w+=\S*\s+)*[\"'\\(]*([\w./-]+)")
+_FIRST_WORDS = frozenset({"echo", "printf", "cat", "if", "for", "while", "until", "cargo", "go", "pytest"})
+_AFTER_A_NAME = (" ", "\t", "\n", "'", '"', "\\")
+_IN_A_NAME = re.compile(r"[\w.-]")
+_FIRST = re.compile(r"\s*(?:\w+=(?:\\\n|\S)*\s+(?:&&\s+)?)*[\"'\\(]*([\w./-]+)")
 _REST = re.compile(r"[^\n\\]*(?:\\(?:.|\n|\Z)[^\n\\]*)*", re.DOTALL)
-_PLACED = re.compile(r"-[a-z]*[abhknpuw]\b|-h?p|pass|user|token|auth|key|cred|secret|cookie|stdin|://|login|\$'|-var|=")
-_ODD = re.compile(r"\$['\"]|\w(?:''|\"\")\w|\w[\"'][\w!-]+[\"']|\w\\[\w]|=\\\w|[\"'][\w!-]+[\"']\w")
+_PLACED = re.compile(r"-[a-z]*[abhknpuw]\b|-h?p|pass|user|token|auth|key|cred|secret|cookie|stdin|@|login|\$'|-var|=")
+_ODD = re.compile(r"\$['\"]|\w(?:''|\"\")\w|\w[\"'][\w!-]+[\"']|\w\\[\w\n]|=\\\w|[\"'][\w!-]+[\"']\w")
 """What quotes a part of a word, or one of its characters."""
 _SECRETIVE = re.compile(r"pass|pwd|secret|token|key|auth|cred|cookie|://")
-_ODD_VALUE = re.compile(
-    r"\$'|(?:pass|pwd|secret|token|key|auth|cred)[\w-]{0,40}[\"']?[ =]{1,2}\$?[\"']?[\w!-]*(?:''|\"\"|\\\w|[\"'][\w!-])"
-)
 _SCHEME = re.compile(r"\s*(?:(?:bearer|basic|token|apikey|bot|digest|key)\s+)?", re.IGNORECASE)
 _SET = re.compile(r"([\w./:-]*[\w-])=(.+)", re.DOTALL)
 _COOKIE = re.compile(r"([\w.$-]+)=([^;\s]+)")
@@ -112,7 +113,9 @@ _SNAKE = re.compile(r"[a-z]+(?:_[a-z]+)+(?:_?\d)?")
 _ABSORBED = "\"'\\$"
 _QUOTING = r"(?:\\\n|[\"'\\$])*"
 _GAP = r"[\"'\s\\]+[\"'\\$]*"
+_NEAR = 8
 _ENDS = r"(?=[\"'\s;&|<>()`\\,}\]]|\Z)"
+_END = re.compile(_ENDS)
 
 Finder = Callable[[str], Iterator[Span]]
 
@@ -130,39 +133,59 @@ class _Secret(NamedTuple):
 def command_secrets(text: str, lowered: str, find: Finder) -> Iterator[Span]:
     """The secrets of the command lines in a text. `find` finds those of a text that is no command line."""
     for start, line in _lines(text, lowered):
-        seen: set[_Secret] = set()
-        for command in read(line).commands:
-            for secret in _secrets_of(command, line, find):
-                if secret not in seen:
-                    seen.add(secret)
-                    yield from ((start + at, start + end, secret.kind) for at, end in _places_of(secret, line))
+        left = _MOST
+        for secret in {one: None for command in read(line).commands for one in _secrets_of(command, line, find)}:
+            places = [*_verbatim(secret, line)]
+            if not places and left > 0:
+                left -= 1
+                places = [*_places_of(secret, line)]
+            yield from ((start + at, start + end, secret.kind) for at, end in places)
 
 
 def _lines(text: str, lowered: str) -> Iterator[tuple[int, str]]:
     """What is read of a text: all of a command, or the rest of each line from where it names a program."""
-    if len(text) <= _WHOLE and (first := _FIRST.match(text)) and _is_command(first[1].rpartition("/")[2]):
+    if len(text) <= _WHOLE and (first := _FIRST.match(text)) and _is_command(first[1]):
         plain = lowered.translate(_NO_QUOTES)
         if not _PROGRAMS.isdisjoint(_NAMES.findall(plain)) or (_SECRETIVE.search(plain) and _ODD.search(text)):
             yield 0, text
         return
     left, end = _WHOLE + len(text) // 4, 0
-    for name in _NAMED.finditer(lowered):
-        rest = _REST.match(text, name.start(), name.start() + _LONGEST)
-        if left > 0 and rest and _PLACED.search(lowered, name.end(), rest.end()):
-            left -= len(rest[0])
-            yield name.start(), rest[0]
-    for odd in _ODD_VALUE.finditer(lowered):
-        if odd.start() >= end and left > 0:
-            start = max(text.rfind("\n", 0, odd.start()) + 1, odd.start() - _LONGEST)
-            rest = _REST.match(text, start, odd.end() + _LONGEST)
-            end = rest.end() if rest else odd.end()
-            left -= end - start
-            yield start, text[start:end]
+    for at in sorted([*_named_places(lowered), *_odd_places(text)]):
+        rest = _REST.match(text, at, at + _LONGEST) if at >= end and left > 0 else None
+        if rest and _PLACED.search(lowered, at, rest.end()):
+            end = rest.end()
+            left -= end - at
+            yield at, rest[0]
+
+
+def _named_places(lowered: str) -> Iterator[int]:
+    """Where a text names a program of the tables."""
+    for name in _PROGRAMS.intersection(_NAMES.findall(lowered)):
+        at = lowered.find(name)
+        while at >= 0:
+            end = at + len(name)
+            if lowered[end : end + 1] in _AFTER_A_NAME and not _IN_A_NAME.match(lowered, at - 1 if at else end):
+                yield at
+            at = lowered.find(name, end)
+
+
+def _odd_places(text: str) -> Iterator[int]:
+    """Where a line begins in which something is quoted that does not have to be, beside a secret's name."""
+    for quoting in ("$'", "''", '""'):
+        at = text.find(quoting)
+        while at >= 0:
+            if text[at + 2 : at + 3].isalnum() and (quoting == "$'" or text[at - 1 : at].isalnum()):
+                start = max(text.rfind("\n", max(at - _BESIDE, 0), at) + 1, at - _BESIDE)
+                if _SECRETIVE.search(text[start : at + 2].lower()):
+                    yield start
+            at = text.find(quoting, at + 2)
 
 
 @lru_cache(maxsize=512)
-def _is_command(name: str) -> bool:
-    return name in _PROGRAMS or name in CARRIERS or name in ("echo", "printf", "cat", "if", "for", "while", "set")
+def _is_command(word: str) -> bool:
+    name = word.rpartition("/")[2]
+    is_known = name in _PROGRAMS or name in CARRIERS or name in _FIRST_WORDS or has_table(name)
+    return is_known or word.startswith(("./", "/", "~/", "../")) or carrier_of(name) is not None
 
 
 # --- which words are secrets ----------------------------------------------------------------------------
@@ -271,14 +294,28 @@ def _is_plausible(value: str) -> bool:
 # --- where they stand -----------------------------------------------------------------------------------
 
 
+def _verbatim(secret: _Secret, line: str) -> Iterator[tuple[int, int]]:
+    """Where a secret is in the line as it reads."""
+    word, previous = secret.before + secret.value + secret.after, secret.previous
+    at = line.find(word)
+    while at >= 0 and len(word) > 2:
+        end = at + len(word)
+        near = line[max(0, at - len(previous) - _NEAR) : at]
+        if near.rstrip(" \t\n\"'\\").endswith(previous) and not _IN_A_NAME.match(near[-1:]) and _END.match(line, end):
+            yield at + len(secret.before), end - len(secret.after)
+        at = line.find(word, end)
+
+
 def _places_of(secret: _Secret, line: str) -> Iterator[tuple[int, int]]:
     """Where a secret is in the line as it is written, whatever quotes and escapes are in it."""
     if len(secret.value.strip(_ABSORBED)) < 3:
         return
-    for escaped in (False, True) if "$'" in line else (False,):
-        for previous in (secret.previous, "") if len(secret.value) > 5 else (secret.previous,):
-            found = [match.span(1) for match in _pattern(secret._replace(previous=previous), escaped).finditer(line)]
-            if found:
+    attempts = [secret]
+    if len(secret.value) > 5:  # a variable may have it
+        attempts += [secret._replace(previous=""), _Secret(secret.value, secret.kind)]
+    for one in dict.fromkeys(attempts):
+        for escaped in (False, True) if "$'" in line else (False,):
+            if found := [match.span(1) for match in _pattern(one, escaped).finditer(line)]:
                 yield from found
                 return
 
