@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..shell import Command, read
 from ..shell.carriers import CARRIERS, carrier_of
 from ..shell.options import Argument, has_table
-from ..shell.outputs import input_of
+from ..shell.outputs import input_of, output_of
 from ..shell.words import is_known
 from .names import is_given_secret, is_no_value, is_secret_name
 from .shapes import Span
@@ -98,11 +98,11 @@ _NAMES = re.compile(r"[a-z0-9][a-z0-9-]*")
 _FIRST_WORDS = frozenset({"echo", "printf", "cat", "if", "for", "while", "until", "cargo", "go", "pytest"})
 _AFTER_A_NAME = (" ", "\t", "\n", "'", '"', "\\")
 _IN_A_NAME = re.compile(r"[\w.-]")
-_FIRST = re.compile(r"\s*(?:\w+=(?:\\\n|\S)*\s+(?:&&\s+)?)*[\"'\\(]*([\w./-]+)")
+_FIRST = re.compile(
+    r"(?:\s*(?:[\"'\\({]|(?:\w+=)?\$\())*\s*(?:[\w-]+\s*\(\s*\)\s*[{(]\s*)?(?:\w+=(?:\\\n|\S)*\s+(?:&&\s+)?)*[\"'\\(]*([\w./-]+)"
+)
 _REST = re.compile(r"[^\n\\]*(?:\\(?:.|\n|\Z)[^\n\\]*)*", re.DOTALL)
 _PLACED = re.compile(r"-[a-z]*[abhknpuw]\b|-h?p|pass|user|token|auth|key|cred|secret|cookie|stdin|@|login|\$'|-var|=")
-_ODD = re.compile(r"\$['\"]|\w(?:''|\"\")\w|\w[\"'][\w!-]+[\"']|\w\\[\w\n]|=\\\w|[\"'][\w!-]+[\"']\w")
-"""What quotes a part of a word, or one of its characters."""
 _SECRETIVE = re.compile(r"pass|pwd|secret|token|key|auth|cred|cookie|://")
 _SCHEME = re.compile(r"\s*(?:(?:bearer|basic|token|apikey|bot|digest|key)\s+)?", re.IGNORECASE)
 _SET = re.compile(r"([\w./:-]*[\w-])=(.+)", re.DOTALL)
@@ -113,7 +113,7 @@ _SNAKE = re.compile(r"[a-z]+(?:_[a-z]+)+(?:_?\d)?")
 _ABSORBED = "\"'\\$"
 _QUOTING = r"(?:\\\n|[\"'\\$])*"
 _GAP = r"[\"'\s\\]+[\"'\\$]*"
-_NEAR = 8
+_NEAR, _CONTEXT, _LONGEST_VALUE = 8, 16, 256
 _ENDS = r"(?=[\"'\s;&|<>()`\\,}\]]|\Z)"
 _END = re.compile(_ENDS)
 
@@ -146,7 +146,7 @@ def _lines(text: str, lowered: str) -> Iterator[tuple[int, str]]:
     """What is read of a text: all of a command, or the rest of each line from where it names a program."""
     if len(text) <= _WHOLE and (first := _FIRST.match(text)) and _is_command(first[1]):
         plain = lowered.translate(_NO_QUOTES)
-        if not _PROGRAMS.isdisjoint(_NAMES.findall(plain)) or (_SECRETIVE.search(plain) and _ODD.search(text)):
+        if not _PROGRAMS.isdisjoint(_NAMES.findall(plain)) or (len(plain) < len(lowered) and _SECRETIVE.search(plain)):
             yield 0, text
         return
     left, end = _WHOLE + len(text) // 4, 0
@@ -208,7 +208,8 @@ def _secrets_of(command: Command, line: str, find: Finder) -> Iterator[_Secret]:
         if is_known(word) and word not in line:  # in quotes that the expressions do not see through
             previous = command.args[at - 1] if at else ""
             for start, end, kind in find(word):
-                yield _Secret(word[start:end], kind, word[:start], word[end:], "" if start or word[end:] else previous)
+                before, after = word[max(start - _CONTEXT, 0) : start], word[end : end + _CONTEXT]
+                yield _Secret(word[start:end], kind, before, after, "" if before or after else previous)
 
 
 def _rows_of(command: Command) -> list[str]:
@@ -273,7 +274,9 @@ def _of_input(command: Command, rows: list[str]) -> Iterator[_Secret]:
         return
     if command.program != "chpasswd" and _ALWAYS_READS.isdisjoint(rows) and _TAKES_INPUT.isdisjoint(command.args):
         return
-    text = input_of(command)
+    before, text = command.reads, input_of(command)
+    if text is None and before is not None and before.carries:  # nice echo x | ...
+        text = output_of(before.inner[-1:])
     if text is None or not is_known(text):
         return
     for line in text.split("\n"):
@@ -308,7 +311,7 @@ def _verbatim(secret: _Secret, line: str) -> Iterator[tuple[int, int]]:
 
 def _places_of(secret: _Secret, line: str) -> Iterator[tuple[int, int]]:
     """Where a secret is in the line as it is written, whatever quotes and escapes are in it."""
-    if len(secret.value.strip(_ABSORBED)) < 3:
+    if not 3 <= len(secret.value.strip(_ABSORBED)) <= _LONGEST_VALUE:
         return
     attempts = [secret]
     if len(secret.value) > 5:  # a variable may have it
@@ -321,12 +324,11 @@ def _places_of(secret: _Secret, line: str) -> Iterator[tuple[int, int]]:
 
 
 def _pattern(secret: _Secret, escaped: bool) -> re.Pattern[str]:
+    begins = r"(?<![\w-])" if len(secret.before) < _CONTEXT else ""
     previous = _spelled(secret.previous, escaped) + _GAP if secret.previous else ""
-    before, after = _spelled(secret.before, escaped), _spelled(secret.after, escaped)
-    return re.compile(
-        rf"(?<![\w-]){previous}{before}{_QUOTING if before else ''}({_spelled(secret.value, escaped)})"
-        rf"{_QUOTING + after if after else _ENDS}"
-    )
+    before = _spelled(secret.before, escaped) + _QUOTING if secret.before else ""
+    after = _QUOTING + _spelled(secret.after, escaped) if secret.after else _ENDS
+    return re.compile(f"{begins}{previous}{before}({_spelled(secret.value, escaped)}){after}")
 
 
 def _spelled(text: str, escaped: bool) -> str:

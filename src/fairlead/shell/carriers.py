@@ -230,7 +230,8 @@ def _sudo(shell: Shell, command: Command) -> None:
 
 def _env(shell: Shell, command: Command) -> None:
     """`env -S 'rm x'` splits its text into words."""
-    for at, word in enumerate(command.args):
+    words, _ = wrapped(WRAPPERS["env"], command.args)
+    for at, word in enumerate(command.args[: len(command.args) - len(words)]):
         if re.match(r"-\w*S|--split-string", word):
             text = word.partition("=")[2] if word.startswith("--") else word.partition("S")[2]
             rest = command.args[at + 1 :]
