@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.shell import read
-from fairlead.shell.syntax import TOKENS, Budget, Parser, TooComplex
+from fairlead.shell.syntax import Parser
+from fairlead.shell.tree import TOKENS, Budget, TooComplex
 
 PIECES = st.sampled_from([
     "rm", "x", " ", " ", "\n", ";", "|", "&&", "||", "&", "(", ")", "$(", "`", "${", "}", "{", "'", '"', "$", "\\",

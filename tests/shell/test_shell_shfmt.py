@@ -21,8 +21,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.shell import syntax
-from fairlead.shell.syntax import Budget, Compound, Function, Parser, Simple, Substitution, Text, TooComplex, Variable
+from fairlead.shell import quoting, tree
+from fairlead.shell.syntax import Parser
+from fairlead.shell.tree import Budget, Compound, Function, Simple, Substitution, Text, TooComplex, Variable
 
 SHFMT = Path(sys.executable).with_name("shfmt")
 CORPORA = os.environ.get("FAIRLEAD_CORPORA")
@@ -110,7 +111,7 @@ def _literal(parts: Iterable[dict[str, Any]]) -> str | None:
             case "Lit":
                 text += re.sub(r"\\(\n|.)", lambda found: found[1].strip("\n"), value, flags=re.DOTALL)
             case "SglQuoted":
-                text += syntax._ANSI.sub(syntax._character, value) if part.get("Dollar") else value
+                text += quoting.ANSI.sub(quoting.character, value) if part.get("Dollar") else value
             case "DblQuoted":
                 for inner in part.get("Parts", ()):
                     if inner["Type"] != "Lit":
@@ -133,17 +134,17 @@ def own(line: str) -> list[Words]:
         return []
 
 
-def _in_block(block: syntax.Block) -> Iterator[Words]:
+def _in_block(block: tree.Block) -> Iterator[Words]:
     for pipeline in block:
         for node in pipeline:
             yield from _in_node(node)
 
 
-def _in_node(node: syntax.Node) -> Iterator[Words]:
+def _in_node(node: tree.Node) -> Iterator[Words]:
     if isinstance(node, Function):
         yield from _in_node(node.body)
         return
-    words: list[syntax.Word] = list(node.words or ())
+    words: list[tree.Word] = list(node.words or ())
     if isinstance(node, Simple):
         if node.words:
             words_of_let = node.words[0] == "let"  # which are expressions to shfmt
@@ -161,7 +162,7 @@ def _in_node(node: syntax.Node) -> Iterator[Words]:
         yield from _in_word(word)
 
 
-def _in_word(word: syntax.Word) -> Iterator[Words]:
+def _in_word(word: tree.Word) -> Iterator[Words]:
     for part in word if isinstance(word, tuple) else ():
         if isinstance(part, Substitution):
             yield from _in_block(part.body)
@@ -169,7 +170,7 @@ def _in_word(word: syntax.Word) -> Iterator[Words]:
             yield from _in_word(part.argument)
 
 
-def _text_of(word: syntax.Word) -> str | None:
+def _text_of(word: tree.Word) -> str | None:
     if isinstance(word, str):
         return word
     texts = [part.text for part in word if isinstance(part, Text)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairlead import Hooks, Verdict, deny
 from fairlead.lifecycle import BeforeTool, ShellCall
 from fairlead.shell import Command, Dialect, Word, read
-from fairlead.shell.syntax import TOKENS, Budget, TooComplex
+from fairlead.shell.tree import TOKENS, Budget, TooComplex
 from fairlead.shell.windows.cmd import CmdParser
 from fairlead.shell.windows.powershell import PowerShellParser
 from fairlead.tools import dialect_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..shell.commands import join as join_known
-from ..shell.syntax import TooComplex
+from ..shell.tree import TooComplex
 
 LIMIT = 64 << 10
 """How many characters of a command are read. In a longer one, any mention counts."""

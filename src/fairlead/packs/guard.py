@@ -21,7 +21,8 @@ from ..engine.threads import active_offload, threads
 from ..hook import Hook
 from ..shell import Command, Line, read
 from ..shell.outputs import input_of
-from ..shell.syntax import DECLARES, TooComplex
+from ..shell.syntax import DECLARES
+from ..shell.tree import TooComplex
 from ..shell.words import unknown_of
 from ..tools import is_named
 from ..verdict import Verdict, deny

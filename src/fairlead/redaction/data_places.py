@@ -130,6 +130,11 @@ def _is_marked(text: str) -> bool:
     return _MARKED.search(text) is not None
 
 
+def _is_substitution(command: Command) -> bool:
+    """Whether its output becomes a word of another command, which may be a program."""
+    return any(via.endswith("(...)") for via in command.via)
+
+
 class _Marked:
     """A command of a line with marks: what it assigns, its program, and the words of that program."""
 
@@ -147,7 +152,14 @@ class _Marked:
 
     @property
     def is_listed(self) -> bool:
+        if self._is_computed():
+            return False
         return bool(self.program) or not self.command.program or self._only_wraps()
+
+    def _is_computed(self) -> bool:
+        """Whether a substitution may give the program: `$(echo curl) x`."""
+        path = self.command.path
+        return path != "" and any(_is_substitution(one) and path in " ".join(one.args) for one in self.command.inner)
 
     def _only_wraps(self) -> bool:
         """Whether this is a wrapper without options of its own. What it runs is a command of the line, too."""
@@ -168,7 +180,7 @@ class _Marked:
         command = self.command
         if not self.is_listed or any(_is_marked(part) for part in (command.folder, *command.via)):
             return False
-        if self._is_substituted() and any(map(_is_marked, _texts(command))):
+        if _is_substitution(command) and any(map(_is_marked, _texts(command))):
             return False
         if _is_marked(command.stdin or "") and self.program not in _SECRET_INPUT:
             return False
@@ -179,10 +191,6 @@ class _Marked:
         if self.program == ("export",) or not self.program:
             return True
         return all(self._is_data(at) for at, word in enumerate(self.words) if _is_marked(word))
-
-    def _is_substituted(self) -> bool:
-        """Whether its output becomes a word of another command, which may be a program."""
-        return any(via.endswith("(...)") for via in self.command.via)
 
     def _is_data(self, at: int) -> bool:
         """Whether the program takes the word at this index, which has a mark, as data."""

@@ -8,237 +8,106 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from .commands import Command, Feed
-from .outputs import input_of, output_of, output_of_command
+from . import builtins
+from .commands import Command, Feed, quote
+from .interpreters import INTERPRETER, run_awk, run_code, run_editor, run_make, run_sed
+from .outputs import input_of, output_of
 from .syntax import DECLARES
-from .words import Word, is_exact, unknown_of
+from .words import Word, is_exact, made, unknown_of
+from .wrappers import WRAPPERS, Wrapper, wrapped
 
 if TYPE_CHECKING:
     from .reading import Shell
 
 Carrier: TypeAlias = "Callable[[Shell, Command], None]"
-_ASSIGNS = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 _CHDIR = re.compile(r"(?:-[CD]|--chdir=?|--cwd=?|--directory=?|--working-directory=?)(.*)")
+_STDIN = frozenset({"/dev/stdin", "/dev/fd/0", "-", "/proc/self/fd/0"})
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "yash", "pdksh"})
-
-
-class Wrapper(NamedTuple):
-    """How a program takes the command that it runs: after its options, and after some words of its own."""
-
-    valued: str = ""
-    """Its options with a value, as letters, and in their long form after blanks: "ugC --user --group"."""
-    words: int = 0
-    """How many words of its own stand before the command."""
-    assigns: bool = False
-    """May variables be set before the command?"""
-    subcommands: tuple[str, ...] = ()
-    """It runs a command only after one of these words."""
-    line: bool = False
-    """The words are joined and given to a shell."""
-
-
-WRAPPERS: dict[str, Wrapper] = {
-    "sudo": Wrapper(
-        "ugpChrtTUDR --user --group --prompt --close-from --chdir --host --role --type "
-        "--other-user --chroot --command-timeout",
-        assigns=True,
-    ),
-    "doas": Wrapper("uC"),
-    "pkexec": Wrapper(" --user"),
-    "gosu": Wrapper(words=1),
-    "su-exec": Wrapper(words=1),
-    "env": Wrapper("uCP --unset --chdir --argv0", assigns=True),
-    "nohup": Wrapper(),
-    "setsid": Wrapper(),
-    "nice": Wrapper("n --adjustment"),
-    "ionice": Wrapper("cnpPu --class --classdata"),
-    "timeout": Wrapper("ks --kill-after --signal", words=1),
-    "stdbuf": Wrapper("ioe --input --output --error"),
-    "builtin": Wrapper(),
-    "exec": Wrapper("a"),
-    "time": Wrapper("fo --format --output"),
-    "gtimeout": Wrapper("ks", words=1),
-    "chroot": Wrapper(words=1),
-    "taskset": Wrapper("p", words=1),
-    "chrt": Wrapper("TPD", words=1),
-    "numactl": Wrapper("imCNpP"),
-    "unshare": Wrapper("SGRw"),
-    "setpriv": Wrapper(),
-    "firejail": Wrapper(),
-    "bwrap": Wrapper(),
-    "busybox": Wrapper(),
-    "toybox": Wrapper(),
-    "strace": Wrapper("abeEfIoOpPsSuUX"),
-    "ltrace": Wrapper("aAeFlnopsuwx"),
-    "valgrind": Wrapper(),
-    "caffeinate": Wrapper("tw"),
-    "proxychains": Wrapper("f"),
-    "proxychains4": Wrapper("f"),
-    "torsocks": Wrapper("uPap"),
-    "unbuffer": Wrapper(),
-    "rlwrap": Wrapper("bcCDfgHlmOpPsStT"),
-    "xvfb-run": Wrapper("efnpsw"),
-    "dbus-run-session": Wrapper(),
-    "systemd-run": Wrapper("EGpMtu --unit --slice --property --uid --gid --setenv --working-directory --description"),
-    "systemd-inhibit": Wrapper(),
-    "faketime": Wrapper(words=1),
-    "cpulimit": Wrapper("lpPe"),
-    "prlimit": Wrapper("o"),
-    "chpst": Wrapper("uUbe/nlLmdofpcrt"),
-    "envdir": Wrapper(words=1),
-    "setuidgid": Wrapper(words=1),
-    "softlimit": Wrapper(),
-    "ts-node-dev": Wrapper(),
-    "catchsegv": Wrapper(),
-    "stdin": Wrapper(),
-    "direnv": Wrapper(words=1, subcommands=("exec",)),
-    "op": Wrapper(subcommands=("run",)),
-    "doppler": Wrapper(subcommands=("run",)),
-    "uv": Wrapper("p --python --with --extra --group --package --directory --project --env-file", subcommands=("run",)),
-    "poetry": Wrapper("CP", subcommands=("run",)),
-    "pipenv": Wrapper(subcommands=("run",)),
-    "pdm": Wrapper("p", subcommands=("run",)),
-    "hatch": Wrapper("e", subcommands=("run",)),
-    "rye": Wrapper(subcommands=("run",)),
-    "pixi": Wrapper("e", subcommands=("run",)),
-    "conda": Wrapper("np --name --prefix --cwd", subcommands=("run",)),
-    "mamba": Wrapper("np", subcommands=("run",)),
-    "bundle": Wrapper(subcommands=("exec",)),
-    "mise": Wrapper(subcommands=("exec", "x")),
-    "asdf": Wrapper(words=1, subcommands=("exec",)),
-    "rbenv": Wrapper(subcommands=("exec",)),
-    "pyenv": Wrapper(subcommands=("exec",)),
-    "dotenv": Wrapper("efv", subcommands=("run",)),
-    "pnpm": Wrapper("CF", subcommands=("exec", "dlx")),
-    "rustup": Wrapper(words=1, subcommands=("run",)),
-    "flatpak-spawn": Wrapper(),
-    "distrobox-enter": Wrapper("n"),
-    "toolbox": Wrapper("cd", subcommands=("run",)),
-    "docker": Wrapper(
-        "euwlLmpvhcan --env --env-file --user --workdir --name --volume --network --entrypoint "
-        "--mount --publish --platform --label --memory --cpus --hostname --detach-keys",
-        words=1,
-        subcommands=("exec", "run"),
-    ),
-    "podman": Wrapper(
-        "euwlmpvh --env --env-file --user --workdir --name --volume --network --entrypoint --mount --publish",
-        words=1,
-        subcommands=("exec", "run"),
-    ),
-    "nerdctl": Wrapper("euwlmpvh --env --user --workdir --name --volume", words=1, subcommands=("exec", "run")),
-    "kubectl": Wrapper(
-        "ncf --namespace --container --context --kubeconfig --filename --cluster --user", words=1, subcommands=("exec",)
-    ),
-    "oc": Wrapper("ncf --namespace --container --context", words=1, subcommands=("exec", "rsh")),
-    "lxc": Wrapper(words=1, subcommands=("exec",)),
-    "incus": Wrapper(words=1, subcommands=("exec",)),
-    "nsenter": Wrapper("tSG --target --setuid --setgid"),
-    "machinectl": Wrapper(words=1, subcommands=("shell",)),
-    "ssh": Wrapper("bcDeEFIiJLlmOopQRSWwB", words=1, line=True),
-    "mosh": Wrapper("p --ssh --port", words=1, line=True),
-    "sshpass": Wrapper("pfdP"),
-    "autossh": Wrapper("bcDeEFIiJLlmMOopQRSWw", words=1, line=True),
-    "watch": Wrapper("nq --interval --equexit", line=True),
-    "viddy": Wrapper("n", line=True),
-    "entr": Wrapper(),
-    "nodemon": Wrapper("ewx"),
-    "hyperfine": Wrapper("wmMrpsncuL --warmup --runs --prepare --setup --cleanup --shell", line=True),
-    "at": Wrapper("qft"),
-    "batch": Wrapper("qf"),
-}
-
-
-def wrapped(wrapper: Wrapper, args: list[str]) -> tuple[list[str], dict[str, str]]:
-    """The words of the command that a wrapper runs, and the variables that it sets."""
-    letters, *long = wrapper.valued.split(" ")
-    assignments: dict[str, str] = {}
-    words, at = wrapper.words, 0
-    wanted = wrapper.subcommands
-    while at < len(args):
-        word = args[at]
-        if word == "--":
-            if wanted or words:
-                at += 1
-                words = 0 if not wanted else words
-                continue
-            at += 1
-            break
-        if word.startswith("--"):
-            if "=" not in word and word in long:
-                at += 1
-        elif word[:1] == "-" and len(word) > 1:
-            at += _takes_next(word, letters)
-        elif wanted:
-            if word not in wanted:
-                return [], {}
-            wanted = ()
-        elif wrapper.assigns and (found := _ASSIGNS.fullmatch(word)):
-            assignments[found[1]] = found[3]
-        elif words:
-            words -= 1
-        else:
-            break
-        at += 1
-    return args[at:], assignments
-
-
-def _takes_next(word: str, letters: str) -> bool:
-    """Is the word after these short options the value of the last one?"""
-    for place, letter in enumerate(word[1:], 1):
-        if letter in letters:
-            return place == len(word) - 1
-    return False
 
 
 def _wrapper(shell: Shell, command: Command) -> None:
     wrapper = WRAPPERS[command.program]
     words, assignments = wrapped(wrapper, command.args)
-    command.assignments.update(assignments)
+    if assignments:
+        command.assignments.update(assignments)
+        shell.note_environment(command, list(assignments))
     if not words:
         return
     via = " ".join([command.program, *[word for word in command.args[:3] if word in wrapper.subcommands]])
+    if command.program in _ELSEWHERE:
+        with shell.elsewhere(), shell.environment(dict(assignments)):
+            _run_wrapped(shell, command, wrapper, words, via)
+    else:
+        with shell.environment(dict(assignments)):
+            _run_wrapped(shell, command, wrapper, words, via)
+
+
+def _run_wrapped(shell: Shell, command: Command, wrapper: Wrapper, words: list[str], via: str) -> None:
     folder, before = shell.words.folder, shell.before
     own = command.args[: len(command.args) - len(words)]
     for option, value in pairwise((*own, "")):
         if found := _CHDIR.fullmatch(option):
             shell.change_folder(found[1] or value)
     if wrapper.line:
-        text = " ".join(words)
-        unknown = [one for word in words for one in unknown_of(word)]
-        shell.line(Word(text, unknown) if unknown else text, via, command, apart=True, feed=_feed_of(command))
+        shell.line(joined(words), via, command, apart=True, feed=command.source)
     else:
         shell.program(words, via, command)
     shell.words.folder, shell.before = folder, before
 
 
-def _feed_of(command: Command) -> Feed | None:
-    if command.stdin is None and command.reads is None:
-        return None
-    return Feed(command.stdin, [command.reads] if command.reads is not None else [])
+_ELSEWHERE = frozenset({
+    "sudo", "doas", "pkexec", "gosu", "su-exec", "docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus",
+    "machinectl", "ssh", "mosh", "autossh", "nsenter", "chroot",
+})  # fmt: skip
+"""What these run has an environment of its own."""
+
+
+def joined(words: list[str]) -> str:
+    """Words as one line."""
+    return made([part for word in words for part in (" ", word)][1:])
 
 
 def _sudo(shell: Shell, command: Command) -> None:
     words, _ = wrapped(WRAPPERS[command.program], command.args)
-    if command.program == "sudo" and not words and command.has("-s", "--shell", "-i", "--login"):
+    own = _without(command, words)
+    if command.program == "sudo" and not words and own.has("-s", "--shell", "-i", "--login"):
         shell.program(["sh"], "sudo", command)
-    else:
+    elif not own.has("-e", "--edit", "-l", "--list"):
         _wrapper(shell, command)
+
+
+def _without(command: Command, words: list[str]) -> Command:
+    """A command without the words of the one that it runs, whose options are none of its own."""
+    own = command.args[: len(command.args) - len(words)]
+    return Command([command.program, *own], command.folder, command.via, command.sure)
 
 
 def _env(shell: Shell, command: Command) -> None:
     """`env -S 'rm x'` splits its text into words."""
     words, _ = wrapped(WRAPPERS["env"], command.args)
-    for at, word in enumerate(command.args[: len(command.args) - len(words)]):
+    own = _without(command, words)
+    for at, word in enumerate(own.args):
         if re.match(r"-\w*S|--split-string", word):
             text = word.partition("=")[2] if word.startswith("--") else word.partition("S")[2]
-            rest = command.args[at + 1 :]
-            text = " ".join([text, *rest]).strip()
-            shell.line(text, "env -S", command, apart=True, feed=_feed_of(command))
+            before, rest = command.args[:at], command.args[at + 1 :]
+            if not text:
+                text, rest = (rest or [""])[0], rest[1:]
+            line = joined(["env", *before, text, *map(quote, rest)])
+            shell.line(line, "env -S", command, apart=True, feed=command.source)
+            if re.search(r"[$\\]", text) or not is_exact(line):
+                command.sure = False
             return
-    _wrapper(shell, command)
+        if word[:1] != "-":
+            break
+    if own.has("-i", "--ignore-environment", "-u", "--unset") or "-" in own.args[:1]:
+        with shell.elsewhere():
+            _wrapper(shell, command)
+    else:
+        _wrapper(shell, command)
 
 
 def _command_builtin(shell: Shell, command: Command) -> None:
@@ -264,6 +133,8 @@ def _shell(shell: Shell, command: Command) -> None:
             break
         if word.startswith("--"):
             at += 2 if word in ("--rcfile", "--init-file") else 1
+            if word.startswith(("--rcfile", "--init-file", "--init-command")):
+                command.sure = False
             if word.startswith("--command="):  # fish
                 _run_line(shell, command, word.partition("=")[2], [])
                 return
@@ -275,33 +146,63 @@ def _shell(shell: Shell, command: Command) -> None:
                 at += 1
                 while at < len(args) and args[at][:1] in ("-", "+") and args[at] not in ("--", "-"):
                     at += 2 if args[at] in ("-o", "+o", "-O", "+O") else 1
-                if at < len(args) and args[at] == "--":
+                if at < len(args) and args[at] in ("--", "-"):
                     at += 1
                 if at < len(args):
                     _run_line(shell, command, args[at], args[at + 1 :])
                 return
+            if "s" in word[1:] and word[0] == "-":
+                _run_input(shell, command, args[at + 2 :] if args[at + 1 : at + 2] == ["--"] else args[at + 1 :])
+                return
             at += 2 if word in ("-o", "+o", "-O", "+O") else 1
         else:
             break
-    if at < len(args) and args[at] not in ("/dev/stdin", "/dev/fd/0", "-", "/proc/self/fd/0"):
-        _script(shell, command, args[at])
+    if at < len(args) and args[at] not in _STDIN:
+        run_script(shell, command, args[at], args[at + 1 :])
     else:
-        _run_input(shell, command)
+        _run_input(shell, command, args[at + 1 :])
 
 
 def _run_line(shell: Shell, command: Command, text: str, given: list[str]) -> None:
-    arguments, name = shell.words.arguments, shell.words.name
-    shell.words.arguments, shell.words.name = given[1:], given[0] if given else command.program
-    shell.line(text, f"{command.program} -c", command, apart=True, feed=_feed_of(command))
-    shell.words.arguments, shell.words.name = arguments, name
+    with _arguments(shell, given[0] if given else command.program, given[1:]):
+        _line_of_shell(shell, command, text, f"{command.program} -c", command.source)
+
+
+def _line_of_shell(shell: Shell, command: Command, text: str, via: str, feed: Feed | None = None) -> None:
+    """A line that a shell runs. `sh` may be dash, which takes what bash has of its own for plain text."""
+    if command.program in ("sh", "dash", "ash") and _BASH_ONLY.search(text):
+        text = Word(text, (*unknown_of(text), "sh"))
     if not is_exact(text):
         command.sure = False
+    shell.line(text, via, command, apart=True, feed=feed)
 
 
-def _script(shell: Shell, command: Command, file: str) -> None:
-    """A script is a file, or a process: `sh <(echo rm x)`."""
-    if (text := _process(shell, command, file)) is not None:
-        shell.line(text, command.program, command, apart=True)
+_BASH_ONLY = re.compile(r"\$['\"]|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}|<<<|\$\{\w+(?:[/^,:@]|\[)(?![-=+?])")
+
+
+@contextmanager
+def _arguments(shell: Shell, name: str, arguments: list[str]) -> Iterator[None]:
+    """The positional parameters of another shell."""
+    old, old_name = shell.words.arguments, shell.words.name
+    shell.words.arguments, shell.words.name = arguments, name
+    yield
+    shell.words.arguments, shell.words.name = old, old_name
+
+
+def run_script(shell: Shell, command: Command, file: str, arguments: list[str], *, apart: bool = True) -> None:
+    """A script is a file, or a process: `sh <(echo rm x)`. Only one that the line itself wrote is looked into."""
+    text = _process(shell, command, file) if file.startswith("<(") else shell.script_of(command, file)
+    if text is None:
+        return
+    first, _, rest = text.partition("\n")
+    if first[:2] == "#!" and not _SHELL_LINE.search(first) and command.program not in SHELLS:
+        command.sure = False
+        return
+    with _arguments(shell, file, arguments if apart or arguments else shell.words.arguments or []):
+        shell.line(text, command.program, command, apart=apart)
+
+
+_SHELL_LINE = re.compile(rf"\b(?:{'|'.join(sorted(SHELLS))})\b")
 
 
 def _process(shell: Shell, command: Command, file: str) -> str | None:
@@ -309,36 +210,38 @@ def _process(shell: Shell, command: Command, file: str) -> str | None:
     if not file.startswith("<("):
         return None
     inside = [one for one in command.inner if one.via[-1:] == ("<(...)",)]
-    text = output_of(inside)
+    text = output_of(inside, shell.maybe)
     if text is None:
         command.sure = False
     return text
 
 
-def _run_input(shell: Shell, command: Command) -> None:
+def _run_input(shell: Shell, command: Command, arguments: list[str] | None = None) -> None:
     """A shell without words runs what it reads."""
-    for redirect in command.redirects:
-        if redirect.operator == "<":
-            if (text := _process(shell, command, redirect.target)) is not None:
-                shell.line(text, command.program, command, apart=True)
-            return
-    if command.stdin is None and command.reads is None:
+    files = [
+        redirect.target for redirect in command.redirects if redirect.operator == "<" and redirect.descriptor in "0"
+    ]
+    if files and files[-1] not in _STDIN:
+        run_script(shell, command, files[-1], arguments or [])
+        return
+    if command.source is None:
         return
     text = input_of(command)
     if text is None:
         command.sure = False
     else:
-        shell.line(text, command.program, command, apart=True)
+        with _arguments(shell, command.program, arguments or []):
+            _line_of_shell(shell, command, text, command.program)
 
 
 def _su(shell: Shell, command: Command) -> None:
     """`su -c LINE user`, `script -c LINE`, `flock file -c LINE`, `runuser -u x -- words`."""
     for at, word in enumerate(command.args):
-        if word in ("-c", "--command", "--session-command") and at + 1 < len(command.args):
-            shell.line(command.args[at + 1], f"{command.program} -c", command, apart=True, feed=_feed_of(command))
+        if (word in ("--command", "--session-command") or re.fullmatch(r"-\w*c", word)) and at + 1 < len(command.args):
+            shell.line(command.args[at + 1], f"{command.program} -c", command, apart=True, feed=command.source)
             return
         if word.startswith("--command="):
-            shell.line(word.partition("=")[2], f"{command.program} -c", command, apart=True, feed=_feed_of(command))
+            shell.line(word.partition("=")[2], f"{command.program} -c", command, apart=True, feed=command.source)
             return
     if command.program == "flock":
         words, _ = wrapped(Wrapper("wE --timeout --conflict-exit-code", words=1), command.args)
@@ -350,19 +253,25 @@ def _su(shell: Shell, command: Command) -> None:
 
 
 def _eval(shell: Shell, command: Command) -> None:
-    text = " ".join(command.args)
-    unknown = [one for word in command.args for one in unknown_of(word)]
+    text = joined(command.args[1:] if command.args[:1] == ["--"] else command.args)
     if text:
-        shell.line(Word(text, unknown) if unknown else text, "eval", command, feed=_feed_of(command))
-    if unknown:
+        shell.line(text, "eval", command, feed=command.source)
+    if unknown_of(text):
         command.sure = False
 
 
 def _source(shell: Shell, command: Command) -> None:
-    if command.args and (text := _process(shell, command, command.args[0])) is not None:
-        shell.line(text, "source", command)
-    elif command.args and command.args[0] in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
-        _run_input(shell, command)
+    args = command.args[1:] if command.args[:1] == ["--"] else command.args
+    if not args:
+        return
+    if args[0] in _STDIN:
+        text = input_of(command)
+        if text is None:
+            command.sure = False
+        else:
+            shell.line(text, command.program, command)
+    else:
+        run_script(shell, command, args[0], args[1:], apart=False)
 
 
 def _trap(shell: Shell, command: Command) -> None:
@@ -370,70 +279,11 @@ def _trap(shell: Shell, command: Command) -> None:
         shell.line(command.operands[0], "trap", command)
 
 
-# --- builtins -----------------------------------------------------------------------------------
-
-
-def _cd(shell: Shell, command: Command) -> None:
-    words = [word for word in command.args if word == "-" or word[:1] != "-"]
-    shell.change_folder(words[0] if words else "-" if command.program == "popd" else "~")
-
-
-def _declare(shell: Shell, command: Command) -> None:
-    for word in command.args:
-        if found := _ASSIGNS.fullmatch(word):
-            text = Word(found[3], unknown_of(word)) if unknown_of(word) else found[3]
-            old = shell.variables.get(found[1])
-            shell.variables[found[1]] = old + text if found[2] and type(old) is str else text
-
-
-def _unset(shell: Shell, command: Command) -> None:
-    for name in command.operands:
-        shell.variables.pop(name, None)
-        shell.functions.pop(name, None)
-
-
-def _set(shell: Shell, command: Command) -> None:
-    if "--" in command.args:
-        shell.words.arguments = command.args[command.args.index("--") + 1 :]
-    elif command.args and command.args[0][:1] not in ("-", "+"):
-        shell.words.arguments = command.args
-
-
-def _shift(shell: Shell, command: Command) -> None:
-    if shell.words.arguments is not None:
-        count = int(command.args[0]) if command.args and command.args[0].isdigit() else 1
-        shell.words.arguments = shell.words.arguments[count:]
-
-
-def _alias(shell: Shell, command: Command) -> None:
-    for word in command.operands:
-        name, sign, text = word.partition("=")
-        if sign:
-            shell.aliases[name] = text
-
-
-def _read(shell: Shell, command: Command) -> None:
-    """`read a b`: the words of the line that it reads."""
-    names = command.operands
-    text = input_of(command)
-    unknown = text is None or bool(unknown_of(text))
-    words = [] if text is None else text.split("\n")[0].split(None, max(len(names) - 1, 0))
-    for at, name in enumerate(names or ["REPLY"]):
-        shell.variables[name] = None if unknown else words[at] if at < len(words) else ""
-
-
-def _printf_v(shell: Shell, command: Command) -> None:
-    """`printf -v NAME FORMAT` sets a variable."""
-    if command.args[:1] == ["-v"] and len(command.args) > 2:
-        inner = Command(["printf", *command.args[2:]], command.folder, command.via, command.sure)
-        shell.variables[command.args[1]] = output_of_command(inner)
-
-
 # --- programs that find the words of a command --------------------------------------------------
 
 
 def _xargs(shell: Shell, command: Command) -> None:
-    """`xargs rm` runs rm with the words that it reads."""
+    """`xargs rm` runs rm with the words that it reads: all at once, or as many as an option says."""
     words, _ = wrapped(
         Wrapper(
             "aEIJLnPRsd --arg-file --delimiter --max-args --max-lines --max-procs --max-chars "
@@ -441,33 +291,95 @@ def _xargs(shell: Shell, command: Command) -> None:
         ),
         command.args,
     )
+    options = _options_of_xargs(command.args[: len(command.args) - len(words)])
     words = words or ["echo"]
     text = input_of(command)
-    if text is None:
-        given: list[str] = [Word("", ("stdin",))]
+    if "a" in options:
+        text = _process(shell, command, options["a"])
+    mark = options.get("I", options.get("J")) or ("{}" if "I" in options or "i" in options else "")
+    given = _given_to_xargs(text, options, bool(mark))
+    if given is None:
+        one = Word("", ("stdin",))
+        words = [_put(word, mark, one) for word in words] if mark else [*words, one]
+        shell.program(words, "xargs", command)
+        return
+    if mark:
+        runs = [[_put(word, mark, one) for word in words] for one in given]
+    elif "L" in options:
+        lines = [_words_of_xargs(line) or [] for line in (text or "").split("\n") if line.strip()]
+        runs = [[*words, *line] for line in lines]
+        command.sure = command.sure and options["L"] == "1"
     else:
-        given = [
-            Word(word, unknown_of(text)) if unknown_of(text) else word for word in re.split(r"[\s\0]+", text) if word
-        ]
-    marks = [value for name, value in command.options.items() if name in ("-I", "-J", "--replace")]
-    mark = (marks[0] or "{}") if marks else "{}" if command.has("-i") else None
-    if mark and any(mark in word for word in words[1:]):
-        filled: list[str] = []
-        for word in words:
-            if mark not in word:
-                filled.append(word)
-            else:
-                whole = word == mark and is_exact(word)
-                filled += given if whole else [_put(word, mark, one) for one in given[:1] or [Word("", ("stdin",))]]
-        words = filled
-    else:
-        words = [*words, *given]
-    shell.program(words, "xargs", command)
+        count = int(options["n"]) if options.get("n", "").isdigit() and int(options["n"]) else len(given) or 1
+        runs = [[*words, *given[at : at + count]] for at in range(0, len(given) or 1, count)]
+        if not given and "r" in options:
+            runs = []
+    for run in runs[:_TURNS]:
+        shell.program(run, "xargs", command)
+    if len(runs) > _TURNS:
+        shell.program([*words, Word("", ("stdin",))], "xargs", command)
+
+
+_TURNS = 16
+"""How many commands of one `xargs` or `parallel` are followed."""
+_LONG_OF_XARGS = {
+    "--arg-file": "a", "--delimiter": "d", "--max-args": "n", "--max-lines": "L", "--replace": "I", "--null": "0",
+    "--no-run-if-empty": "r", "--eof": "E",
+}  # fmt: skip
+
+
+def _options_of_xargs(args: list[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    words = iter(args)
+    for word in words:
+        if word[:2] == "--":
+            name, sign, value = word.partition("=")
+            letter = next(
+                (short for long, short in _LONG_OF_XARGS.items() if len(name) > 3 and long.startswith(name)), ""
+            )
+            options[letter] = value if sign or letter in "0rI" else next(words, "")
+            continue
+        for at, letter in enumerate(word[1:], 2):
+            if letter in "aEIJLnPRsd":
+                options[letter] = word[at:] or next(words, "")
+                break
+            options[letter] = ""
+    return options
+
+
+def _given_to_xargs(text: str | None, options: dict[str, str], lines: bool) -> list[str] | None:
+    """The words that xargs reads: of all lines, or with -I the lines, or with -0 and -d what is between the marks."""
+    if text is None or unknown_of(text) or "E" in options:
+        return None
+    delimiter = "\0" if "0" in options else options.get("d", "")
+    if delimiter:
+        delimiter = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}.get(delimiter, delimiter)
+        return (
+            text.removesuffix(delimiter).split(delimiter) if len(delimiter) == 1 and text else [] if not text else None
+        )
+    if not lines:
+        return _words_of_xargs(text)
+    if re.search(r"[\"'\\]", text):
+        return None
+    return [line.lstrip() for line in text.split("\n") if line.strip()]
+
+
+_WORD_OF_XARGS = re.compile(r"(?:[^\s\"'\\]|\\.|\"[^\"\n]*\"|'[^'\n]*')+", re.DOTALL)
+_PIECE_OF_XARGS = re.compile(r"\\(.)|\"([^\"]*)\"|'([^']*)'", re.DOTALL)
+
+
+def _words_of_xargs(text: str) -> list[str] | None:
+    """Words as xargs splits them. It knows quotes and backslashes."""
+    if re.search(r"\S", _WORD_OF_XARGS.sub("", text)):
+        return None
+    return [_PIECE_OF_XARGS.sub(lambda m: m[1] or m[2] or m[3] or "", word) for word in _WORD_OF_XARGS.findall(text)]
 
 
 def _put(word: str, mark: str, value: str) -> str:
-    text = word.replace(mark, value)
-    unknown = [*unknown_of(word), *unknown_of(value)]
+    """A word with the value where the mark stands."""
+    if mark not in word:
+        return word
+    text, unknown = word.replace(mark, value), [*unknown_of(word), *unknown_of(value)]
     return Word(text, unknown) if unknown else text
 
 
@@ -505,78 +417,18 @@ def _parallel(shell: Shell, command: Command) -> None:
     if not given:
         text = input_of(command)
         given = [Word("", ("stdin",))] if text is None else text.split("\n")
-    for one in [word for word in given if word and not word.startswith(":::")][:16]:
-        line = " ".join(words)
-        line = line.replace("{}", one) if "{}" in line else f"{line} {one}".strip()
-        unknown = [*unknown_of(one), *[u for word in words for u in unknown_of(word)]]
-        shell.line(Word(line, unknown) if unknown else line, "parallel", command, apart=True)
+    odd = len(signs) > 1 or command.has("--pipe") or bool(signs and words != [] and "::::" in command.args)
+    given = [word for word in given if word and not word.startswith(":::")]
+    for one in given[:_TURNS]:
+        line = joined(words) if words else one
+        if words:
+            line = _put(line, "{}", one) if "{}" in line else joined([line, one])
+        shell.line(line, "parallel", command, apart=True)
+    if odd or len(given) > _TURNS or re.search(r"\{[^}]", " ".join(words)):
+        command.sure = False
 
 
-# --- interpreters -------------------------------------------------------------------------------
-
-_CODE = {
-    "python": "c", "perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "bun": "e", "php": "rBRE", "lua": "e",
-    "osascript": "e", "Rscript": "e", "julia": "eE",
-}  # fmt: skip
-"""The options of interpreters that take program text."""
-_INTERPRETER = re.compile(r"(python|pypy|perl|ruby|node|nodejs|php|lua|luajit|bun|deno|julia|osascript|Rscript)[\d.]*")
-_WINDOWS = re.compile(r"(?:powershell|pwsh|cmd)(?:\.exe)?", re.IGNORECASE)
-_RUNS = re.compile(
-    r"""(?:\bsystem|\bpopen\w*|\bexec\w*|\bspawn\w*|\bshell_exec|\bpassthru|\bproc_open|\bcall|\brun|\bcheck_\w+
-        |\bPopen|\bgetoutput|\bgetstatusoutput|\bdo\s+shell\s+script|\bCommand|%x|\bqx)
-        \s*[(\[{\s]\s*(?:\[\s*)?[fr]?("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')((?:\s*,\s*(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'))*)""",
-    re.VERBOSE | re.DOTALL,
-)
-_TICKS = re.compile(r"`([^`]*)`")
-_STRING = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
-
-
-def _interpreter(shell: Shell, command: Command) -> None:
-    """Code on the line: the commands that it names in calls such as `os.system("...")`. It may run others."""
-    found = _INTERPRETER.fullmatch(command.program)
-    family = {"pypy": "python", "luajit": "lua"}.get(found[1], found[1]) if found else ""
-    code = code_of(command, _CODE.get(family, ""))
-    if code is None:
-        return
-    budget = shell.budget
-    budget.spend(1 + len(code) // 64)
-    for call in _RUNS.finditer(code[:65536]):
-        texts = [_decoded(a or b) for a, b in _STRING.findall(call[1] + call[2])]
-        if len(texts) > 1:
-            shell.program([*texts], f"{command.program} code", command, sure=False)
-        elif texts:
-            shell.line(Word(texts[0], ("code",)), f"{command.program} code", command, apart=True)
-    if family in ("perl", "ruby", "php"):
-        for ticks in _TICKS.finditer(code[:65536]):
-            shell.line(Word(ticks[1], ("code",)), f"{command.program} code", command, apart=True)
-
-
-def _decoded(text: str) -> str:
-    return text.replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\")
-
-
-def code_of(command: Command, letters: str) -> str | None:
-    """The program text that an interpreter is given: `-c TEXT`, `-e TEXT`, or what it reads if it has no file."""
-    texts: list[str] = []
-    file = False
-    args = iter(command.args)
-    for word in args:
-        if word in ("--eval", "--print", "eval"):
-            texts.append(next(args, ""))
-        elif word.startswith("--eval="):
-            texts.append(word.partition("=")[2])
-        elif word[:1] == "-" and len(word) > 1 and word[1] != "-":
-            at = next((n for n, letter in enumerate(word[1:], 1) if letter in letters), 0)
-            if at:
-                texts.append(word[at + 1 :] or next(args, ""))
-        elif not word.startswith("-"):
-            file = True
-            break
-    if texts:
-        return "\n".join(texts)
-    if file:
-        return None
-    return input_of(command)
+# --- others -------------------------------------------------------------------------------------
 
 
 def _git(shell: Shell, command: Command) -> None:
@@ -642,20 +494,213 @@ def _windows(shell: Shell, command: Command) -> None:
     shell.sound = shell.sound and inner.sound
 
 
+# --- options whose value is a line --------------------------------------------------------------
+
+_LINE_OPTIONS: dict[str, str] = {
+    "tar": "-I -F --to-command --use-compress-program --info-script --new-volume-script --rsh-command --checkpoint-action",
+    "bsdtar": "--use-compress-program",
+    "rsync": "-e --rsh --rsync-path", "scp": "-S", "sftp": "-S", "sort": "--compress-program", "split": "--filter",
+    "zip": "-TT --unzip-command", "man": "-P --pager -H", "nc": "-e -c", "ncat": "-e -c --exec --sh-exec", "netcat": "-e -c",
+    "rg": "--pre", "fzf": "--preview --bind", "tcpdump": "-z", "vagrant": "-c --command", "nix-shell": "--run --command",
+    "nix": "-c --command", "npx": "-c --call", "npm": "-c --call", "nodemon": "-x --exec", "gcloud": "--command",
+    "ansible": "-a --args", "mysql": "-e --execute", "mariadb": "-e --execute", "psql": "-c --command", "wget": "--use-askpass",
+    "less": "", "gdb": "-ex --eval-command -iex", "git": "--upload-pack --receive-pack", "sshfs": "-o", "script": "-c --command",
+    "entr": "", "expect": "-c", "mosh": "--ssh", "flatpak": "--command", "watchexec": "--exec", "start-stop-daemon":
+    "--exec --startas -x -a", "az": "--scripts", "fly": "-C --command", "flyctl": "-C --command", "ag": "--pager",
+    "ack": "--pager", "bat": "--pager", "delta": "--pager", "hg": "--config", "svn": "--editor-cmd --diff-cmd", "crontab": "",
+}  # fmt: skip
+"""Of each program: the options whose value it gives to a shell, or runs."""
+_STARTS = re.compile(r"\s*(?:exec=|\\?!|\\!|\.?(?:shell|system)\b|execute(?:-silent)?\()?\s*")
+_ONLY_MARKED = frozenset({"mysql", "mariadb", "psql", "gdb", "fzf", "tar --checkpoint-action"})
+"""Of these, only a value with such a mark is a line."""
+
+
+def _line_options(shell: Shell, command: Command) -> None:
+    """`tar --to-command=LINE`, `rsync -e LINE`, `nc -e LINE`"""
+    names = _LINE_OPTIONS[command.program].split()
+    for option, after in pairwise((*command.args, "")):
+        if option[:1] != "-":
+            continue
+        name, sign, value = option.partition("=")
+        for known in names:
+            if known[:2] == "--" and len(name) > 4 and known.startswith(name):
+                _line_option(shell, command, known, value if sign else after)
+            elif known[:2] != "--" and option == known:
+                _line_option(shell, command, known, after)
+            elif known[:2] != "--" and len(known) == 2 and option.startswith(known) and len(option) > 2:
+                _line_option(shell, command, known, option[2:])
+
+
+def _line_option(shell: Shell, command: Command, option: str, value: str) -> None:
+    start = _STARTS.match(value)
+    text = value[start.end() :] if start else value
+    marked = start is not None and start[0].strip() != ""
+    if (command.program in _ONLY_MARKED or option == "--checkpoint-action") and not marked:
+        return
+    if text:
+        line = Word(text, unknown_of(value)) if unknown_of(value) else text
+        shell.line(line, f"{command.program} {option}", command, apart=True)
+
+
+def _ssh(shell: Shell, command: Command) -> None:
+    """`ssh host LINE`, `ssh -o ProxyCommand=LINE`; without a line, the host runs what ssh reads."""
+    for option, after in pairwise((*command.args, "")):
+        setting = after if option == "-o" else option[2:] if option[:2] == "-o" else ""
+        name, _, value = setting.replace(" ", "=", 1).partition("=")
+        if name.lower() in ("proxycommand", "localcommand", "knownhostscommand", "permitlocalcommand"):
+            shell.line(value, f"{command.program} -o", command, apart=True)
+    if command.program in ("scp", "sftp"):
+        _line_options(shell, command)
+        return
+    words, _ = wrapped(WRAPPERS[command.program], command.args)
+    if words or not command.operands:
+        _wrapper(shell, command)
+    elif command.program == "ssh":
+        _run_input(shell, command)
+
+
+def _docker(shell: Shell, command: Command) -> None:
+    """`docker exec`, `docker compose run`, and an `--entrypoint`."""
+    args = command.args
+    at = next((at for at, word in enumerate(args) if word == "compose"), None)
+    if command.program.endswith("-compose") or (at is not None and command.operands[:1] == ["compose"]):
+        rest = args[(at or 0) + 1 :] if at is not None else args
+        words, _ = wrapped(_COMPOSE, rest)
+        with shell.elsewhere():
+            shell.program(words, f"{command.program} compose", command)
+        return
+    entry = next(
+        (word.partition("=")[2] or after for word, after in pairwise((*args, "")) if word.startswith("--entrypoint")),
+        "",
+    )
+    if entry and command.operands[:1] in (["run"], ["create"]):
+        words, _ = wrapped(WRAPPERS[command.program], args)
+        with shell.elsewhere():
+            shell.program([entry, *words], f"{command.program} run", command)
+        return
+    _wrapper(shell, command)
+
+
+_COMPOSE = Wrapper(
+    "fpeuwTlv --file --project-name --env --user --workdir --index --name --volume --publish --label --env-file --profile",
+    words=1, subcommands=("exec", "run"),
+)  # fmt: skip
+
+
+def _kubectl(shell: Shell, command: Command) -> None:
+    if "--" in command.args and command.operands[:1] in (["run"], ["debug"], ["create"]):
+        with shell.elsewhere():
+            shell.program(
+                command.args[command.args.index("--") + 1 :], f"{command.program} {command.operands[0]}", command
+            )
+    else:
+        _wrapper(shell, command)
+
+
+def _tmux(shell: Shell, command: Command) -> None:
+    """`tmux new-session -d LINE`, `tmux send-keys LINE Enter`, `screen -dm WORDS`, `screen -X stuff LINE`"""
+    args = command.args
+    typed = next((at for at, word in enumerate(args) if word in ("send-keys", "send", "stuff")), None)
+    if typed is not None:
+        keys = [word for word in args[typed + 1 :] if word[:1] != "-"]
+        for word in keys:
+            shell.line(word, command.program, command, apart=True)
+        command.sure = False
+        return
+    words, _ = wrapped(_TMUX if command.program == "tmux" else Wrapper("cehpsSt"), args)
+    if words:
+        shell.line(joined(words), command.program, command, apart=True)
+
+
+_TMUX = Wrapper(
+    "cefFLnsStxy", subcommands=(
+        "new-session", "new", "new-window", "neww", "split-window", "splitw", "respawn-pane", "respawnp", "respawn-window",
+        "respawnw", "run-shell", "run", "if-shell", "pipe-pane", "pipep", "display-popup", "popup",
+    ),
+)  # fmt: skip
+
+
+def _socat(shell: Shell, command: Command) -> None:
+    """`socat - EXEC:rm`, `SYSTEM:rm`"""
+    for word in command.operands:
+        for address in word.split("!!"):
+            kind, _, rest = address.partition(":")
+            if kind.lower() in ("exec", "system", "shell"):
+                shell.line(rest.partition(",")[0], "socat", command, apart=True)
+                command.sure = False
+
+
+def _at(shell: Shell, command: Command) -> None:
+    """`echo rm x | at now` runs what it reads, later."""
+    if command.has("-l", "-r", "-d", "-c", "-q") or (command.has("-f") and command.program != "crontab"):
+        command.sure = command.sure and not command.has("-f")
+        return
+    _run_input(shell, command)
+
+
+def _crontab(shell: Shell, command: Command) -> None:
+    """`echo '* * * * * rm x' | crontab -`"""
+    text = input_of(command) if not command.has("-l", "-e", "-r") else ""
+    if text is None and command.source is not None:
+        command.sure = False
+    for line in (text or "").split("\n"):
+        fields = line.split(None, 1 if line[:1] == "@" else 5)
+        if line[:1] != "#" and len(fields) == (2 if line[:1] == "@" else 6):
+            shell.line(Word(fields[-1], ("crontab",)), "crontab", command, apart=True)
+
+
+def _database(shell: Shell, command: Command) -> None:
+    """`sqlite3 db '.shell rm x'`, `psql -c '\\! rm x'`, and the same in what they read."""
+    if command.program in _LINE_OPTIONS:
+        _line_options(shell, command)
+    texts = (
+        [*command.operands[1:], input_of(command) or ""] if command.program == "sqlite3" else [input_of(command) or ""]
+    )
+    for text in texts:
+        for found in re.finditer(r"(?:^|[\n;])\s*(?:\.(?:shell|system)|\\!|system)[ \t]+([^\n]+)", text):
+            shell.line(Word(found[1], ("code",)), command.program, command, apart=True)
+
+
+def _package_runner(shell: Shell, command: Command) -> None:
+    """`npx WORDS`, `npm exec -- WORDS`, `npx -c LINE`"""
+    if command.program in _LINE_OPTIONS:
+        _line_options(shell, command)
+    if not command.has("-c", "--call"):
+        _wrapper(shell, command)
+
+
 CARRIERS: dict[str, Carrier] = {
+    **dict.fromkeys(_LINE_OPTIONS, _line_options),
     **dict.fromkeys(WRAPPERS, _wrapper),
     **dict.fromkeys(SHELLS, _shell),
+    **dict.fromkeys(DECLARES, builtins.declare),
     "sudo": _sudo, "env": _env, "command": _command_builtin, "eval": _eval, "source": _source, ".": _source,
     "trap": _trap, "su": _su, "runuser": _su, "script": _su, "flock": _su, "sg": _su,
-    "cd": _cd, "pushd": _cd, "popd": _cd, "chdir": _cd,
-    **dict.fromkeys(DECLARES, _declare),
-    "unset": _unset, "set": _set, "shift": _shift, "alias": _alias, "read": _read, "printf": _printf_v,
-    "xargs": _xargs, "gxargs": _xargs, "find": _find, "gfind": _find, "fd": _find, "fdfind": _find,
+    "cd": builtins.change_folder, "pushd": builtins.change_folder, "popd": builtins.change_folder,
+    "chdir": builtins.change_folder, "unset": builtins.unset, "set": builtins.set_arguments, "shift": builtins.shift,
+    "alias": builtins.alias, "read": builtins.read_words, "mapfile": builtins.read_lines,
+    "readarray": builtins.read_lines, "getopts": builtins.get_options, "let": builtins.let,
+    "printf": builtins.print_formatted, "enable": builtins.enable, "hash": builtins.enable,
+    "complete": builtins.enable, "tee": builtins.write_copies,
+    "xargs": _xargs, "gxargs": _xargs, "find": _find, "gfind": _find, "fd": _find, "fdfind": _find, "bfs": _find,
     "parallel": _parallel,
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), run_awk),
+    **dict.fromkeys(("sed", "gsed"), run_sed),
+    **dict.fromkeys(("make", "gmake"), run_make),
+    **dict.fromkeys(("vim", "vi", "nvim", "ex", "view", "vimdiff", "emacs", "ed", "red"), run_editor),
+    "ssh": _ssh, "autossh": _ssh, "scp": _ssh, "sftp": _ssh,
+    **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose", "podman-compose"), _docker),
+    **dict.fromkeys(("kubectl", "oc"), _kubectl),
+    "tmux": _tmux, "screen": _tmux, "socat": _socat, "at": _at, "batch": _at, "crontab": _crontab,
+    **dict.fromkeys(("sqlite3", "mysql", "mariadb", "psql"), _database),
+    "npx": _package_runner, "npm": _package_runner,
     "git": _git,
 }  # fmt: skip
 
 
 def carrier_of(name: str) -> Carrier | None:
     """The carrier of a program whose name has a version or a suffix: python3.11, powershell.exe."""
-    return _interpreter if _INTERPRETER.fullmatch(name) else _windows if _WINDOWS.fullmatch(name) else None
+    return run_code if INTERPRETER.fullmatch(name) else _windows if _WINDOWS.fullmatch(name) else None
+
+
+_WINDOWS = re.compile(r"(?:powershell|pwsh|cmd)(?:\.exe)?", re.IGNORECASE)

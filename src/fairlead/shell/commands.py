@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from .options import Argument, Options, arguments, read_options
-from .words import Word, is_known, unknown_of
+from .words import Word, is_exact, is_known, unknown_of
 
 Dialect = Literal["posix", "powershell", "cmd"]
 """Whose syntax a line has."""
@@ -31,15 +31,15 @@ class Command:
     """One command of a line: a program and its words, and how it comes to run."""
 
     __slots__ = (
-        "_options", "args", "assignments", "folder", "inner", "path", "pipeline", "position", "program", "reads",
-        "redirects", "stdin", "sure", "via",
+        "_options", "args", "assignments", "folder", "inner", "maybe", "path", "pipeline", "position", "program", "reads",
+        "redirects", "source", "stdin", "sure", "via",
     )  # fmt: skip
 
     def __init__(self, words: list[str], folder: str, via: tuple[str, ...], sure: bool) -> None:
         self.program: str = program_name(words[0]) if words else ""
         """The name of the program, without its folder. Empty where a line only assigns or redirects."""
         self.path: str = words[0] if words else ""
-        """The program as the line calls it, with its folder. Empty if a substitution gives it: `$(which rm) x`."""
+        """The program as the line calls it, with its folder."""
         self.args: list[str] = words[1:]
         """The words after the program. One that is not fully known is a `Word`."""
         self.assignments: dict[str, str] = {}
@@ -49,6 +49,8 @@ class Command:
         """The text that it reads, if the line has it: a here-document, a here-string, or what `echo` writes."""
         self.reads: Command | None = None
         """The command before it in the pipeline."""
+        self.source: Feed | None = None
+        """All that it reads from: the commands before it, or a text."""
         self.pipeline, self.position = 0, 0
         """Commands of one pipeline have one number. The position in it counts from 0."""
         self.folder = folder
@@ -57,9 +59,17 @@ class Command:
         """What runs it, the outermost first: `("sudo", "xargs")`, `("sh -c",)`, `("$(...)",)`. Empty: the shell."""
         self.inner: list[Command] = []
         """The commands in it: of its substitutions, and those that it runs."""
-        self.sure = sure and all(map(is_known, words))
+        self.maybe = 0
+        """How many branches it stands in, each of which may not run."""
+        self.sure = sure and all(map(is_known, words)) and (not words or is_exact(words[0]))
         """False where something of it is decided only when it runs."""
         self._options: Options | None = None
+
+    def read_from(self, feed: Feed | None) -> None:
+        """Have it read this. None: what the shell reads."""
+        self.source = feed
+        self.stdin = feed.text if feed is not None else None
+        self.reads = feed.commands[-1] if feed is not None and feed.commands else None
 
     @property
     def options(self) -> dict[str, str | None]:
@@ -159,6 +169,8 @@ class Feed(NamedTuple):
 
     text: str | None
     commands: list[Command]
+    maybe: int = 0
+    """How many branches stand around the commands."""
 
 
 def quote(word: str) -> str:

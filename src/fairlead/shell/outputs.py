@@ -5,45 +5,64 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import string
 from collections.abc import Callable
 
 from .commands import Command
-from .words import LONGEST, Word, unknown_of
+from .words import LONGEST, Word, made, unknown_of
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 _ESCAPED = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|0?([0-7]{1,3})|(.))", re.DOTALL)
-_FORMAT = re.compile(r"%(?:([-0-9.]*)([sdbqcxo])|%)")
+_FORMAT = re.compile(r"%([-+ #0]*[0-9]{0,3}(?:\.[0-9]{1,3})?)([a-zA-Z%*(])")
 
 
-def output_of(commands: list[Command]) -> str | None:
-    """What commands write, if the line says it: `echo` and its like. The commands of a pipeline count as one."""
+def output_of(commands: list[Command], maybe: int = 0) -> str | None:
+    """What commands write, if the line says it: `echo` and its like. The commands of a pipeline count as one.
+
+    `maybe` is how many branches stand around all of them. What is written in a branch among them may be written or not.
+    """
     texts: list[str] = []
     for at, command in enumerate(commands):
         after = commands[at + 1] if at + 1 < len(commands) else None
         if after is not None and after.pipeline == command.pipeline and after.position > command.position:
             continue  # what it writes goes to the next one
         text = output_of_command(command)
-        if text is None:
+        if text is None or (after is not None and command.program in _ENDS):
             return None
-        texts.append(text)
-    unknown = [one for text in texts for one in unknown_of(text)]
-    joined = "".join(texts)
-    return Word(joined, unknown) if unknown else joined
+        texts.append(Word(text, ("...",)) if text and command.maybe > maybe else text)
+    return made(texts)
+
+
+_ENDS = frozenset({"break", "continue", "return", "exit"})
 
 
 def output_of_command(command: Command) -> str | None:
-    """The text that a command writes. None if only running it would tell."""
-    if command.writes():
-        return ""
+    """The text that a command writes to its standard output. None if only running it would tell."""
+    for redirect in command.redirects:
+        if redirect.operator in (">&", "<&") and redirect.target.isdigit():
+            if redirect.descriptor in ("", "1") and redirect.operator == ">&" and redirect.target != "1":
+                return None
+        elif redirect.writes and (redirect.descriptor in ("", "1") or redirect.operator[0] == "&"):
+            return (
+                None if redirect.target.startswith((">(", "/dev/", "/proc/")) and redirect.target != "/dev/null" else ""
+            )
+    return written_by(command)
+
+
+def written_by(command: Command) -> str | None:
+    """The text that a command writes, to wherever that goes."""
+    if command.inner and any(one.via[-1:] == (f"{command.program}()",) for one in command.inner):
+        return output_of(command.inner, command.maybe)
     write = WRITERS.get(command.program)
     return write(command) if write is not None else None
 
 
 def input_of(command: Command) -> str | None:
     """The text that a command reads, if the line has it."""
-    if command.stdin is not None:
+    source = command.source
+    if command.stdin is not None or source is None:
         return command.stdin
-    return output_of([command.reads]) if command.reads is not None else None
+    return output_of(source.commands, source.maybe) if source.commands else None
 
 
 def _joined(words: list[str]) -> str:
@@ -59,7 +78,10 @@ def _echo(command: Command) -> str:
         escapes = escapes or "e" in words[0]
         words = words[1:]
     text = _joined(words)
-    return _kept(text, (_unescaped(text) if escapes or "\\" in text else text) + newline)
+    changed = _unescaped(text) if "\\" in text else text
+    if changed != text and not escapes:  # bash leaves them as they are, dash and zsh do not
+        return Word(changed + newline, (*unknown_of(text), "\\"))
+    return _kept(text, changed + newline)
 
 
 def _kept(of: str, text: str) -> str:
@@ -76,36 +98,92 @@ def _unescaped(text: str) -> str:
     return _ESCAPED.sub(character, text)
 
 
-def _printf(command: Command) -> str:
+def _printf(command: Command) -> str | None:
     words = command.args[1:] if command.args[:1] == ["--"] else command.args
     if not words or words[0] == "-v":
         return ""
-    form, values = _unescaped(words[0]), words[1:]
-    text, used = _filled(form, values)
-    while used and values[used:] and len(text) < LONGEST:  # a format is used again for the words that are left
-        values = values[used:]
-        more, used = _filled(form, values)
-        text += more
-    return _kept(_joined(words), text)
+    form, values = words[0], words[1:]
+    texts: list[str] = []
+    while sum(map(len, texts)) < LONGEST:  # a format is used again for the words that are left
+        filled = _filled(form, values)
+        if filled is None:
+            return None
+        texts.append(filled[0])
+        values = values[filled[1] :]
+        if not values or not filled[1]:
+            break
+    return _kept(_joined(words), "".join(texts))
 
 
-def _filled(form: str, values: list[str]) -> tuple[str, int]:
-    """A format with its values, and how many it took."""
+def _filled(form: str, values: list[str]) -> tuple[str, int] | None:
+    """A format with its values, and how many it took. None if only `printf` knows what it means."""
     used = 0
-
-    def fill(found: re.Match[str]) -> str:
-        nonlocal used
-        if found[0] == "%%":
-            return "%"
+    pieces: list[str] = []
+    position = 0
+    for found in _FORMAT.finditer(form):
+        pieces.append(_unescaped(form[position : found.start()]))
+        position = found.end()
+        flags, kind = found[1], found[2]
+        if kind == "%":
+            pieces.append("%")
+            continue
         value = values[used] if used < len(values) else ""
         used += 1
-        return value[:1] if found[2] == "c" else _unescaped(value) if found[2] == "b" else value
-
-    return _FORMAT.sub(fill, form), used
+        if kind in "sbc":
+            value = _unescaped(value) if kind == "b" else value[:1] if kind == "c" else value
+            pieces.append(f"%{flags}s" % value)
+        elif kind in "dixXou" and re.fullmatch(r"-?[0-9]{0,18}", value) and not (len(value) > 1 and value[0] == "0"):
+            pieces.append(f"%{flags}{kind}" % int(value or 0))
+        elif kind == "q" and not flags and re.fullmatch(r"[\w./:=@%+-]+", value):
+            pieces.append(value)
+        else:
+            return None
+    rest = form[position:]
+    if "%" in rest:
+        return None
+    pieces.append(_unescaped(rest))
+    return "".join(pieces), used
 
 
 def _cat(command: Command) -> str | None:
     return input_of(command) if command.operands in ([], ["-"]) and not command.options else None
+
+
+def _tr(command: Command) -> str | None:
+    """`tr a-z A-Z`, `tr -d x`"""
+    text = input_of(command)
+    delete = command.args[:1] in (["-d"], ["--delete"])
+    sets = [_characters(word) for word in command.args[delete:]]
+    if text is None or unknown_of(text) or len(sets) != 2 - delete or not all(sets):
+        return None
+    old, new = sets[0] or "", "" if delete else sets[1] or ""
+    table = {ord(sign): None if delete else new[min(at, len(new) - 1)] for at, sign in reversed(list(enumerate(old)))}
+    return text.translate(table)
+
+
+_CLASSES = {"[:upper:]": string.ascii_uppercase, "[:lower:]": string.ascii_lowercase, "[:digit:]": string.digits}
+
+
+def _characters(word: str) -> str | None:
+    """The characters of a set of `tr`. None if it is of a kind that is not known here."""
+    if word in _CLASSES:
+        return _CLASSES[word]
+    if (
+        (unknown_of(word) and unknown_of(word) != ("*",))
+        or (word[:1] == "-" and len(word) > 1)
+        or "[:" in word
+        or "[=" in word
+    ):
+        return None
+    text = _unescaped(word)
+    return re.sub(
+        "(.)-(.)", lambda m: "".join(map(chr, range(ord(m[1]), min(ord(m[2]) + 1, 0x250)))), text, flags=re.DOTALL
+    )
+
+
+def _tac(command: Command) -> str | None:
+    text = None if command.args else input_of(command)
+    return None if text is None else _kept(text, "".join(reversed(text.splitlines(keepends=True))))
 
 
 def _tee(command: Command) -> str | None:
@@ -113,7 +191,7 @@ def _tee(command: Command) -> str | None:
 
 
 def _base64(command: Command) -> str | None:
-    text = input_of(command)
+    text = input_of(command) if command.operands in ([], ["-"]) else None
     if text is None or unknown_of(text) or not command.has("--decode", "-d", "-D"):
         return None
     try:
@@ -123,7 +201,7 @@ def _base64(command: Command) -> str | None:
 
 
 def _xxd(command: Command) -> str | None:
-    text = input_of(command)
+    text = input_of(command) if command.operands in ([], ["-"]) else None
     if text is None or unknown_of(text) or not (command.has("-r") and command.has("-p")):
         return None
     try:
@@ -133,7 +211,7 @@ def _xxd(command: Command) -> str | None:
 
 
 def _rev(command: Command) -> str | None:
-    text = input_of(command)
+    text = None if command.args else input_of(command)
     return None if text is None else _kept(text, "\n".join(line[::-1] for line in text.split("\n")))
 
 
@@ -145,6 +223,10 @@ def _pwd(command: Command) -> str | None:
     return command.folder + "\n" if command.folder else None
 
 
+def _type(command: Command) -> str | None:
+    return _which(command) if command.args[:1] in (["-p"], ["-P"]) else None
+
+
 def _which(command: Command) -> str | None:
     return "\n".join(command.operands) + "\n" if command.operands else None
 
@@ -153,17 +235,17 @@ def _command_v(command: Command) -> str | None:
     """`command -v NAME` prints it; without an option, the program that it runs."""
     if command.has("-v", "-V"):
         return _which(command)
-    return output_of(command.inner)
+    return output_of(command.inner, command.maybe)
 
 
 def _inner(command: Command) -> str | None:
     """A program that only runs another."""
-    return output_of(command.inner) if command.inner else None
+    return output_of(command.inner, command.maybe) if command.inner and command.sure else None
 
 
 WRITERS: dict[str, Callable[[Command], str | None]] = {
     "echo": _echo, "printf": _printf, "cat": _cat, "tee": _tee, "base64": _base64, "xxd": _xxd, "rev": _rev,
-    "pwd": _pwd, "which": _which, "command": _command_v, "builtin": _inner, "env": _inner, "sudo": _inner,
+    "tr": _tr, "tac": _tac, "type": _type, "pwd": _pwd, "which": _which, "command": _command_v, "builtin": _inner, "env": _inner, "sudo": _inner,
     "exec": _inner, "eval": _inner, "sh": _inner, "bash": _inner, "zsh": _inner, "dash": _inner,
     "": _nothing, ":": _nothing, "true": _nothing, "false": _nothing, "cd": _nothing, "export": _nothing,
     "set": _nothing, "unset": _nothing, "local": _nothing, "declare": _nothing, "sleep": _nothing,

@@ -7,15 +7,17 @@ not say what happens, the command is not `sure`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import NamedTuple
 
-from .carriers import CARRIERS, carrier_of
+from .carriers import CARRIERS, carrier_of, run_script
 from .commands import Command, Dialect, Feed, Line, Redirect, join, quote
-from .outputs import output_of
-from .syntax import (
-    DECLARES,
+from .outputs import output_of, written_by
+from .syntax import DECLARES, Parser
+from .tree import (
     Assignment,
     Block,
     Budget,
@@ -23,17 +25,34 @@ from .syntax import (
     Document,
     Function,
     Node,
-    Parser,
     Pipeline,
     Simple,
     Substitution,
     TooComplex,
 )  # fmt: skip
-from .syntax import Redirect as RedirectTree
-from .words import Expander, Value, Word, is_exact, unknown_of
+from .tree import Redirect as RedirectTree
+from .tree import (
+    Word as WordTree,
+)
+from .words import Expander, Value, Word, is_exact, made, unknown_of
 
+_ODD = re.compile("[\0\r]")
+"""Characters that shells disagree about."""
 NESTED = 6
 """How deep lines in lines are read: `sh -c "sh -c ..."`."""
+_KEYED = re.compile(r"\[[^\]]*\]\+?=")
+_HOLDS_LINE = frozenset({
+    "PROMPT_COMMAND", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_SSH",
+    "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "SSH_ASKPASS", "SUDO_ASKPASS", "LESSOPEN",
+    "LESSCLOSE", "BROWSER", "RSYNC_RSH", "SUDO_EDITOR", "SYSTEMD_EDITOR", "KUBE_EDITOR",
+})  # fmt: skip
+"""Variables whose value programs run as a line."""
+_HOLDS_CODE = frozenset({
+    "BASH_ENV", "ENV", "LD_PRELOAD", "LD_AUDIT", "PERL5OPT", "PERL5DB", "RUBYOPT", "NODE_OPTIONS", "PYTHONSTARTUP", "PS0", "PS4",
+    "PYTHONINSPECT", "DYLD_INSERT_LIBRARIES", "TAR_OPTIONS", "BASH_FUNC", "ZDOTDIR", "SHELLOPTS", "BASHOPTS", "JAVA_TOOL_OPTIONS",
+    "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG", "GIT_EXEC_PATH",
+})  # fmt: skip
+"""Variables with which programs run more than the line says."""
 CALLS = 8
 """How deep functions that call functions are followed."""
 TURNS = 16
@@ -51,6 +70,7 @@ def read(text: str, folder: str = "", variables: Mapping[str, str] | None = None
         return read_windows(text, dialect, folder, variables or {})
     known: dict[str, Value] = {"IFS": " \t\n", "SHELL": "/bin/sh", "BASH": "/bin/bash", **(variables or {})}
     shell = Shell(known, folder, Budget())
+    shell.sure = not _ODD.search(text)
     tree: list[Command] = []
     try:
         parser = Parser(text, shell.budget)
@@ -75,6 +95,7 @@ class State(NamedTuple):
     variables: dict[str, Value]
     folder: str
     before: str
+    arguments: list[str] | None
 
 
 class Shell:
@@ -85,14 +106,26 @@ class Shell:
         self.words = Expander(variables, budget, self._output_of_substitution)
         self.words.folder = folder
         self.before = folder
-        self.functions: dict[str, Node] = {}
+        self.functions: dict[str, list[Node]] = {}
+        """The bodies that a function of the line may have: one, or more where branches define it."""
         self.uncalled: dict[str, Node] = {}
         self.aliases: dict[str, str] = {}
         self.git_aliases: dict[str, str] = {}
+        self.exported = set(variables) - {"IFS"}
+        """Variables that other programs get, too."""
+        self.descriptors: dict[str, str | None] = {}
+        """What `exec 3<<<text` puts behind a descriptor."""
+        self.files = Files()
+        self.exports_all = False
+        self._last_turn: list[tuple[str, tuple[str, ...], bool]] | None = None
+        self.locals: list[dict[str, Value]] = []
+        """What the variables were that functions have made their own, call by call."""
+        self.maybe = 0
+        """How many of the blocks that are followed may not run at all."""
         self.via: tuple[str, ...] = ()
         self.sure = self.sound = True
         self.depth = self.calls = self.pipelines = 0
-        self._feed: Feed | None = None
+        self.feed: Feed | None = None
         self._inside: list[Command] = []  # the commands of substitutions in the words that are being expanded
         self._place = (0, 0)
 
@@ -121,15 +154,26 @@ class Shell:
             self._node(body, into)
 
     def _pipeline(self, pipeline: Pipeline, into: list[Command]) -> None:
+        if len(pipeline) == 1:
+            if type(node := pipeline[0]) is Compound and node.kind in ("and-or", "&"):
+                self._compound(node, into)  # its pipelines have their own numbers
+                return
+            self.pipelines += 1
+            self._place = (self.pipelines, 0)
+            self._node(node, into)
+            return
         self.pipelines += 1
-        number, feed = self.pipelines, self._feed
+        number, feed = self.pipelines, self.feed
         for position, node in enumerate(pipeline):
             self._place = (number, position)
-            before = len(into)
+            before, state = len(into), self._saved()
             self._node(node, into)
             if position + 1 < len(pipeline):
-                self._feed = Feed(None, into[before:])
-        self._feed = feed
+                self.feed = Feed(None, into[before:], self.maybe)
+                self._restore(state)
+            else:  # the last one is a process of its own in bash, and the shell itself in zsh
+                self._doubt(state)
+        self.feed = feed
 
     def _node(self, node: Node, into: list[Command]) -> None:
         if type(node) is Simple:
@@ -137,30 +181,97 @@ class Shell:
         elif type(node) is Compound:
             self._compound(node, into)
         elif type(node) is Function:
-            self.functions[node.name] = self.uncalled[node.name] = node.body
+            older = self.functions.get(node.name, []) if self.maybe else []
+            self.functions[node.name] = [*older, node.body]
+            self.uncalled[node.name] = node.body
 
     def _compound(self, node: Compound, into: list[Command]) -> None:
-        feed, place = self._feed, self._place
+        feed, place = self.feed, self._place
         if node.redirects:
             command = self._command([], into)
-            command.redirects, command.stdin = self._redirected(node.redirects, None)
+            self._redirect(command, node.redirects)
             command.inner += self._taken()
-            if command.stdin is not None:
-                self._feed = Feed(command.stdin, [])
+            for redirect in command.redirects:
+                if redirect.writes:
+                    self.files.write(self.path_of(redirect.target), None)
+            if command.stdin is not None or command.source is not feed:
+                self.feed = command.source or Feed(command.stdin, [])
         if node.kind in ("for", "select"):
             self._for(node, into)
+        elif node.kind == "for ((":
+            self._count(node, into)
         elif node.kind in ("if", "case", "while", "until"):
             self._expand_quietly(node.words or (), into)
             self._branches(node, into)
-        elif node.kind == "(":
+        elif node.kind in ("(", "&"):
             state = self._saved()
             self.run(node.blocks[0], into)
             self._restore(state)
+        elif node.kind == "and-or":
+            self._and_or(node, into)
         else:
+            if node.kind == "((":
+                self._calculate(node.words or ())
             self._expand_quietly(node.words or (), into)
             for block in node.blocks:
                 self.run(block, into)
-        self._feed, self._place = feed, place
+        self._place = place
+        if node.redirects:
+            self.feed = feed
+
+    def _and_or(self, node: Compound, into: list[Command]) -> None:
+        """The first pipeline runs, others may. After `||`, what those before it changed is not known."""
+        self.run(node.blocks[0], into)
+        state = self._saved()
+        self.maybe += 1
+        for operator, block in zip(node.operators, node.blocks[1:], strict=True):
+            folder = self.folder
+            if operator == "||":
+                self._doubt(state._replace(folder=folder))
+            self.run(block, into)
+            if operator == "||" and self.folder != folder:
+                self.words.folder = ""
+        self.maybe -= 1
+        self._doubt(state._replace(folder=self.folder))
+
+    def _calculate(self, words: Iterable[WordTree]) -> list[str | None]:
+        """The values of expressions. What they set is set."""
+        values: list[str | None] = []
+        for word in words:
+            inside, self._inside = self._inside, []
+            values.append(self.words.calculated(text) if type(text := self.words.text(word)) is str else None)
+            self._inside = inside  # what runs in it is expanded, and taken, by the caller
+        return values
+
+    def _count(self, node: Compound, into: list[Command]) -> None:
+        """`for ((i = 0; i < 3; i++))`: a few turns one by one. If there may be more, what they set is not known."""
+        words = node.words or []
+        self._expand_quietly(words, into)
+        if len(words) == 3:
+            self._calculate(words[:1])
+            self._last_turn = None
+            for _ in range(TURNS):
+                (value,) = self._calculate(words[1:2])
+                if value is None or words[1] == ():
+                    break
+                if value == "0":
+                    return
+                self._turn(node.blocks, into)
+                self._calculate(words[2:])
+        self._branches(node, into)
+
+    def _turn(self, blocks: Iterable[Block], into: list[Command]) -> None:
+        """One turn of a loop. One that runs the same commands as the turn before adds nothing."""
+        before, size = self._last_turn, len(into)
+        self.maybe += 1
+        for block in blocks:
+            self.run(block, into)
+        self.maybe -= 1
+        self._last_turn = [
+            (command.program, tuple(command.args), command.sure) for top in into[size:] for command in top.walk()
+        ]
+        if before == self._last_turn:
+            del into[size:]
 
     def _expand_quietly(self, words: Iterable[object], into: list[Command]) -> None:
         """Words that are no command: `[[ ... ]]`, `case WORD in`. What runs in them counts."""
@@ -169,28 +280,49 @@ class Shell:
         into += self._taken()
 
     def _saved(self) -> State:
-        return State(dict(self.variables), self.folder, self.before)
+        self.budget.spend(len(self.variables) // 32)
+        return State(dict(self.variables), self.folder, self.before, self.words.arguments)
 
     def _restore(self, state: State) -> None:
-        self.words.variables, self.words.folder, self.before = dict(state.variables), state.folder, state.before
+        self.words.variables, self.words.folder, self.before, self.words.arguments = state
+
+    def _doubt(self, state: State) -> None:
+        """What has changed since then may have, or not."""
+        for name, value in self.variables.items():
+            if name not in state.variables or state.variables[name] != value:
+                self.variables[name] = Word(value, (f"${name}",)) if isinstance(value, str) else None
+        if self.folder != state.folder:
+            self.words.folder = ""
 
     def _branches(self, node: Compound, into: list[Command]) -> None:
         """Take every branch. What a branch sets may be so afterwards."""
-        turns = 2 if node.kind in ("while", "until") else 1  # what the first turn sets, the second sees
-        for _ in range(turns):
-            before = dict(self.variables)
+        turns = TURNS if node.kind in ("while", "until", "for ((") else 1
+        self._last_turn = None
+        for turn in range(turns):
+            before, feed = dict(self.variables), self.feed
+            if turns > 1:
+                state = self._saved()
+                self._turn(node.blocks, into)
+                self._doubt(state)
+            else:
+                for block in node.blocks:
+                    self._maybe(block, into)
+            if self.feed is feed and (turn or self.variables == before):
+                return  # what the first turn sets, the second sees
+            if self.feed is not feed and self.feed is not None and not self.feed.text:
+                return  # all lines are read
+        if turns > 1:
+            self.feed = Feed(None, [])
             for block in node.blocks:
                 self._maybe(block, into)
-            if self.variables == before:
-                break
 
     def _maybe(self, block: Block, into: list[Command]) -> None:
         """Follow a block that may not run: what it changes is not known for sure afterwards."""
         state = self._saved()
+        self.maybe += 1
         self.run(block, into)
-        for name, value in self.variables.items():
-            if name not in state.variables or state.variables[name] != value:
-                self.variables[name] = Word(value, (f"${name}",)) if isinstance(value, str) else None
+        self.maybe -= 1
+        self._doubt(state)
 
     def _for(self, node: Compound, into: list[Command]) -> None:
         words = [field for word in node.words for field in self.words.fields(word)] if node.words is not None else None
@@ -211,49 +343,99 @@ class Shell:
         assigned = [(one, self._assigned(one)) for one in node.assignments] if node.assignments else ()
         words: list[str] = []
         for word in node.words:
-            if type(word) is str and not any(sign in word for sign in "{*?["):
+            if type(word) is str and not any(sign in word for sign in "{*?[~"):
                 words.append(word)
             else:
                 words += self.words.fields(word)
         if not words or words[0] in DECLARES:
             for one, value in assigned:
                 self.variables[one.name] = value
-        if words or node.redirects or assigned or self._inside:
-            inside = self._taken()
-            command = self._command(words, into)
-            command.inner += inside
-            if node.words and any(isinstance(part, Substitution) for part in node.words[0]):
-                command.path = ""
-            for one, value in assigned:
-                command.assignments[one.name] = " ".join(value) if isinstance(value, list) else value or ""
-            if node.redirects:
-                command.redirects, command.stdin = self._redirected(node.redirects, command.stdin)
-                command.inner += self._taken()
+        if not (words or node.redirects or assigned or self._inside):
+            return
+        inside = self._taken()
+        command = self._command(words, into)
+        command.inner += inside
+        if assigned:
+            self.note_environment(command, [one.name for one, _ in assigned])
+            environment: dict[str, Value] = {one.name: value for one, value in assigned}
+            for name, value in environment.items():
+                command.assignments[name] = " ".join(value) if isinstance(value, list) else value or ""
+        if node.redirects:
+            self._redirect(command, node.redirects)
+            command.inner += self._taken()
+        if assigned and words:
+            with self.environment(environment):
+                self.invoke(command)
+        else:
             self.invoke(command)
+        for redirect in command.redirects:
+            if redirect.writes:
+                self.files.write(self.path_of(redirect.target), None if self.maybe else command, redirect.operator)
+
+    def note_environment(self, command: Command, names: Iterable[str]) -> None:
+        """Variables that have programs run a line, or code that is not on the line."""
+        if any(name in _HOLDS_CODE for name in names):
+            command.sure = False
+        for name in names:
+            value = command.assignments.get(name) or self.variables.get(name)
+            if name in _HOLDS_LINE and isinstance(value, str) and value:
+                self.line(value, f"{name}=", command, apart=True)
+
+    def path_of(self, path: str) -> str:
+        """The absolute path of a file in the folder of the shell, or as it is written if that is not known."""
+        home = self.variables.get("HOME")
+        return join(self.folder, path, home if isinstance(home, str) else "~") or path
+
+    @contextmanager
+    def environment(self, values: Mapping[str, Value]) -> Iterator[None]:
+        """`A=1 program`: variables that are set for one command only."""
+        old = {name: self.variables.get(name) for name in values}
+        new = set(values) - self.exported
+        self.variables.update(values)
+        self.exported |= new
+        yield
+        self.exported -= new
+        self.variables.update(old)
+
+    def script_of(self, command: Command, file: str) -> str | None:
+        """The text of a file that the line wrote before. The command is not sure if that is not known."""
+        self.budget.spend(1 + len(self.files.commands) // 8)
+        writers = self.files.writers_of(self.path_of(file))
+        texts = [written_by(one) for one in writers or ()]
+        if writers is None or None in texts:
+            command.sure = command.sure and writers is None and not self.files.names(file, command)
+            return None
+        return made([text for text in texts if text is not None]) if texts else None
 
     def _assigned(self, one: Assignment) -> Value:
+        old = self.variables.get(one.name)
         if isinstance(one.value, list):
             items = [field for word in one.value for field in self.words.fields(word)]
-            old = self.variables.get(one.name)
-            return [*old, *items] if one.adds and isinstance(old, list) else items
+            if any(_KEYED.match(item) for item in items):
+                return None
+            return [*old, *items] if one.adds and isinstance(old, list) else None if one.adds and old is None else items
         text = self.words.text(one.value)
-        old = self.variables.get(one.name)
-        if one.adds and isinstance(old, str):
-            return (
-                Word(old + text, unknown_of(old) + unknown_of(text))
-                if unknown_of(old) + unknown_of(text)
-                else old + text
-            )
+        if one.item is not None:
+            return self._with_item(old, self.words.calculated(one.item), text) if not one.adds else None
+        if one.adds:
+            return made((old, text)) if isinstance(old, str) else None
         return text
+
+    def _with_item(self, old: Value, index: str | None, text: str) -> Value:
+        """`a[1]=x`: an array with one more item, if it has no gaps."""
+        items = list(old) if isinstance(old, list) else [] if old is None else [old]
+        if index is None or not 0 <= int(index) <= len(items):
+            return None
+        return [*items[: int(index)], text, *items[int(index) + 1 :]]
 
     def _command(self, words: list[str], into: list[Command]) -> Command:
         self.budget.spend()
         command = Command(words, self.folder, self.via, self.sure)
         command.pipeline, command.position = self._place
-        if self._feed is not None:
-            command.stdin = self._feed.text
-            command.reads = self._feed.commands[-1] if self._feed.commands else None
+        command.maybe = self.maybe
+        command.read_from(self.feed)
         into.append(command)
+        self.files.commands.append(command)
         return command
 
     def _taken(self) -> list[Command]:
@@ -261,17 +443,29 @@ class Shell:
         inside, self._inside = self._inside, []
         return inside
 
-    def _redirected(self, trees: Iterable[RedirectTree], stdin: str | None) -> tuple[list[Redirect], str | None]:
-        redirects: list[Redirect] = []
+    def _redirect(self, command: Command, trees: Iterable[RedirectTree]) -> None:
+        """The redirections of a command, and what it reads because of them."""
+        own: dict[str, str | None] = {}
         for tree in trees:
             if tree.document is not None:
-                text = stdin = self._document(tree.document)
+                text = own[tree.descriptor or "0"] = self._document(tree.document)
             else:
                 text = self.words.text(tree.word)
                 if tree.operator == "<<<":
-                    stdin = text
-            redirects.append(Redirect(tree.operator, text, tree.descriptor))
-        return redirects, stdin
+                    own[tree.descriptor or "0"] = (
+                        text + "\n" if type(text) is str else Word(text + "\n", unknown_of(text))
+                    )
+                elif tree.operator == "<&":
+                    own[tree.descriptor or "0"] = own.get(text, self.descriptors.get(text))
+                elif tree.operator in ("<", "<>"):
+                    own[tree.descriptor or "0"] = None
+            command.redirects.append(Redirect(tree.operator, text, tree.descriptor))
+        if "0" in own:
+            command.read_from(Feed(own["0"], []))
+        if command.program == "exec" and not command.args:
+            self.descriptors.update(own)
+            if "0" in own:
+                self.feed = Feed(own["0"], [])
 
     def _document(self, document: Document) -> str:
         if not document.expands or not any(sign in document.text for sign in "$`\\"):
@@ -284,25 +478,31 @@ class Shell:
     def invoke(self, command: Command) -> None:
         """What a command does to those after it, and which commands it runs."""
         name = command.program
-        if name in self.functions:
+        if name in self.functions and is_exact(name):
             self._call(command)
         elif name in self.aliases and is_exact(name):
             self._alias(command)
         elif (carrier := CARRIERS.get(name) or carrier_of(name)) is not None:
             carrier(self, command)
+        elif command.path.startswith(("/proc/", "/dev/")):
+            command.sure = False
+        elif "/" in command.path:
+            run_script(self, command, command.path, command.args)
 
     def _call(self, command: Command) -> None:
         """A function of the line."""
-        body = self.functions[command.program]
         self.uncalled.pop(command.program, None)
         if self.calls >= CALLS:
             command.sure = self.sound = False
             return
-        arguments, via, feed = self.words.arguments, self.via, self._feed
+        arguments, via, feed = self.words.arguments, self.via, self.feed
         self.calls += 1
         self.words.arguments, self.via = command.args, (*via, f"{command.program}()")
-        self._node(body, command.inner)
-        self.words.arguments, self.via, self._feed = arguments, via, feed
+        self.locals.append({})
+        for body in self.functions[command.program]:
+            self._node(body, command.inner)
+        self.variables.update(self.locals.pop())
+        self.words.arguments, self.via, self.feed = arguments, via, feed
         self.calls -= 1
 
     def _alias(self, command: Command) -> None:
@@ -317,38 +517,60 @@ class Shell:
             command.sure = self.sound = False
             return
         parser = Parser(text, self.budget, self.depth)
-        state, was, sure, outer = self._saved() if apart else None, self.via, self.sure, self._feed
+        state, was, sure, outer = self._saved() if apart else None, self.via, self.sure, self.feed
+        if apart:
+            self.words.variables = self._inherited()
         place = self._place
         self.depth += 1
-        self._feed = feed
+        self.feed = feed
         self.via, self.sure = (*was, via), sure and is_exact(text)
         block = parser.parse()
         self.sure = self.sure and parser.sound
         self.run(block, command.inner)
         self.depth -= 1
-        self.via, self.sure, self._feed, self._place = was, sure, outer, place
+        self.via, self.sure, self.feed, self._place = was, sure, outer, place
         if not parser.sound:
             command.sure = self.sound = False
         if state is not None:
             self._restore(state)
 
+    def _inherited(self) -> dict[str, Value]:
+        """The variables of a process that the shell starts. Those that are not exported may be in its environment."""
+        inherited: dict[str, Value] = {"IFS": " \t\n"}
+        for name, value in self.variables.items():
+            if name in self.exported or self.exports_all:
+                inherited[name] = value if isinstance(value, str) else None
+            elif name != "IFS":
+                inherited[name] = Word(value, (f"${name}",)) if isinstance(value, str) else None
+        return inherited
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """What runs on another machine, in a container or as another user has an environment of its own."""
+        variables, exported = self.words.variables, self.exported
+        self.words.variables = {name: variables[name] for name in ("HOME", "SHELL", "IFS") if name in variables}
+        self.exported = set(self.words.variables)
+        yield
+        self.words.variables, self.exported = variables, exported
+
     def program(self, words: list[str], via: str, command: Command, *, sure: bool = True) -> None:
         """Follow a command that a command runs with its own words: `sudo WORDS`. It reads what that one reads."""
         if not words:
             return
-        was, known, feed = self.via, self.sure, self._feed
+        was, known, feed = self.via, self.sure, self.feed
         self.via, self.sure = (*was, via), known and sure
         self.budget.spend()
         inner = Command(words, self.folder, self.via, self.sure)
         inner.pipeline, inner.position = command.pipeline, command.position
-        inner.stdin, inner.reads = command.stdin, command.reads
-        inner.redirects = command.redirects
+        inner.stdin, inner.reads, inner.source = command.stdin, command.reads, command.source
+        inner.redirects, inner.maybe = command.redirects, command.maybe
+        self.files.commands.append(inner)
         command.inner.append(inner)
         if len(self.via) > 2 * NESTED:
             inner.sure = False
         else:
             self.invoke(inner)
-        self.via, self.sure, self._feed = was, known, feed
+        self.via, self.sure, self.feed = was, known, feed
 
     def change_folder(self, to: str) -> None:
         home = self.variables.get("HOME")
@@ -358,16 +580,18 @@ class Shell:
     # --- what is written ------------------------------------------------------------------------
 
     def _output_of_substitution(self, part: Substitution) -> Value:
-        inside, via, feed, place = self._inside, self.via, self._feed, self._place
+        inside, via, feed, place = self._inside, self.via, self.feed, self._place
         state = self._saved()
-        self.via, self._feed, self._inside = (*via, f"{part.sign if part.sign in '<>' else '$'}(...)"), None, []
+        self.via, self.feed, self._inside = (*via, f"{part.sign if part.sign in '<>' else '$'}(...)"), None, []
+        if part.sign == ">":
+            self.feed = Feed(Word("", ("stdin",)), [])
         commands = self.run(part.body)
-        self.via, self._feed, self._place = via, feed, place
+        self.via, self.feed, self._place = via, feed, place
         self._restore(state)
         self._inside = [*inside, *commands]
         if part.sign in ("<", ">", "quiet", ""):
             return None
-        text = output_of(commands)
+        text = output_of(commands, self.maybe)
         return (
             None
             if text is None
@@ -375,3 +599,42 @@ class Shell:
             if unknown_of(text)
             else text.rstrip("\n")
         )
+
+
+class Files:
+    """The files that commands of the line write, for those that run them later."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []
+        """All commands in the order in which they were found."""
+        self._written: dict[str, list[Command] | None] = {}
+
+    def write(self, path: str, command: Command | None, operator: str = ">") -> None:
+        """Without a command, what the file has is not known."""
+        old = self._written.get(path)
+        if command is None or (operator in (">>", "&>>") and (old is None or path not in self._written)):
+            self._written[path] = None
+        else:
+            self._written[path] = [*(old or ()), command] if operator in (">>", "&>>") else [command]
+
+    def writers_of(self, path: str) -> list[Command] | None:
+        """The commands that wrote a file. None if the line does not say what it has."""
+        return self._written.get(path)
+
+    def names(self, file: str, by: Command) -> bool:
+        """Does a command before this one name a file, so that it may have written it?"""
+        name = file.rsplit("/", 1)[-1]
+        for command in self.commands:
+            if command is by:
+                return False
+            if command.inner and any(one is by for one in command.walk()):
+                continue  # it runs this one
+            words = command.writes() if command.program in _LOOKS_ONLY else (*command.args, *command.writes())
+            if any(name in word for word in words):
+                return True
+        return False
+
+
+_LOOKS_ONLY = frozenset(
+    {"chmod", "test", "[", "ls", "cat", "stat", "file", "head", "tail", "grep", "wc", "cd", "echo", "printf"}
+)

@@ -6,31 +6,31 @@ of a program, the files of a folder) is a `Word`: its text is as far as it is kn
 
 from __future__ import annotations
 
-import ast
-import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Self, Union
 
-from .syntax import Arithmetic, Budget, Part, Substitution, Text, Variable
-from .syntax import Word as Tree
+from .arithmetic import NotKnown, calculate
+from .tree import Arithmetic, Budget, Part, Substitution, Text, Variable
+from .tree import Word as Tree
 
 LONGEST = 64 << 10
 """Characters of a value. Variables can double each other."""
 MANY = 256
 """Words that braces may become."""
 _GLOB = re.compile(r"[*?\[]")
-_BRACES = re.compile(r"\{([^{}]+)\}")
+_BRACE_SIGN = re.compile(r"[{},]")
 _RANGE = re.compile(r"(-?\d+|[a-zA-Z])\.\.(-?\d+|[a-zA-Z])(?:\.\.(-?\d+))?")
 _HELD = re.compile("[\ue000-\uf8ff]")
 _FIRST_HELD = 0xE000
 _BLANKS = re.compile(r"[ \t\n]+")
-_NUMBERS = re.compile(r"[\d\s+\-*/%()<>&|^~]{1,80}")
-_OPERATIONS: dict[type[ast.AST], Callable[..., int]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
-    ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Invert: operator.invert,
-}  # fmt: skip
+_DEFAULT_IFS = " \t\n"
+_TILDE = re.compile(r"~\+?(?=/|$)")
+_TILDE_OF_VALUE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*=)~(?=/|$)")
+_DOLLAR_NAME = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*|[0-9#])\}?")
+_SET_IN_ARITHMETIC = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|([A-Za-z_]\w*)\s*(?:\+\+|--)")
+_CONTINUES_NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
 class Word(str):
@@ -55,6 +55,13 @@ def unknown_of(text: str) -> tuple[str, ...]:
     return text.unknown if isinstance(text, Word) else ()
 
 
+def made(texts: Sequence[str]) -> str:
+    """Texts as one, which is not fully known where one of them is not."""
+    unknown = [one for text in texts for one in unknown_of(text)]
+    joined = "".join(texts)
+    return Word(joined, unknown) if unknown else joined
+
+
 def is_exact(text: str) -> bool:
     """Is this precisely what the program is given? Names of files that a pattern stands for may differ."""
     return type(text) is str
@@ -73,13 +80,17 @@ class Expander:
         self.arguments: list[str] | None = None
         self.name = "sh"
         self.folder = ""
+        self.references: set[str] = set()
+        """Variables that may stand for others (`declare -n`), and those that they stand for: never known."""
 
     def fields(self, word: Tree) -> list[str]:
         """The words that one word of the line becomes."""
         if isinstance(word, str):
             if "{" in word:
-                return [self._globbed(text) for text in multiplied(word, self.budget)]
-            return [self._globbed(word)]
+                return [self._globbed(self._at_home(text)) for text in multiplied(word, self.budget) if text]
+            return [self._globbed(self._at_home(word))]
+        if word and type(word[0]) is Text and not word[0].quoted and "~" in word[0].text:
+            word = (Text(self._at_home(word[0].text, len(word) == 1), False), *word[1:])
         if any(type(part) is Text and not part.quoted and "{" in part.text for part in word):
             return self._multiplied(word)
         return self._joined(word)
@@ -87,16 +98,43 @@ class Expander:
     def text(self, parts: Tree) -> str:
         """One text, not split at blanks: a value, the text of a document, the target of a redirection."""
         if isinstance(parts, str):
-            return parts
+            return self._at_home(parts)
+        if parts and type(parts[0]) is Text and not parts[0].quoted and parts[0].text[:1] == "~":
+            parts = (Text(self._at_home(parts[0].text, len(parts) == 1), False), *parts[1:])
         if len(parts) == 1 and type(parts[0]) is Text:
             return parts[0].text
         pieces, unknown = [], list[str]()
         for part in parts:
             value = self._value(part)
-            text = " ".join(value) if isinstance(value, list) else value
-            unknown += unknown_of(text)
-            pieces.append(text)
+            for item in value if isinstance(value, list) else (value,):
+                unknown += unknown_of(item)
+            pieces.append(self._between(part).join(value) if isinstance(value, list) else value)
         return self._made(pieces, unknown)
+
+    def _at_home(self, text: str, whole: bool = True) -> str:
+        """A word with the folder for `~`, if the line or its caller says which that is."""
+        home = self.folder if text[:2] == "~+" else self.variables.get("HOME")
+        if "~" not in text or type(home) is not str or not (found := _TILDE.match(text) or _TILDE_OF_VALUE.match(text)):
+            return text
+        if found.end() == len(text) and not whole:
+            return text
+        return (found[1] if found.re is _TILDE_OF_VALUE else "") + home + text[found.end() :]
+
+    def _between(self, part: Part) -> str:
+        """What stands between the items of `"$*"`."""
+        if type(part) is not Variable or not (part.name == "*" or part.name.endswith("[*]")):
+            return " "
+        separators = self.variables.get("IFS", _DEFAULT_IFS)
+        return separators[:1] if isinstance(separators, str) else " "
+
+    def _split(self, text: str) -> list[str]:
+        """A value that is not quoted is split at the characters of IFS."""
+        separators = self.variables.get("IFS", _DEFAULT_IFS)
+        if separators == _DEFAULT_IFS:
+            return _BLANKS.split(text)
+        if type(separators) is not str:
+            return [Word(text, ("$IFS",))]
+        return split_at(text, separators)
 
     def _globbed(self, text: str) -> str:
         return Word(text, ("*",)) if _GLOB.search(text) and text not in ("[", "[[") else text
@@ -114,9 +152,8 @@ class Expander:
         fields: list[str] = []
         for text in multiplied(template, self.budget):
             pieces = filter(None, re.split("([\ue000-\uf8ff])", text))
-            fields += self._joined(
-                [held[ord(one) - _FIRST_HELD] if _HELD.match(one) else Text(one, False) for one in pieces]
-            )
+            parts = [held[ord(one) - _FIRST_HELD] if _HELD.match(one) else Text(one, False) for one in pieces]
+            fields += self._joined(_named_longer(parts))
         return fields
 
     def _joined(self, word: Sequence[Part]) -> list[str]:
@@ -136,10 +173,17 @@ class Expander:
             quoted = getattr(part, "quoted", False)
             if isinstance(value, list):
                 items: list[str] = value
+                if quoted and type(part) is Variable and (part.name == "*" or part.name.endswith("[*]")):
+                    items = [
+                        self._made([self._between(part).join(value)], [u for one in value for u in unknown_of(one)])
+                    ]
+                    value = items[0]
+                elif not quoted:
+                    items = [field for one in value for field in (self._split(one) if type(one) is str else [one])]
             elif quoted or unknown_of(value):
                 items = [value]
             else:
-                items = _BLANKS.split(value)
+                items = self._split(value)
                 if _GLOB.search(value):
                     items = [self._globbed(item) for item in items]
             begun = begun or (quoted and not isinstance(value, list))
@@ -171,7 +215,7 @@ class Expander:
         if isinstance(part, Variable):
             value = self.value_of(part)
         elif isinstance(part, Arithmetic):
-            value = self._calculated(part.text)
+            value = self.calculated(part.text)
         else:
             value = self._output_of(part)
             if value is None:
@@ -188,9 +232,9 @@ class Expander:
             named = value if isinstance(value, str) and how == "!" else None
             return self._raw(named) if named else None
         if how in ("#", "#?") and not part.argument:
-            return None if value is None else str(len(value))
+            return None if value is None or unknown_of(value if isinstance(value, str) else "") else str(len(value))
         if how in (":-", "-", ":=", "=", ":+", "+", ":?", "?"):
-            return self._or_else(part, value, how[-1])
+            return self._or_else(part, value, how)
         if not isinstance(value, str) or isinstance(value, Word) or len(value) > 256:
             return None
         argument = self.text(part.argument)
@@ -198,17 +242,21 @@ class Expander:
 
     def _or_else(self, part: Variable, value: Value, how: str) -> Value:
         """`${x:-default}` and its kin. Of a variable that the line does not set, the default is the best guess."""
-        if how == "?":
+        if how[-1] == "?":
             return value
-        if how == "+":
+        doubtful = value is None or (isinstance(value, str) and bool(unknown_of(value)))
+        empty = not value and (len(how) == 2 or isinstance(value, list))
+        if how[-1] == "+":
+            if not doubtful and empty:
+                return ""
             given = self.text(part.argument)
-            return given if value else "" if value == "" else Word(given, (f"${part.name}", *unknown_of(given)))
-        if value:
+            return Word(given, (f"${part.name}", *unknown_of(given))) if doubtful else given
+        if value is not None and not empty:
             return value
         given = self.text(part.argument)
         if value is None:
             given = Word(given, (f"${part.name}", *unknown_of(given)))
-        if how == "=":
+        if how[-1] == "=":
             self.variables[part.name] = given
         return given
 
@@ -228,32 +276,73 @@ class Expander:
             return None if self.arguments is None else str(len(self.arguments))
         if name == "PWD":
             return self.folder or None
+        if name in self.references:
+            return None
         value = self.variables.get(name)
         return (value[0] if value else "") if isinstance(value, list) else value
 
     def _item(self, name: str) -> Value:
         """`a[@]`, `a[1]`"""
         array, _, index = name[:-1].partition("[")
-        value = self.variables.get(array)
+        value = None if array in self.references else self.variables.get(array)
         items = value if isinstance(value, list) else None if value is None else [value]
         if items is None or index in ("@", "*"):
             return items
-        if not index.lstrip("-").isdigit():
+        number = self.calculated(index)
+        if number is None:
             return None
-        at = int(index[:6])
+        at = int(number)
         return items[at] if -len(items) <= at < len(items) else ""
 
-    def _calculated(self, text: str) -> str | None:
-        """A whole number, if the expression consists of numbers and known variables."""
-        known = re.sub(r"\$?\{?\b([A-Za-z_]\w*)\b\}?", lambda m: str(self.variables.get(m[1]) or m[0]), text)
-        if not _NUMBERS.fullmatch(known):
-            return None
+    def calculated(self, text: str) -> str | None:
+        """The value of an expression, and what it sets is set. None if the line does not say it."""
         try:
-            tree = ast.parse(known.strip().replace("/", "//"), mode="eval")
-            number = _number(tree.body)
-        except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
+            return str(calculate(_DOLLAR_NAME.sub(self._dollar_name, text), self._number_of, self._set_number))
+        except (NotKnown, RecursionError):
+            for name in _SET_IN_ARITHMETIC.findall(text):
+                self.variables[name] = None
             return None
-        return str(number)
+
+    def _dollar_name(self, found: re.Match[str]) -> str:
+        value = self._raw(found[1])
+        if type(value) is not str:
+            raise NotKnown
+        return value
+
+    def _number_of(self, name: str) -> str | None:
+        """A variable in arithmetic. One that is not on the line may be in the environment."""
+        self.budget.spend()
+        value = self._raw(name)
+        return value if type(value) is str else None
+
+    def _set_number(self, name: str, value: str) -> None:
+        self.variables[name] = value
+
+
+def _named_longer(parts: list[Part]) -> list[Part]:
+    """Braces are multiplied before variables are read: in `{$x,y}z` there is a `$xz`."""
+    longer: list[Part] = []
+    for part in parts:
+        last = longer[-1] if longer else None
+        if type(part) is Text and not part.quoted and type(last) is Variable and last.source == f"${last.name}":
+            found = _CONTINUES_NAME.match(part.text)
+            if found and not last.name[0].isdigit() and _CONTINUES_NAME.match(last.name):
+                longer[-1] = last._replace(name=last.name + found[0], source=last.source + found[0])
+                part = Text(part.text[found.end() :], False)
+                if not part.text:
+                    continue
+        longer.append(part)
+    return longer
+
+
+def split_at(text: str, separators: str) -> list[str]:
+    """Split a value at the characters of IFS. An empty first or last piece says that it begins or ends with one."""
+    if not separators:
+        return [text]
+    sign = f"[{re.escape(separators)}]"
+    if re.search(rf"^{sign}|{sign}{sign}", text) and separators.strip(" \t\n"):
+        return [Word(text, ("$IFS",))]  # blanks count once and other signs each: seldom enough to leave it
+    return re.split(f"{sign}+", text)
 
 
 def multiplied(text: str, budget: Budget) -> list[str]:
@@ -263,22 +352,36 @@ def multiplied(text: str, budget: Budget) -> list[str]:
     while waiting:
         one = waiting.pop()
         budget.spend(1 + len(one) // 256)
-        braces, choices = None, None
-        if len(done) + len(waiting) < MANY:
-            for braces in _BRACES.finditer(one):
-                if (choices := _choices(braces[1])) is not None:
-                    break
-        if braces is None or choices is None:
+        if len(done) + len(waiting) >= MANY or (found := _outermost(one, budget)) is None:
             done.append(one)
         else:
-            head, tail = one[: braces.start()], one[braces.end() :]
-            waiting += [head + choice + tail for choice in reversed(choices)]
+            start, end, choices = found
+            waiting += [one[:start] + choice + one[end:] for choice in reversed(choices)]
     return done
 
 
-def _choices(inside: str) -> list[str] | None:
-    if "," in inside:
-        return inside.split(",")
+def _outermost(text: str, budget: Budget) -> tuple[int, int, list[str]] | None:
+    """The first braces that mean something: where they begin and end, and their choices."""
+    start = text.find("{")
+    while start >= 0:
+        budget.spend(1 + len(text) // 256)
+        depth, commas = 0, [start]
+        for sign in _BRACE_SIGN.finditer(text, start):
+            depth += (sign[0] == "{") - (sign[0] == "}")
+            if sign[0] == "," and depth == 1:
+                commas.append(sign.start())
+            elif depth == 0:
+                inside, end = text[start + 1 : sign.start()], sign.end()
+                commas.append(sign.start())
+                choices = [text[a + 1 : b] for a, b in pairwise(commas)] if len(commas) > 2 else _range(inside)
+                if choices is not None:
+                    return start, end, choices
+                break
+        start = text.find("{", start + 1)
+    return None
+
+
+def _range(inside: str) -> list[str] | None:
     found = _RANGE.fullmatch(inside)
     if found is None:
         return None
@@ -291,27 +394,11 @@ def _choices(inside: str) -> list[str] | None:
     if abs(last - first) // step >= MANY:
         return None
     values = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
-    return [str(one) if numbers[0].lstrip("-").isdigit() else chr(one) for one in values]
-
-
-def _number(node: ast.expr) -> int:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return _bounded(node.value)
-    if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATIONS:
-        return _bounded(_OPERATIONS[type(node.op)](_number(node.operand)))
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
-        return _bounded(_OPERATIONS[type(node.op)](_number(node.left), _number(node.right)))
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.LShift, ast.RShift)):
-        left, right = _number(node.left), _number(node.right)
-        if 0 <= right < 64:
-            return _bounded(left << right if isinstance(node.op, ast.LShift) else left >> right)
-    raise ValueError(ast.dump(node))
-
-
-def _bounded(number: int) -> int:
-    if abs(number) >= 1 << 63:
-        raise ValueError(number)
-    return number
+    if not numbers[0].lstrip("-").isdigit():
+        return [chr(one) for one in values]
+    padded = any(re.match(r"-?0[0-9]", number) for number in numbers)
+    width = max(map(len, numbers)) if padded else 0
+    return [f"{one:0{width}d}" for one in values]
 
 
 def _edited(value: str, how: str, argument: str) -> str | None:
@@ -320,8 +407,8 @@ def _edited(value: str, how: str, argument: str) -> str | None:
         return _trimmed(value, how, argument)
     if how in ("/", "//"):
         old, _, new = argument.partition("/")
-        if _GLOB.search(old) or not old:
-            return None
+        if _GLOB.search(old) or not old or (old[0] in "#%" and how == "/"):
+            return _replaced_at_end(value, old, new) if len(old) > 1 and not _GLOB.search(old) else None
         return value.replace(old, new, -1 if how == "//" else 1)
     if how == ":":
         return _cut(value, argument)
@@ -331,6 +418,13 @@ def _edited(value: str, how: str, argument: str) -> str | None:
         "^^": str.upper, ",,": str.lower, "^": lambda s: s[:1].upper() + s[1:], ",": lambda s: s[:1].lower() + s[1:],
     }  # fmt: skip
     return cases[how](value) if how in cases else None
+
+
+def _replaced_at_end(value: str, old: str, new: str) -> str | None:
+    """`${x/#old/new}`, `${x/%old/new}`"""
+    if old[0] == "#":
+        return new + value[len(old) - 1 :] if value.startswith(old[1:]) else value
+    return value[: len(value) - len(old) + 1] + new if value.endswith(old[1:]) else value
 
 
 def _trimmed(value: str, how: str, pattern: str) -> str | None:

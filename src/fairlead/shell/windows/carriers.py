@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..carriers import SHELLS, WRAPPERS, carrier_of
+from ..carriers import SHELLS, carrier_of
 from ..commands import Command
 from ..words import Word, unknown_of
+from ..wrappers import WRAPPERS
 from .cmdlets import Parameters, WindowsCommand, parameters_of, program_of
 
 if TYPE_CHECKING:

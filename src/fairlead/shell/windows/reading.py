@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from ..commands import Command, Line, join
-from ..syntax import Budget, TooComplex
+from ..tree import Budget, TooComplex
 from ..words import Word, is_known, unknown_of
 from .carriers import CARRIERS, runs_posix
 from .cmd import CmdParser

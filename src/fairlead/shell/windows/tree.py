@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..commands import Redirect
-from ..syntax import DEPTH, Budget, TooComplex
+from ..tree import DEPTH, Budget, TooComplex
 from ..words import LONGEST, Word
 
 

@@ -1,0 +1,206 @@
+"""Programs that run the command behind their own words: `sudo`, `env`, `timeout`, `docker exec`, `ssh`."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_ASSIGNS = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
+
+
+class Wrapper(NamedTuple):
+    """How a program takes the command that it runs: after its options, and after some words of its own."""
+
+    valued: str = ""
+    """Its options with a value, as letters, and in their long form after blanks: "ugC --user --group"."""
+    words: int = 0
+    """How many words of its own stand before the command."""
+    assigns: bool = False
+    """May variables be set before the command?"""
+    subcommands: tuple[str, ...] = ()
+    """It runs a command only after one of these words."""
+    line: bool = False
+    """The words are joined and given to a shell."""
+
+
+WRAPPERS: dict[str, Wrapper] = {
+    "sudo": Wrapper(
+        "ugpChrtTUDR --user --group --prompt --close-from --chdir --host --role --type "
+        "--other-user --chroot --command-timeout",
+        assigns=True,
+    ),
+    "doas": Wrapper("uC"),
+    "pkexec": Wrapper(" --user"),
+    "gosu": Wrapper(words=1),
+    "su-exec": Wrapper(words=1),
+    "env": Wrapper("uCP --unset --chdir --argv0", assigns=True),
+    "nohup": Wrapper(),
+    "setsid": Wrapper(),
+    "nice": Wrapper("n --adjustment"),
+    "ionice": Wrapper("cnpPu --class --classdata"),
+    "timeout": Wrapper("ks --kill-after --signal", words=1),
+    "stdbuf": Wrapper("ioe --input --output --error"),
+    "builtin": Wrapper(),
+    "exec": Wrapper("a"),
+    "time": Wrapper("fo --format --output"),
+    "gtimeout": Wrapper("ks", words=1),
+    "chroot": Wrapper(words=1),
+    "taskset": Wrapper("p", words=1),
+    "chrt": Wrapper("TPD", words=1),
+    "numactl": Wrapper("imCNpP"),
+    "unshare": Wrapper("SGRw"),
+    "setpriv": Wrapper(),
+    "firejail": Wrapper(),
+    "bwrap": Wrapper(),
+    "busybox": Wrapper(),
+    "toybox": Wrapper(),
+    "strace": Wrapper("abeEfIoOpPsSuUX"),
+    "ltrace": Wrapper("aAeFlnopsuwx"),
+    "valgrind": Wrapper(),
+    "caffeinate": Wrapper("tw"),
+    "proxychains": Wrapper("f"),
+    "proxychains4": Wrapper("f"),
+    "torsocks": Wrapper("uPap"),
+    "unbuffer": Wrapper(),
+    "rlwrap": Wrapper("bcCDfgHlmOpPsStT"),
+    "xvfb-run": Wrapper("efnpsw"),
+    "dbus-run-session": Wrapper(),
+    "systemd-run": Wrapper("EGpMtu --unit --slice --property --uid --gid --setenv --working-directory --description"),
+    "systemd-inhibit": Wrapper(),
+    "faketime": Wrapper(words=1),
+    "cpulimit": Wrapper("lpPe"),
+    "prlimit": Wrapper("o"),
+    "chpst": Wrapper("uUbe/nlLmdofpcrt"),
+    "envdir": Wrapper(words=1),
+    "setuidgid": Wrapper(words=1),
+    "softlimit": Wrapper(),
+    "catchsegv": Wrapper(),
+    "direnv": Wrapper(words=1, subcommands=("exec",)),
+    "op": Wrapper(subcommands=("run",)),
+    "doppler": Wrapper(subcommands=("run",)),
+    "uv": Wrapper(
+        "p --python --with --with-requirements --with-editable --extra --group --package --directory --project --env-file",
+        subcommands=("run",),
+    ),
+    "poetry": Wrapper("CP", subcommands=("run",)),
+    "pipenv": Wrapper(subcommands=("run",)),
+    "pdm": Wrapper("p", subcommands=("run",)),
+    "hatch": Wrapper("e", subcommands=("run",)),
+    "rye": Wrapper(subcommands=("run",)),
+    "pixi": Wrapper("e", subcommands=("run",)),
+    "conda": Wrapper("np --name --prefix --cwd", subcommands=("run",)),
+    "mamba": Wrapper("np", subcommands=("run",)),
+    "bundle": Wrapper(subcommands=("exec",)),
+    "mise": Wrapper(subcommands=("exec", "x")),
+    "asdf": Wrapper(words=1, subcommands=("exec",)),
+    "rbenv": Wrapper(subcommands=("exec",)),
+    "pyenv": Wrapper(subcommands=("exec",)),
+    "dotenv": Wrapper("efv", subcommands=("run",)),
+    "pnpm": Wrapper("CF", subcommands=("exec", "dlx")),
+    "rustup": Wrapper(words=1, subcommands=("run",)),
+    "flatpak-spawn": Wrapper(),
+    "distrobox-enter": Wrapper("n"),
+    "toolbox": Wrapper("cd", subcommands=("run",)),
+    "docker": Wrapper(
+        "euwlLmpvhcan --env --env-file --user --workdir --name --volume --network --entrypoint "
+        "--mount --publish --platform --label --memory --cpus --hostname --detach-keys",
+        words=1,
+        subcommands=("exec", "run"),
+    ),
+    "podman": Wrapper(
+        "euwlmpvh --env --env-file --user --workdir --name --volume --network --entrypoint --mount --publish",
+        words=1,
+        subcommands=("exec", "run"),
+    ),
+    "nerdctl": Wrapper("euwlmpvh --env --user --workdir --name --volume", words=1, subcommands=("exec", "run")),
+    "kubectl": Wrapper(
+        "ncf --namespace --container --context --kubeconfig --filename --cluster --user", words=1, subcommands=("exec",)
+    ),
+    "oc": Wrapper("ncf --namespace --container --context", words=1, subcommands=("exec", "rsh")),
+    "lxc": Wrapper(words=1, subcommands=("exec",)),
+    "incus": Wrapper(words=1, subcommands=("exec",)),
+    "nsenter": Wrapper("tSG --target --setuid --setgid"),
+    "machinectl": Wrapper(words=1, subcommands=("shell",)),
+    "ssh": Wrapper("bcDeEFIiJLlmOopQRSWwB", words=1, line=True),
+    "mosh": Wrapper("p --ssh --port", words=1, line=True),
+    "sshpass": Wrapper("pfdP"),
+    "npx": Wrapper("pw --package --workspace"),
+    "npm": Wrapper("pw --package --workspace", subcommands=("exec", "x")),
+    "yarn": Wrapper(subcommands=("exec", "dlx")),
+    "bunx": Wrapper(),
+    "uvx": Wrapper("p --from --with --python"),
+    "pipx": Wrapper(" --spec --python", subcommands=("run",)),
+    "fakeroot": Wrapper("lfisb"),
+    "ip": Wrapper(words=2, subcommands=("netns",)),
+    "adb": Wrapper("sHPt", subcommands=("shell",), line=True),
+    "multipass": Wrapper(words=1, subcommands=("exec",)),
+    "heroku": Wrapper("ars --app --remote --size", subcommands=("run",), line=True),
+    "wsl": Wrapper("due --distribution --user --exec --cd"),
+    "wsl.exe": Wrapper("due --distribution --user --exec --cd"),
+    "pssh": Wrapper("hHlptoe --hosts --host --user", line=True),
+    "pdsh": Wrapper("wxlgft", line=True),
+    "clush": Wrapper("wxglf", line=True),
+    "chronic": Wrapper(),
+    "ifne": Wrapper(),
+    "sem": Wrapper("j --id --jobs"),
+    "schroot": Wrapper("cdu --chroot --directory --user"),
+    "arch-chroot": Wrapper("u", words=1),
+    "nsjail": Wrapper(),
+    "snap": Wrapper(words=1, subcommands=("run",)),
+    "distrobox": Wrapper("n --name", subcommands=("enter",)),
+    "guix": Wrapper(subcommands=("shell",)),
+    "dumb-init": Wrapper(),
+    "tini": Wrapper("pe"),
+    "s6-setuidgid": Wrapper(words=1),
+    "eatmydata": Wrapper(),
+    "autossh": Wrapper("bcDeEFIiJLlmMOopQRSWw", words=1, line=True),
+    "watch": Wrapper("nq --interval --equexit", line=True),
+    "viddy": Wrapper("n", line=True),
+    "entr": Wrapper(),
+    "nodemon": Wrapper("ewx"),
+    "hyperfine": Wrapper("wmMrpsncuL --warmup --runs --prepare --setup --cleanup --shell", line=True),
+    "at": Wrapper("qft"),
+    "batch": Wrapper("qf"),
+}
+
+
+def wrapped(wrapper: Wrapper, args: list[str]) -> tuple[list[str], dict[str, str]]:
+    """The words of the command that a wrapper runs, and the variables that it sets."""
+    letters, *long = wrapper.valued.split(" ")
+    assignments: dict[str, str] = {}
+    words, at = wrapper.words, 0
+    wanted = wrapper.subcommands
+    while at < len(args):
+        word = args[at]
+        if word == "--":
+            if wanted or words:
+                at += 1
+                words = 0 if not wanted else words
+                continue
+            at += 1
+            break
+        if word.startswith("--"):
+            if "=" not in word and word in long:
+                at += 1
+        elif word[:1] == "-" and len(word) > 1:
+            at += _takes_next(word, letters)
+        elif wanted:
+            if word not in wanted:
+                return [], {}
+            wanted = ()
+        elif wrapper.assigns and (found := _ASSIGNS.fullmatch(word)):
+            assignments[found[1]] = found[3]
+        elif words:
+            words -= 1
+        else:
+            break
+        at += 1
+    return args[at:], assignments
+
+
+def _takes_next(word: str, letters: str) -> bool:
+    """Is the word after these short options the value of the last one?"""
+    for place, letter in enumerate(word[1:], 1):
+        if letter in letters:
+            return place == len(word) - 1
+    return False
