@@ -218,6 +218,21 @@ def test_a_human_is_shown_a_line_that_reads_the_same_but_for_its_secrets(
         assert len(one.operands) == len(other.operands)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mysql.exe -uroot -phvkQ7mLW2x9z", "docker.exe login -u me -p hvkQ7mLW2x9z",
+        "curl.exe -u 'me:hvkQ7mLW2x9z' https://a.example", "powershell -c \"curl.exe -u 'me:hvkQ7mLW2x9z' x\"",
+        "$env:API_KEY = 'hvkQ7mLW2x9z'", "set API_KEY=hvkQ7mLW2x9z&& deploy", 'set "API_KEY=hvkQ7mLW2x9z"',
+        "setx API_KEY hvkQ7mLW2x9z", "Connect-X -Password 'hvkQ7mLW2x9z'", "net use x: /user:me hvkQ7mLW2x9z",
+        "$p = ConvertTo-SecureString 'hvkQ7mLW2x9z' -AsPlainText -Force", "psexec -u me -p hvkQ7mLW2x9z \\\\h cmd",
+        "irm x -Headers @{ 'X-Api-Key' = 'hvkQ7mLW2x9z' }", "irm x -Headers @{Authorization='Bearer hvkQ7mLW2x9z'}",
+    ],
+)  # fmt: skip
+def test_a_secret_is_hidden_in_lines_of_powershell_and_cmd(text: str) -> None:
+    assert left_of("hvkQ7mLW2x9z", "", redact_text(text)) == ""
+
+
 ODD = [
     "mysql -p$'hvkQ7mLW2x9z' app", "curl -u me':'hvkQ7\"mLW2x9z\" https://a.example",
     "sh -c 'docker login -u me -p hvkQ''7mLW2x9z'", "printf %s hvkQ7'mLW2x9z' | gh auth login --with-token",

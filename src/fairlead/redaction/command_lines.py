@@ -96,6 +96,7 @@ _MOST = 50
 _NO_QUOTES = str.maketrans("", "", "\"'\\")
 _NAMES = re.compile(r"[a-z0-9][a-z0-9-]*")
 _FIRST_WORDS = frozenset({"echo", "printf", "cat", "if", "for", "while", "until", "cargo", "go", "pytest"})
+_SUFFIX = re.compile(r"\.exe(?![\w.])", re.IGNORECASE)
 _AFTER_A_NAME = (" ", "\t", "\n", "'", '"', "\\")
 _IN_A_NAME = re.compile(r"[\w.-]")
 _FIRST = re.compile(
@@ -105,7 +106,7 @@ _REST = re.compile(r"[^\n\\]*(?:\\(?:.|\n|\Z)[^\n\\]*)*", re.DOTALL)
 _PLACED = re.compile(r"-[a-z]*[abhknpuw]\b|-h?p|pass|user|token|auth|key|cred|secret|cookie|stdin|@|login|\$'|-var|=")
 _SECRETIVE = re.compile(r"pass|pwd|secret|token|key|auth|cred|cookie|://")
 _SCHEME = re.compile(r"\s*(?:(?:bearer|basic|token|apikey|bot|digest|key)\s+)?", re.IGNORECASE)
-_SET = re.compile(r"([\w./:-]*[\w-])=(.+)", re.DOTALL)
+_SET = re.compile(r"[\w./:=-]+=")
 _COOKIE = re.compile(r"([\w.$-]+)=([^;\s]+)")
 _OPERATORS, _BLANKS = re.compile(r"[;&|<>`]|\$\("), re.compile(r"\s")
 _METAVAR = re.compile(r"[A-Z][A-Z_-]+|\d{1,5}|pass(?:word|wd)?|pwd|token|secret|key|value", re.ASCII)
@@ -134,12 +135,20 @@ def command_secrets(text: str, lowered: str, find: Finder) -> Iterator[Span]:
     """The secrets of the command lines in a text. `find` finds those of a text that is no command line."""
     for start, line in _lines(text, lowered):
         left = _MOST
-        for secret in {one: None for command in read(line).commands for one in _secrets_of(command, line, find)}:
+        for secret in {
+            one: None for command in read(_SUFFIX.sub("", line)).commands for one in _secrets_of(command, line, find)
+        }:
             places = [*_verbatim(secret, line)]
             if not places and left > 0:
                 left -= 1
                 places = [*_places_of(secret, line)]
-            yield from ((start + at, start + end, secret.kind) for at, end in places)
+            for at, end in places:
+                if not _OPERATORS.search(line, at, end) or _is_in_quotes(line, at, end):
+                    yield start + at, start + end, secret.kind
+
+
+def _is_in_quotes(line: str, start: int, end: int) -> bool:
+    return line[start - 1 : start] in ("'", '"') and line[end : end + 1] == line[start - 1 : start]
 
 
 def _lines(text: str, lowered: str) -> Iterator[tuple[int, str]]:
@@ -164,9 +173,19 @@ def _named_places(lowered: str) -> Iterator[int]:
         at = lowered.find(name)
         while at >= 0:
             end = at + len(name)
+            if lowered.startswith(".exe", end):
+                end += 4
             if lowered[end : end + 1] in _AFTER_A_NAME and not _IN_A_NAME.match(lowered, at - 1 if at else end):
-                yield at
+                yield _start_of_pipe(lowered, at)
             at = lowered.find(name, end)
+
+
+def _start_of_pipe(lowered: str, at: int) -> int:
+    """Where the command begins that writes what this one reads: `echo SECRET | docker login`."""
+    first = max(lowered.rfind("\n", max(at - _BESIDE, 0), at), at - _BESIDE, 0)
+    pipe = lowered.rfind("|", first, at)
+    writer = max(lowered.rfind("echo ", first, pipe), lowered.rfind("printf ", first, pipe)) if pipe > first else -1
+    return writer if writer >= 0 else at
 
 
 def _odd_places(text: str) -> Iterator[int]:
@@ -194,7 +213,7 @@ def _is_command(word: str) -> bool:
 def _secrets_of(command: Command, line: str, find: Finder) -> Iterator[_Secret]:
     rows = _rows_of(command)
     for name, value in command.assignments.items():
-        if is_known(value) and is_given_secret(name, value, "="):
+        if _is_given(name, value, "="):
             yield _Secret(value, "secret", f"{name}=")
     operands: list[str] = []
     for argument in command.arguments():
@@ -257,7 +276,11 @@ def _of_names(command: Command) -> Iterator[_Secret]:
         name, sign, value = word.rpartition("=") if word.count("=") == 2 and word[:1] == "-" else word.partition("=")
         name = name.rpartition("=")[2].rpartition(":")[2].strip("-")
         if sign:
-            if is_known(word) and _is_given(name, value, " " if is_listed else "="):
+            if (
+                is_known(word)
+                and _SET.fullmatch(word[: len(word) - len(value)])
+                and _is_given(name, value, " " if is_listed else "=")
+            ):
                 yield _Secret(value, "secret", word[: len(word) - len(value)])
         elif (
             command.program in _SETS_BY_NAME and not _SETS.isdisjoint(command.args[:at]) and _is_given(name, after, " ")
