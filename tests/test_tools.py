@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairlead import Decision, Hooks, RegistrationError, Target, Tools, UnknownName, change, deny, skip_rest, stop
 from fairlead import tools as tools_module
 from fairlead.lifecycle import AfterTool, BeforeInput, BeforePermission, BeforeTool, ToolRequested
-from fairlead.shell.commandline import CommandLine, Effort
+from fairlead.shell import read as read_line
 from fairlead.tools import DEFAULT_TOOLS
 
 
@@ -288,9 +288,12 @@ command_words = st.tuples(program, st.lists(word, max_size=5)).map(lambda parts:
 
 def run_by(command: str | None) -> list[list[str]]:
     """The words of each command that a shell would run."""
-    line = CommandLine(command or "", "/", Effort({"HOME": "/home"}), 0)
+    line = read_line(command or "", "/")
     assert line.sound
-    return [each.words for pipeline in line.pipelines for each in pipeline]
+    return [
+        [*(f"{name}={value}" for name, value in one.assignments.items()), *([one.path, *one.args] if one.path else [])]
+        for one in line.tree
+    ]
 
 
 def test_a_word_of_an_argv_is_kept_where_the_command_has_several() -> None:

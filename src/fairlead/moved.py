@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOVED = {
     "fairlead.backlog": "fairlead.engine.detached",
-    "fairlead.commandline": "fairlead.shell.commandline",
+    "fairlead.commandline": "fairlead.shell",
     "fairlead.deadlines": "fairlead.engine.deadlines",
     "fairlead.doctor": "fairlead.hosts.clis.doctor",
     "fairlead.guard": "fairlead.packs.guard",

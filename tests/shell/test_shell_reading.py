@@ -256,3 +256,10 @@ def test_commands_of_one_pipeline_have_one_number_and_their_positions() -> None:
 
 def test_a_function_that_is_never_called_may_be_called_by_something_else() -> None:
     assert shown("f() { rm y; }") == ["rm y"]
+
+
+def test_an_option_of_the_program_is_none_of_env() -> None:
+    inner = read("env A=1 curl -sSfu me:x https://a.example").commands[1]
+    assert (inner.program, inner.options["--user"], inner.via) == ("curl", "me:x", ("env",))
+    assert any(one.runs("rm x") for one in read("env -S 'rm -rf x'").commands)
+    assert [one.program for one in read("sudo -u app mysql -pelse app").commands] == ["sudo", "mysql"]

@@ -21,13 +21,14 @@ from ..engine.threads import active_offload, threads
 from ..hook import Hook
 from ..shell import Command, Line, read
 from ..shell.carriers import SHELLS
-from ..shell.commandline import LIMIT, LONGEST, Effort, TooComplex, join
 from ..shell.outputs import input_of, written_by
 from ..shell.syntax import DECLARES
+from ..shell.tree import TooComplex
 from ..shell.words import unknown_of
 from ..shell.wrappers import WRAPPERS
 from ..tools import is_named
 from ..verdict import Verdict, deny
+from .effort import LIMIT, LONGEST, Effort, join
 from .guarded_files import (
     COPIES,
     FILE,

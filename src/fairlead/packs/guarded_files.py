@@ -15,8 +15,8 @@ from itertools import chain, dropwhile, pairwise
 from pathlib import Path
 
 from ..shell import Command, Line
-from ..shell.commandline import join
 from ..shell.words import unknown_of
+from .effort import join
 from .protected_paths import find_all
 
 _FLAGS = re.DOTALL | (re.IGNORECASE if sys.platform == "darwin" else 0)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..paths import fixed_folders
-from ..shell.commandline import LONGEST
+from .effort import LONGEST
 
 PROTECTED: dict[str, tuple[str, ...]] = {
     "fairlead": (

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import FairleadError
 from ..escaping import escape
 from ..lifecycle import Step
-from ..shell.commandline import LIMIT
 from ..wire.steps import plain_envelope
 from .data_places import FIRST_MARK, holds_only_data
 from .redactor import Redactor, Scope, current, current_base, redact, within
@@ -26,6 +25,8 @@ from .shapes import Span
 if TYPE_CHECKING:
     from ..approvals import ApprovalRequest
 
+LIMIT = 64 << 10
+"""In a text with more characters, nothing is hidden."""
 SHOWN = 32_768
 """How many characters of a value are shown. A note says how many more there are."""
 LONG = 20

@@ -186,7 +186,7 @@ def _is_secret(candidate: _NamedValue, is_value: Callable[[_NamedValue], bool]) 
     value, plain = candidate.value, plain_name(candidate.name)
     if candidate.sure and candidate.is_connection_string:
         return not stands_for_a_secret(value) and value[0] not in "[{<"
-    if len(value) < 4 or _is_no_value(value):
+    if len(value) < 4 or is_no_value(value):
         return False
     if plain.endswith("pat") and _LIKE_A_PATTERN.search(value):
         return False
@@ -252,7 +252,15 @@ def _is_after_a_name(candidate: _NamedValue) -> bool:
     return _MIXED.fullmatch(value) is not None and (candidate.how not in ("gap", "below") or candidate.last)
 
 
-def _is_no_value(value: str) -> bool:
+def is_given_secret(name: str, value: str, how: str) -> bool:
+    """Whether a value that a command line gives to this name is a secret. `how` is `=`, or a space after an option."""
+    if not name or not value:
+        return False
+    sure = is_secret_name(name)
+    return (sure or _may_be_secret_name(name)) and _is_secret(_NamedValue(name, value, how, sure), _is_literal)
+
+
+def is_no_value(value: str) -> bool:
     """Whether this is a type, a variable, a pattern, a number or a path, wherever it stands."""
     if value.strip().lower() in _TYPE_WORDS or stands_for_a_secret(value) or _is_path(value):
         return True

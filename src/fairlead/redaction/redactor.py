@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ..errors import FairleadError
+from .command_lines import command_secrets
 from .names import WORDS, is_secret_name, named_secrets, plain_name, stands_for_a_secret
 from .shapes import KINDS, Span, known_secrets, placed_secrets
 
@@ -168,6 +169,14 @@ class Redactor:
             lowered = _lowered(text)
             yield from placed_secrets(text, lowered)
             yield from named_secrets(text, lowered, self._words, self._is_secret_name)
+            yield from command_secrets(text, lowered, self._in_a_word)
+
+    def _in_a_word(self, word: str) -> Iterator[Span]:
+        """The secrets of a word of a command line, without its quotes."""
+        lowered = _lowered(word)
+        found = [*known_secrets(word), *placed_secrets(word, lowered)]
+        found += named_secrets(word, lowered, self._words, self._is_secret_name)
+        yield from _merged(word, found)
 
     def _digest(self, secret: str) -> str:
         """Equal secrets have equal digests. Without the key, a secret cannot be guessed from its digest."""

@@ -770,6 +770,8 @@ def _place(
     return SecretPlace(gate, Shape(kind, starts, f"(?i){pattern}", random=random), after, more)
 
 
+# Those of commands are here as well as in `command_lines`, which reads them as a shell does. These expressions see a
+# command in any text, in a literal of code or in JSON in JSON, where no shell could read it, at some MB a second.
 PLACES: tuple[SecretPlace, ...] = (
     _place("bearer", "bearer", "bearer",
            r"bearer(?: |:|\+|%20){1,2}(?=[\w.~+/-]{0,200}[\d=])([\w.~+/-]{8,}={0,2})"),

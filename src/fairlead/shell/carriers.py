@@ -73,15 +73,24 @@ def joined(words: list[str]) -> str:
 
 def _sudo(shell: Shell, command: Command) -> None:
     words, _ = wrapped(WRAPPERS[command.program], command.args)
-    if command.program == "sudo" and not words and command.has("-s", "--shell", "-i", "--login"):
+    own = _without(command, words)
+    if command.program == "sudo" and not words and own.has("-s", "--shell", "-i", "--login"):
         shell.program(["sh"], "sudo", command)
-    elif not command.has("-e", "--edit", "-l", "--list"):
+    elif not own.has("-e", "--edit", "-l", "--list"):
         _wrapper(shell, command)
+
+
+def _without(command: Command, words: list[str]) -> Command:
+    """A command without the words of the one that it runs, whose options are none of its own."""
+    own = command.args[: len(command.args) - len(words)]
+    return Command([command.program, *own], command.folder, command.via, command.sure)
 
 
 def _env(shell: Shell, command: Command) -> None:
     """`env -S 'rm x'` splits its text into words."""
-    for at, word in enumerate(command.args):
+    words, _ = wrapped(WRAPPERS["env"], command.args)
+    own = _without(command, words)
+    for at, word in enumerate(own.args):
         if re.match(r"-\w*S|--split-string", word):
             text = word.partition("=")[2] if word.startswith("--") else word.partition("S")[2]
             before, rest = command.args[:at], command.args[at + 1 :]
@@ -94,7 +103,7 @@ def _env(shell: Shell, command: Command) -> None:
             return
         if word[:1] != "-":
             break
-    if command.has("-i", "--ignore-environment", "-u", "--unset") or "-" in command.args[:1]:
+    if own.has("-i", "--ignore-environment", "-u", "--unset") or "-" in own.args[:1]:
         with shell.elsewhere():
             _wrapper(shell, command)
     else:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from .options import Options, read_options
+from .options import Argument, Options, arguments, read_options
 from .words import Word, is_exact, is_known, unknown_of
 
 Dialect = Literal["posix", "powershell", "cmd"]
@@ -80,6 +80,10 @@ class Command:
     def operands(self) -> list[str]:
         """Its words that are neither options nor values of options."""
         return self._read().operands
+
+    def arguments(self) -> Iterator[Argument]:
+        """Its options and operands in the order of its words, and where each value stands."""
+        return arguments(self.program, self.args)
 
     def _read(self) -> Options:
         if self._options is None:

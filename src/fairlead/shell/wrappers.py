@@ -78,7 +78,10 @@ WRAPPERS: dict[str, Wrapper] = {
     "direnv": Wrapper(words=1, subcommands=("exec",)),
     "op": Wrapper(subcommands=("run",)),
     "doppler": Wrapper(subcommands=("run",)),
-    "uv": Wrapper("p --python --with --with-requirements --with-editable --extra --group --package --directory --project --env-file", subcommands=("run",)),
+    "uv": Wrapper(
+        "p --python --with --with-requirements --with-editable --extra --group --package --directory --project --env-file",
+        subcommands=("run",),
+    ),
     "poetry": Wrapper("CP", subcommands=("run",)),
     "pipenv": Wrapper(subcommands=("run",)),
     "pdm": Wrapper("p", subcommands=("run",)),

@@ -218,7 +218,7 @@ def read_parameters(table: Parameters, args: list[str], listed: Collection[int] 
         if placed:
             operands.append(word)
     spellings = {spelling: full for spelling, full in spellings.items() if spelling != full}
-    return WindowsOptions(options, operands, (spellings, frozenset(), frozenset()))
+    return WindowsOptions(options, operands, (spellings, frozenset(), frozenset(), frozenset()))
 
 
 def _read_switches(program: str, args: list[str]) -> WindowsOptions:
