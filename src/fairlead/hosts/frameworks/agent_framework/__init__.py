@@ -86,7 +86,7 @@ class AgentFrameworkRun(AgentRun):
     def __init__(self, fairlead: Fairlead, context: AgentContext, call_next: Next) -> None:
         session_id = None if context.session is None else context.session.session_id
         self.sessions = fairlead.sessions
-        self.state = MiddlewareState(fairlead.models, fairlead.questions, session_id)
+        self.state = MiddlewareState(fairlead.models, fairlead.questions, session_id, context.agent)
         self.context, self.call_next = context, call_next
         self.name: str = getattr(context.agent, "name", None) or "agent"
         parent = INSIDE.get()

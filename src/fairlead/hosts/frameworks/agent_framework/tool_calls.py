@@ -24,6 +24,7 @@ from ....approvals import Approval
 from ....decision import Decision
 from ....errors import FairleadError
 from ....frozen import thaw
+from ..adapter import MCP_SERVER
 from ..flow import run_flow
 from . import messages
 
@@ -61,8 +62,10 @@ class MiddlewareState:
 
     turn: Turn
 
-    def __init__(self, models: Mapping[str, Any], questions: dict[Any, None], session_id: str | None) -> None:
-        self.models, self.questions, self.session_id = models, questions, session_id
+    def __init__(
+        self, models: Mapping[str, Any], questions: dict[Any, None], session_id: str | None, agent: Any
+    ) -> None:
+        self.models, self.questions, self.session_id, self.agent = models, questions, session_id, agent
         self.prompt: tuple[str, str] | None = None
         """The agent's own instructions, and those that a hook puts in their place."""
         self.calls: list[Content] = []
@@ -156,7 +159,7 @@ class AgentFrameworkToolCall:
         self.tool_call = state.turn.tool(
             function.name, self.args, call_id or (self.call and self.call.call_id), self._run, read=messages.readable,
             ask=self._ask, proposed="ask" if self.approved and _requires(function) else "allow", through=THROUGH,
-            **({"kind": function.kind} if function.kind in KINDS else {}),
+            **_about(function, state.agent),
         )  # fmt: skip
 
     async def run(self) -> None:
@@ -216,6 +219,17 @@ class AgentFrameworkToolCall:
         question = _question(call, None if args == self.args else args, decision)
         state.remember(question)
         raise UserInputRequiredException([question])
+
+
+def _about(function: Any, agent: Any) -> dict[str, Any]:
+    """What the framework knows of a tool."""
+    if function.kind in KINDS:
+        return {"kind": function.kind}
+    remote = (function.additional_properties or {}).get("_mcp_remote_name")
+    if not isinstance(remote, str):
+        return {}
+    servers = (one.name for one in getattr(agent, "mcp_tools", ()) if any(f is function for f in one.functions))
+    return {"server": next(servers, MCP_SERVER), "remote": remote}
 
 
 def _raise(error: BaseException) -> NoReturn:

@@ -120,7 +120,9 @@ def _about(tool: Any) -> dict[str, Any]:
     original = getattr(tool, "_original_tool", None)
     if isinstance(original, BaseAgentTool):
         return {"kind": "agent"}
-    return {"kind": "mcp"} if type(original).__module__.startswith("crewai.tools.mcp_") else {}
+    if not type(original).__module__.startswith("crewai.tools.mcp_"):
+        return {}
+    return {"server": original.server_name, "remote": original.original_tool_name}
 
 
 def _asker(ctx: Any) -> Any:

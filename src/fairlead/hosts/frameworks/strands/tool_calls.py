@@ -16,7 +16,7 @@ from ....approvals import Approval
 from ....decision import Decision
 from ....errors import FairleadError, HookAborted, Unenforceable
 from ....frozen import thaw
-from ..adapter import safety_from_hints
+from ..adapter import MCP_SERVER, safety_from_hints
 from ..flow import run_flow
 from ..messages import as_text
 from ..tool_call import ToolCall, ToolResult
@@ -222,7 +222,8 @@ def _about(tool: Any) -> dict[str, Any]:
         return {"kind": "agent"}
     if (remote := getattr(tool, "mcp_tool", None)) is None:
         return {}
-    return {"kind": "mcp", **safety_from_hints(getattr(remote, "annotations", None))}
+    server = getattr(tool.mcp_client, "_prefix", None) or MCP_SERVER
+    return {"server": server, "remote": remote.name, **safety_from_hints(getattr(remote, "annotations", None))}
 
 
 def _is_plain(value: Any) -> bool:
