@@ -1,5 +1,8 @@
 """The short import path of the adapter in `hosts/frameworks/langchain`."""
 
-from .frameworks.langchain import FRAMEWORK, Fairlead
+from ..extras import installed
+
+with installed("langchain", "langchain"):
+    from .frameworks.langchain import FRAMEWORK, Fairlead
 
 __all__ = ["FRAMEWORK", "Fairlead"]

@@ -61,6 +61,8 @@ class ToolResult(msgspec.Struct):
     """The tool's own output; or, if `replaced`, what the model reads instead."""
     replaced: bool = False
     is_error: bool = False
+    revised: bool = False
+    """A hook at `after_tool` has changed or withheld what the model reads."""
     error: Exception | None = None
     """The exception that the tool raised. Unless it is `replaced`, the framework handles it in its own way."""
 
@@ -279,9 +281,10 @@ class ToolCall:
         called = self.called
         if decision is not None and decision.denied:
             called.output = f"[withheld by {decision.hook}] {decision.reason or ''}".rstrip()
-            called.replaced = called.is_error = True
+            called.replaced = called.is_error = called.revised = True
         elif decision is not None and "output" in decision.changed:
-            called.output, called.replaced = thaw(decision.step.output), True
+            called.output = thaw(decision.step.output)
+            called.replaced = called.revised = True
 
     def _replace(self, why: str, outcome: Literal["denied", "aborted", "error"]) -> None:
         called = self.called

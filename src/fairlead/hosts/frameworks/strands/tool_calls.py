@@ -67,7 +67,8 @@ class StrandsToolCall:
             return
         if (agent := getattr(self.tool, "agent", None)) is not None:
             run.fairlead.adopt(agent)
-        run.judged.append(call_id)
+        if call_id not in run.judged:  # else other middleware makes the call again
+            run.judged.append(call_id)
         call = self._under_hooks()
         native = False
         results: list[ToolResult] = []
@@ -201,7 +202,7 @@ async def end_call(run: StrandsRun, event: AfterToolCallEvent) -> None:
     except FairleadError as error:
         run.error = error
         raise
-    if outcome.replaced and not event.cancel_message:
+    if outcome.replaced and (outcome.revised or not event.cancel_message):
         event.result = _tool_result(use, outcome)
 
 
@@ -222,7 +223,7 @@ def _about(tool: Any) -> dict[str, Any]:
         return {"kind": "agent"}
     if (remote := getattr(tool, "mcp_tool", None)) is None:
         return {}
-    server = getattr(tool.mcp_client, "_prefix", None) or MCP_SERVER
+    server = getattr(getattr(tool, "mcp_client", None), "_prefix", None) or MCP_SERVER
     return {"server": server, "remote": remote.name, **safety_from_hints(getattr(remote, "annotations", None))}
 
 
