@@ -151,9 +151,6 @@ async def test_a_tool_that_only_a_middleware_knows_is_judged() -> None:
         return "done"
 
     class Adds(AgentMiddleware):
-        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-            return await handler(request.override(tools=[*request.tools, late]))
-
         async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
             return await handler(request.override(tool=late) if request.tool is None else request)
 
