@@ -142,6 +142,23 @@ async def test_a_redacted_output_is_what_the_model_reads(scene: Scene) -> None:
     assert not has(played.sent[1], "ran ls", "tool")
 
 
+@needs(("after_tool", "output"))
+async def test_a_redacted_failure_is_what_the_model_reads(scene: Scene) -> None:
+    redact = lambda step: change(output=step.output.replace("hunter2", "[redacted]"))  # noqa: E731
+    scene.add(redact, on="after_tool")
+    played = await scene.play(call("fail", why="no such user: hunter2"))
+    assert not any("hunter2" in text for request in played.sent[1:] for text in request if not text.startswith("assi"))
+    if "Unenforceable" not in str(played.error) and len(played.sent) > 1:  # else the turn has ended, which is safe, too
+        assert has(played.sent[1], "no such user: [redacted]", "tool")
+
+
+async def test_the_output_of_a_failed_call_is_what_can_be_changed(scene: Scene) -> None:
+    await scene.play(call("fail", why="broken pipe"))
+    (step,) = scene.steps("after_tool")
+    assert "broken pipe" in step.output
+    assert "broken pipe" in step.error
+
+
 @needs(("after_tool", "retry"))
 async def test_a_failed_call_is_tried_again_when_a_hook_says_so(scene: Scene) -> None:
     scene.add(lambda step: retry() if step.is_error else None, on="after_tool")

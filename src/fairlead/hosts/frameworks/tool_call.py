@@ -317,12 +317,11 @@ class ToolCall:
     def _end(self) -> dict[str, Any]:
         """Return how the call has ended so far, as fields of a step."""
         called = self.called
-        output = None
+        error = called.error_text
+        output = error  # a failed call has only this for the model to read, so hooks must be able to change it
         if not called.is_error:
             output = called.output if called.replaced else _readable(self.read(called.output))
-        return {
-            "outcome": called.outcome, "output": output, "is_error": called.is_error, "error": called.error_text,
-        }  # fmt: skip
+        return {"outcome": called.outcome, "output": output, "is_error": called.is_error, "error": error}
 
 
 def _asks(before: Decision[Any] | None, decision: Decision[Any] | None) -> Decision[Any] | None:
