@@ -4,5 +4,6 @@ from ..extras import installed
 
 with installed("langchain", "langchain"):
     from .frameworks.langchain import FRAMEWORK, Fairlead
+    from .frameworks.langchain.tool_calls import check_mcp_call
 
-__all__ = ["FRAMEWORK", "Fairlead"]
+__all__ = ["FRAMEWORK", "Fairlead", "check_mcp_call"]

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ...approvals import Approval
 from ...decision import Decision
-from ...errors import FairleadError, HookAborted, describe
+from ...errors import ArgumentsChanged, FairleadError, HookAborted, describe
 from ...frozen import thaw
 from ...lifecycle import (
     AfterPermission,
@@ -115,6 +115,11 @@ class ToolCall:
         """Judge the call and finish it. `left` is what `judge_fast` has left to judge."""
         yield from self.judge() if left is None else left
         return (yield from self.finish())
+
+    def check(self, args: Any, by: str = "code between the hooks and the tool") -> None:
+        """Raise `ArgumentsChanged` unless these are the judged arguments. Called where the tool itself is."""
+        if args != self.args:
+            raise ArgumentsChanged(self.about["tool"], self.about["call_id"], by)
 
     # --- before it runs ---------------------------------------------------------------------
 
