@@ -106,6 +106,7 @@ class Step(
     _choices: ClassVar[tuple[tuple[str, tuple[Any, ...]], ...]] = ()
 
     session_id: str | None = None
+    root_session_id: str | None = None
     turn_id: str | None = None
     request_id: str | None = None
     checkpoint_id: str | None = None

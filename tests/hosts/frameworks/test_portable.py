@@ -576,6 +576,22 @@ async def test_a_subagent_has_an_identity_of_its_own(scene: Scene) -> None:
     assert any(has(request, "not for helpers", "tool") for request in played.sent)
 
 
+async def test_a_subagent_shares_the_limits_and_the_root_session_of_the_agent_that_started_it(scene: Scene) -> None:
+    if not scene.driver.helpers:
+        return
+
+    def limit(step: Any) -> Any:
+        session = current_session()
+        assert session is not None
+        return deny("that is enough") if session.store.increment("calls") > 2 else None
+
+    scene.add(limit, on="before_tool", kind="shell")
+    await scene.play(LS, call("helper", message="Help me."), LS, helper=[LS, LS, Say("Helped.")])
+    assert len(scene.ran) == 2
+    (session,) = {step.session_id for step in scene.steps("session_start")}
+    assert {decision.step.root_session_id for decision in scene.decisions} == {session}
+
+
 async def test_two_runs_at_once_do_not_mix(scene: Scene) -> None:
     if scene.way == "sync":
         return  # one thread does one thing
