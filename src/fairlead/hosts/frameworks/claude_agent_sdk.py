@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ...approvals import Approval, ApprovalRequest
 from ...decision import Decision
 from ...engine.run import EffectFn
-from ...errors import FairleadError, UnknownName, describe
+from ...errors import ArgumentsChanged, FairleadError, UnknownName, describe
 from ...lifecycle import (
     AfterPermission,
     AfterRequest,
@@ -202,6 +202,8 @@ class Fairlead(Closable, dict[str, list[HookMatcher]]):
                 answer = PermissionResultAllow()
             else:
                 answer = PermissionResultDeny(message=decision["message"])
+            if isinstance(answer, PermissionResultAllow) and answer.updated_input not in (None, args):
+                raise ArgumentsChanged(session.named(tool), context.tool_use_id, "can_use_tool")
             refusal = await event.after_permission(isinstance(answer, PermissionResultAllow))
             return answer if refusal is None else PermissionResultDeny(message=refusal)
         except Exception as error:

@@ -90,7 +90,8 @@ class CrewaiToolCall:
             return self.advance(error=PermissionError(text))
         if text.lstrip().startswith(FAILED):
             return self.advance(error=RuntimeError(text))
-        return self.advance(text if ctx.raw_tool_result is None else ctx.raw_tool_result)
+        raw = ctx.raw_tool_result
+        return self.advance(text if raw is None or str(raw) != text else raw)  # another hook may have changed the text
 
     @property
     def runs(self) -> bool:
