@@ -11,7 +11,16 @@ import pytest
 from fairlead import extras
 from fairlead.hosts.frameworks.framework import ALL
 
-FRAMEWORKS = ("agents", "langchain", "pydantic_ai", "claude_agent_sdk", "google", "strands", "agent_framework", "crewai")
+FRAMEWORKS = (
+    "agents",
+    "langchain",
+    "pydantic_ai",
+    "claude_agent_sdk",
+    "google",
+    "strands",
+    "agent_framework",
+    "crewai",
+)
 
 
 @pytest.fixture(params=[True, False], ids=["pip", "no pip"])

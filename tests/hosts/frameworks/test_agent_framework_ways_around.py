@@ -19,7 +19,8 @@ from agent_framework import (
 from boundary import Boundary, not_governed
 from driver import Say, call
 from driver_agent_framework import Scripted, tools_of
-from test_agent_framework import LS, Stage, stream as stream
+from test_agent_framework import LS, Stage
+from test_agent_framework import stream as stream
 
 from fairlead import ArgumentsChanged, FairleadError, Hooks, current_session, deny, extend
 from fairlead.hosts.frameworks.agent_framework import Fairlead

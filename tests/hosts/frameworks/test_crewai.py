@@ -17,7 +17,7 @@ from driver_crewai import Scripted, an_agent
 from pydantic import BaseModel
 from scene import aborted, has
 
-from fairlead import FairleadError, Hooks, UnknownName, abort, answer, change, deny, extend, inject, stop
+from fairlead import FairleadError, Hooks, UnknownName, abort, answer, change, deny, extend, stop
 from fairlead.hosts.frameworks.crewai import Fairlead
 
 ACTION = 'Thought: t\nAction: shell\nAction Input: {"command": "ls"}\n'

@@ -137,9 +137,7 @@ async def test_arguments_that_are_no_object_are_judged(stage: Stage, given: Any)
 
 
 @has_as_tool
-async def test_an_agent_that_two_have_for_a_tool_is_judged_by_the_hooks_of_both(
-    stage: Stage, judged: Boundary
-) -> None:
+async def test_an_agent_that_two_have_for_a_tool_is_judged_by_the_hooks_of_both(stage: Stage, judged: Boundary) -> None:
     script: list[Any] = [LS, Say("One."), LS, Say("Two.")]
     helper = stage.agent(name="helper", hooks=[])
     helper.model = Scripted(script, stage.played, "helper")

@@ -19,7 +19,6 @@ from .framework import Framework
 from .messages import Message, as_text
 from .turn import REFUSALS, SESSIONS, ModelCall, Reply, Sessions, Turn, TurnOutput
 
-
 MCP_SERVER = "mcp"
 """The `target.server` of a tool of an MCP server, where the framework does not know the server's name."""
 

@@ -130,7 +130,9 @@ class Fairlead(Closable, dict[str, list[HookMatcher]]):
         if hooks is not None and not isinstance(hooks, Hooks):
             raise TypeError(f"Fairlead takes the Hooks that yours are registered with, not {type(hooks).__name__}")
         for unknown in about.keys() - SessionOptions.__annotations__.keys():
-            raise UnknownName("keyword", unknown, [*SessionOptions.__annotations__, "own", "session_id"], " of Fairlead")
+            raise UnknownName(
+                "keyword", unknown, [*SessionOptions.__annotations__, "own", "session_id"], " of Fairlead"
+            )
         if isinstance(own, str):
             raise TypeError(f"own is a list of names of MCP servers: own=[{own!r}]")
         self.engine = hooks if hooks is not None else Hooks()

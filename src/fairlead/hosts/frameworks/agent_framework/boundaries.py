@@ -59,7 +59,9 @@ def _check_tool(invoke: Any) -> Any:
 
 def _in_workflow(execute: Any) -> Any:
     @wraps(execute)
-    async def executed(self: Any, message: Any, sources: Any, state: Any, runner_context: Any, *rest: Any, **options: Any) -> Any:  # noqa: E501
+    async def executed(
+        self: Any, message: Any, sources: Any, state: Any, runner_context: Any, *rest: Any, **options: Any
+    ) -> Any:  # noqa: E501
         outer = WORKFLOW.get()
         token = WORKFLOW.set(outer or _sessions.setdefault(runner_context, new_id("workflow")))
         try:
