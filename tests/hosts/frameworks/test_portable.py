@@ -144,7 +144,7 @@ async def test_a_redacted_output_is_what_the_model_reads(scene: Scene) -> None:
 
 @needs(("after_tool", "output"))
 async def test_a_redacted_failure_is_what_the_model_reads(scene: Scene) -> None:
-    redact = lambda step: change(output=step.output.replace("hunter2", "[redacted]"))  # noqa: E731
+    redact = lambda step: change(output=step.output.replace("hunter2", "[redacted]"))
     scene.add(redact, on="after_tool")
     played = await scene.play(call("fail", why="no such user: hunter2"))
     assert not any("hunter2" in text for request in played.sent[1:] for text in request if not text.startswith("assi"))
