@@ -89,7 +89,7 @@ def governed_tool(plugin: Fairlead, tool: Any) -> Any:
 
     async def run_async(*, args: dict[str, Any], tool_context: Any) -> Any:
         running = RUNNING.get()
-        if running is not None and running.call.about["call_id"] == tool_context.function_call_id:
+        if running is not None:
             running.call.check(args, "a callback or a plugin after Fairlead")
         if not leaves_out_plugins(original):
             return await original.run_async(args=args, tool_context=tool_context)
