@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from boundary import Boundary
@@ -14,7 +14,7 @@ from driver_langchain import Scripted
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, LLMToolEmulator, ToolRetryMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.tools import StructuredTool, tool
+from langchain_core.tools import InjectedToolArg, StructuredTool, tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
@@ -206,6 +206,23 @@ async def test_arguments_that_a_hook_changes_reach_the_tool_under_other_middlewa
     stage.hooks.add(lambda step: change(args={"command": "pwd"}), on="before_tool", name="judge")
     assert last(await stage.run()) == "Done."
     assert stage.bench.ran == [("shell", {"command": "pwd"})]
+
+
+@BOTH
+async def test_an_argument_that_the_model_should_not_know_is_judged_if_the_model_gives_it(sync: bool) -> None:
+    ran: list[Any] = []
+
+    @tool
+    def pay(to: str, user: Annotated[str, InjectedToolArg]) -> str:
+        """Pay."""
+        ran.append((to, user))
+        return "paid"
+
+    stage = Stage(call("pay", to="ann", user="root"), tools=[pay])
+    stage.hooks.add(lambda step: None, on="before_tool", name="judge")
+    await stage.run(sync=sync)
+    judged = [step.args.get("user") for step in stage.steps("before_tool")]
+    assert [user for _, user in ran] == [user for user in judged if user is not None]  # or LangChain has removed it
 
 
 # --- graphs -----------------------------------------------------------------------------------------

@@ -176,17 +176,19 @@ async def test_a_tool_that_is_called_directly_is_free(stage: Stage) -> None:
 
 
 async def test_a_copy_of_a_tool_and_a_tool_that_is_added_in_the_run_are_judged(stage: Stage) -> None:
-    agent = stage.agent(LS, call("late", command="rm"), tools=[])
     late = dataclasses.replace(stage.shell, name="late")
 
-    class Adds(RunHooks[Any]):
-        async def on_agent_start(self, context: Any, given: Any) -> None:
-            given.tools.extend([dataclasses.replace(stage.shell), late])
+    @function_tool
+    def grow() -> str:
+        """Add a tool."""
+        agent.tools.append(late)
+        return "done"
 
-    stage.add(deny("no"), on="before_tool")
-    await stage.runner.run(agent, "Go.", hooks=Adds())
+    agent = stage.agent(LS, call("grow"), call("late", command="rm"), tools=[dataclasses.replace(stage.shell), grow])
+    stage.add(lambda step: deny("no") if step.tool != "grow" else None, on="before_tool")
+    await stage.runner.run(agent, "Go.")
     assert stage.ran == []
-    assert [step.tool for step in stage.steps("before_tool")] == ["shell", "late"]
+    assert [step.tool for step in stage.steps("before_tool")] == ["shell", "grow", "late"]
 
 
 async def test_what_hooks_of_the_sdk_do_to_a_call_s_arguments_does_not_reach_the_tool(stage: Stage) -> None:

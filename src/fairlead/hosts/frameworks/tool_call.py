@@ -117,8 +117,11 @@ class ToolCall:
         return (yield from self.finish())
 
     def check(self, args: Any, by: str = "code between the hooks and the tool") -> None:
-        """Raise `ArgumentsChanged` unless these are the judged arguments. Called where the tool itself is."""
-        if args != self.args:
+        """Raise `ArgumentsChanged` unless these are the judged arguments, if any were judged.
+
+        A host calls it where the tool itself is. It compares with the step, which no other code can have changed.
+        """
+        if self.step is not None and args != self.step.args:
             raise ArgumentsChanged(self.about["tool"], self.about["call_id"], by)
 
     # --- before it runs ---------------------------------------------------------------------
@@ -130,7 +133,7 @@ class ToolCall:
         """
         turn = self.turn
         decision: Decision[Any] | None = None
-        if turn.over or ToolRequested in turn.subscribed_steps:
+        if turn.over or self.missing is not None or ToolRequested in turn.subscribed_steps:
             return self.judge()
         if BeforeTool in turn.subscribed_steps:
             decision = self._apply(await turn.session.dispatch(self._step(BeforeTool)))

@@ -70,6 +70,8 @@ class Boundary:
     def __init__(self, turn: Turn, ask: AskTool) -> None:
         self.turn, self.ask = turn, ask
         self.call_id: str | None = None
+        self.requested: list[dict[str, Any]] = []
+        """The arguments of the requests: those of the model, and those that other middleware has made of them."""
         self.calls = 0
         """How many calls have reached a tool."""
         self.aborted: HookAborted | None = None
@@ -116,7 +118,7 @@ class Boundary:
         self.calls += 1
         is_call = isinstance(given, dict) and given.get("type") == "tool_call"
         args = given["args"] if is_call else given if isinstance(given, dict) else {_first(tool): given}
-        hidden = hidden_names(tool)
+        hidden = self._injected(args, hidden_names(tool))
         injected = {name: value for name, value in args.items() if name in hidden}
         own = {name: value for name, value in args.items() if name not in hidden}
         tool_call = {"name": tool.name, "args": own, "id": (given["id"] if is_call else call_id) or self.call_id}
@@ -130,6 +132,14 @@ class Boundary:
         except HookAborted as error:
             self.aborted = error
             raise
+
+    def _injected(self, args: dict[str, Any], hidden: frozenset[str]) -> set[str]:
+        """The arguments that the framework has filled in. A model may name hidden ones, too, and those are judged."""
+        absent = object()
+        return {
+            name for name in hidden
+            if name in args and not any(given.get(name, absent) is args[name] for given in self.requested)
+        }  # fmt: skip
 
     def late(self, request: ToolCallRequest, result: Callable[[], Any]) -> Flow[Any]:
         """Judge a result that did not come from the tool: other middleware made it, or there is no such tool."""
@@ -148,8 +158,10 @@ class GovernedRequest(ToolCallRequest):  # type: ignore[misc]
     boundary: Boundary | None = None
 
     def __post_init__(self) -> None:
-        if self.tool is not None and self.boundary is not None:
-            object.__setattr__(self, "tool", self.boundary.govern(self.tool))
+        if self.boundary is not None:
+            self.boundary.requested.append(self.tool_call["args"])
+            if self.tool is not None:
+                object.__setattr__(self, "tool", self.boundary.govern(self.tool))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "boundary":
