@@ -1,6 +1,7 @@
 """The command that installs what a hook needs is right for the interpreter that runs fairlead."""
 
 import shlex
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,6 +9,18 @@ from pathlib import Path
 import pytest
 
 from fairlead import extras
+from fairlead.hosts.frameworks.framework import ALL
+
+FRAMEWORKS = (
+    "agents",
+    "langchain",
+    "pydantic_ai",
+    "claude_agent_sdk",
+    "google",
+    "strands",
+    "agent_framework",
+    "crewai",
+)
 
 
 @pytest.fixture(params=[True, False], ids=["pip", "no pip"])
@@ -44,3 +57,24 @@ def test_an_installed_package_is_not_asked_for():
     extras.require("json", "rules", "rules")
     with pytest.raises(extras.MissingPackage, match="rules need packages"):
         extras.require("no_such_module", "rules", "rules")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_adapter_without_its_framework_says_what_to_install(name):
+    hide = "import sys; sys.meta_path.insert(0, type('', (), {'find_spec': staticmethod(find)}))"
+    program = f"""
+def find(name, path=None, target=None):
+    if name.split(".")[0] in {FRAMEWORKS!r}:
+        raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+{hide}
+import fairlead.hosts.{name}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"ModuleNotFoundError: fairlead.hosts.{name} needs a package that is not installed; run: ")
+    assert last.endswith(extras.install_command(name.replace("_", "-")))
+
+
+def test_an_adapter_that_lacks_something_else_says_that():
+    with pytest.raises(ModuleNotFoundError, match="No module named 'strands_other'"), extras.installed("strands", "x"):
+        raise ModuleNotFoundError("No module named 'strands_other'", name="strands_other")

@@ -29,7 +29,7 @@ from fairlead.lifecycle import (
 )
 
 HEADER = {
-    "session_id", "turn_id", "request_id", "checkpoint_id", "agent", "host", "cwd", "user_id", "channel", "thread_id",
+    "session_id", "root_session_id", "turn_id", "request_id", "checkpoint_id", "agent", "host", "cwd", "user_id", "channel", "thread_id",
     "sequence", "metadata",
 }  # fmt: skip
 T = "tool kind target args safety call_id origin"
@@ -219,7 +219,7 @@ def test_header_fields_are_none_until_given(row: Row) -> None:
 
 
 HEADER_VALUES: dict[str, Any] = {
-    "session_id": "s1", "turn_id": "t1", "request_id": "r1", "checkpoint_id": "c1",
+    "session_id": "s1", "root_session_id": "s0", "turn_id": "t1", "request_id": "r1", "checkpoint_id": "c1",
     "agent": Agent("a1", "coder", "a0"), "host": "codex", "cwd": "/srv", "user_id": "u1", "channel": "web",
     "thread_id": "th1", "sequence": 7, "metadata": {"k": [1]},
 }  # fmt: skip

@@ -600,3 +600,12 @@ async def test_a_deny_is_lost_unless_the_host_can_deny_or_stop_after_the_fact(ki
 def test_a_session_builds_steps_of_tools_whose_kind_the_host_knows():
     step = Hooks().session().step(BeforeTool, tool="frobnicate", kind="shell", safety="destructive")
     assert (step.kind, step.safety) == ("shell", "destructive")
+
+
+def test_every_step_says_in_which_session_it_all_began() -> None:
+    root = Hooks().session("s1", agent="main")
+    child = root.subagent("helper")
+    grandchild = child.subagent("helper of the helper")
+    sessions = (root, child, grandchild)
+    assert [one.step(TurnStart).root_session_id for one in sessions] == ["s1", "s1", "s1"]
+    assert len({one.session_id for one in sessions}) == 3

@@ -413,22 +413,44 @@ def test_a_tool_that_no_table_knows_is_warned_of_by_default() -> None:
 # --- MCP --------------------------------------------------------------------------------------
 
 MCP = [
-    ("mcp__github__create_issue", "github"),
-    ("mcp__my_server__tool", "my_server"),
-    ("mcp__plugin_github_github__create_issue", "plugin_github_github"),
-    ("mcp__a__b__c", "a"),
-    ("mcp__fs__read_file", "fs"),
-    ("mcp__shell__Bash", "shell"),
-    ("mcp_github_create_issue", "github"),
-    ("linear___list_issues", "linear"),
-    ("file___search", "file"),
+    ("mcp__github__create_issue", "github", "mcp"),
+    ("mcp__my_server__tool", "my_server", "mcp"),
+    ("mcp__plugin_github_github__create_issue", "plugin_github_github", "mcp"),
+    ("mcp__a__b__c", "a", "mcp"),
+    ("mcp__fs__read_file", "fs", "read"),
+    ("mcp__shell__Bash", "shell", "shell"),
+    ("mcp_github_create_issue", "github", "mcp"),
+    ("linear___list_issues", "linear", "mcp"),
+    ("file___search", "file", "search"),
 ]
 
 
-@pytest.mark.parametrize(("tool", "server"), MCP)
-def test_an_mcp_tool_is_known_by_its_name(tool: str, server: str) -> None:
+@pytest.mark.parametrize(("tool", "server", "kind"), MCP)
+def test_an_mcp_tool_has_the_kind_of_what_it_does_and_its_server(tool: str, server: str, kind: str) -> None:
     step = BeforeTool(tool=tool)
-    assert (step.kind, step.target.server) == ("mcp", server)
+    assert (step.kind, step.target.server, step.safety) == (kind, server, "mutating")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("shell", "shell"), ("read_file", "read"), ("query", "mcp")])
+def test_a_host_that_knows_the_server_gets_the_same_as_by_the_long_name(name: str, kind: str) -> None:
+    args = {"command": "ls", "path": "a"}
+    by_name = Tools().classify(f"mcp__box__{name}", args)
+    assert Tools().classify(name, args, server="box") == by_name
+    assert (by_name.kind, by_name.target.server) == (kind, "box")
+
+
+async def test_a_tool_of_a_server_stays_one_when_its_arguments_change() -> None:
+    kind, target, safety = Tools().classify("query", {"q": "a"}, server="db")
+    hooks = Hooks()
+    hooks.add(lambda step: change(args={"q": "b"}), on="before_tool", name="h")
+    step = BeforeTool(tool="query", args={"q": "a"}, kind=kind, target=target, safety=safety)
+    after = (await hooks.dispatch(step)).step
+    assert (after.kind, after.target.server, after.safety) == ("mcp", "db", "mutating")
+
+
+def test_arguments_do_not_make_a_tool_one_of_a_server() -> None:
+    hooks = Hooks(unknown_tool="deny")
+    assert decide(hooks, "house_tool", {"command": "ls", "server": "db"}).denied
 
 
 def test_the_arguments_of_an_mcp_tool_are_read() -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .approvals import Approval, ApprovalRequest, Approver, TerminalApprover
     from .decision import Context, Decision, Failure, HookApproval, HookRun, Monitored
     from .errors import (
+        ArgumentsChanged,
         FairleadError,
         HookAborted,
         MalformedVerdict,
@@ -54,6 +55,7 @@ __all__ = [
     "Approval",
     "ApprovalRequest",
     "Approver",
+    "ArgumentsChanged",
     "Context",
     "Decision",
     "Failure",
@@ -106,7 +108,10 @@ moved.install()
 _HOMES = {
     "approvals": "Approval ApprovalRequest Approver TerminalApprover",
     "decision": "Context Decision Failure HookApproval HookRun Monitored",
-    "errors": "FairleadError HookAborted MalformedVerdict ReadOnlyError RegistrationError Unenforceable UnknownName",
+    "errors": (
+        "ArgumentsChanged FairleadError HookAborted MalformedVerdict ReadOnlyError RegistrationError Unenforceable "
+        "UnknownName"
+    ),
     "frozen": "thaw",
     "hook": "Hook",
     "journal": "Journal JournalError",

@@ -148,6 +148,9 @@ class Unsupported(msgspec.Struct, frozen=True):
     part: str
 
 
+_FIELD_OF = {"command": "args", "paths": "args", "url": "args", "prepend_input": "input"}
+"""The field of a step that changes, where a verdict has another name for a part of it."""
+
 Contribution = HookVerdict | Failure | Monitored | HookApproval | Unsupported
 S = TypeVar("S", bound=Step)
 K = TypeVar("K")
@@ -228,6 +231,13 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
     def aborts(self) -> bool:
         """True when the request fails, or the session does not start: an abort, or a deny where a veto is an abort."""
         return self.control == "abort" or (self.denied and EVENTS[self.event].veto == "abort")
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """The fields that hooks wanted to change and that are as they were: the change had no effect."""
+        changed = self.changed
+        wanted = (_FIELD_OF.get(name, name) for verdict in self._verdicts for name in verdict.changes)
+        return tuple(dict.fromkeys(name for name in wanted if name not in changed))
 
     def raise_for_abort(self) -> None:
         """Raise `HookAborted` if the decision `aborts`. Its cause is what the hook raised, if anything."""

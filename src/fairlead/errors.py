@@ -77,6 +77,18 @@ class Unenforceable(FairleadError):
     """The decision denies at an event at which the host cannot deny."""
 
 
+class ArgumentsChanged(FairleadError):
+    """A tool was about to run with other arguments than hooks have judged, so it did not run."""
+
+    def __init__(self, tool: str, call_id: str | None, by: str = "code between the hooks and the tool") -> None:
+        super().__init__(
+            f"tool {tool!r} (call {call_id}) did not run: {by} changed its arguments after hooks had judged them; "
+            "make the change before the hooks, or let a hook make it: change(args=...)"
+        )
+        self.tool = tool
+        self.call_id = call_id
+
+
 class HookAborted(FairleadError):
     """A hook failed the whole request. Its text is `[name:hook_abort] reason`."""
 

@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,6 +21,22 @@ def require(module: str, extra: str, what: str) -> None:
     """Raise `MissingPackage`, with the command that helps, unless a module of an extra can be imported."""
     if find_spec(module) is None:
         raise MissingPackage(f"{what} need packages that are not installed; run: {install_command(extra)}", module)
+
+
+@contextmanager
+def installed(module: str, extra: str) -> Iterator[None]:
+    """Around the imports of a framework's adapter: if the framework is missing, the error has the command that helps."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if missing != module and not module.startswith(f"{missing}."):
+            raise
+        raise ModuleNotFoundError(
+            f"fairlead.hosts.{extra.replace('-', '_')} needs a package that is not installed; "
+            f"run: {install_command(extra)}",
+            name=missing,
+        ) from error
 
 
 def install_command(extra: str) -> str:

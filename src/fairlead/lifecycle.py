@@ -111,6 +111,7 @@ class Step(
     _choices: ClassVar[tuple[tuple[str, tuple[Any, ...]], ...]] = ()
 
     session_id: str | None = None
+    root_session_id: str | None = None
     turn_id: str | None = None
     request_id: str | None = None
     checkpoint_id: str | None = None
@@ -289,7 +290,11 @@ class AfterPermission(ToolStep):
 
 
 class AfterTool(ToolStep):
-    """A tool call is over: it ran, failed, was denied, aborted or answered by a hook."""
+    """A tool call is over: it ran, failed, was denied, aborted or answered by a hook.
+
+    `output` is what the model reads, also of a failed or refused call: to redact it, change `output`. `error` says what
+    went wrong, for hooks and the journal, and never reaches the model by itself.
+    """
 
     outcome: Outcome = "ok"
     executed: bool = True

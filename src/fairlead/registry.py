@@ -39,7 +39,7 @@ from .lifecycle import (
     iter_events,
 )
 from .session import HostSessionOptions, Session
-from .tools import DEFAULT_TOOLS, UNKNOWN_TOOL, Tools, UnknownTool
+from .tools import DEFAULT_TOOLS, UNKNOWN_TOOL, Tools, UnknownTool, server_of
 from .verdict import Verdict, ask, deny
 
 if TYPE_CHECKING:
@@ -301,12 +301,13 @@ class Hooks:
         Where the host has set another kind than the default table, only an entry added in code changes it: an entry
         of a file holds for the hooks of that file.
         """
-        tool, args, host = step.tool, step.args, step.host  # type: ignore[attr-defined]
+        tool, args, host, server = step.tool, step.args, step.host, server_of(step)  # type: ignore[attr-defined]
         if not self.tools.knows(tool, host):
             return step
-        if not self.tools.describes(tool, host) and step.kind != DEFAULT_TOOLS.spec(tool, args).kind:  # type: ignore[attr-defined]
+        default = DEFAULT_TOOLS.spec(tool, args, server=server)
+        if not self.tools.describes(tool, host) and step.kind != default.kind:  # type: ignore[attr-defined]
             return step
-        kind, target, safety = self.tools.classify(tool, args, host)
+        kind, target, safety = self.tools.classify(tool, args, host, server=server)
         return replace_fields(step, kind=kind, target=target, safety=safety)
 
     # --- around a dispatch ------------------------------------------------------------------
@@ -415,7 +416,7 @@ def unknown_tool_hooks(policy: UnknownTool, tools: Tools, name: str = "fairlead.
         raise UnknownName("unknown_tool", policy, UNKNOWN_TOOL)
 
     def unknown_tool(step: Any) -> Verdict | None:
-        if step.kind != "unknown" and not tools.spec(step.tool, step.args, step.host).guessed:
+        if step.kind != "unknown" and not tools.spec(step.tool, step.args, step.host, server=server_of(step)).guessed:
             return None
         return {"ask": ask, "deny": deny}[policy](unknown_kind(step.tool))
 

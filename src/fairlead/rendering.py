@@ -73,6 +73,8 @@ def facts(decision: Decision[Any], *, full: bool = False) -> Iterator[Fact]:
         if name not in DERIVED:
             old, new = getattr(decision.original, name), getattr(decision.step, name)
             yield Fact("changed", f"{name}: {_short(old)} -> {_short(new)}", "blue")
+    for name in decision.unchanged:
+        yield Fact("no effect", f"{name} is as it was: nothing in it was changed", "yellow")
     for text in decision.context:
         yield Fact("context", f"{_short(text)} (from {text.hook})", "blue")
     for warning in decision.warnings:

@@ -189,6 +189,7 @@ class Session:
     ) -> None:
         self.hooks = hooks
         self.session_id = session_id or new_id("session")
+        self._root_id = None if parent is None else parent.root_session_id
         self.state = {} if state is None else state
         self.agent = Agent(new_id("agent"), agent) if isinstance(agent, str) else agent
         self.parent = parent
@@ -212,13 +213,18 @@ class Session:
         self._sequence = count(1)
         self._tasks: set[Any] = set()
 
+    @property
+    def root_session_id(self) -> str:
+        """The session in which it all began: of the agent that no other agent started. Its own, if that is this one."""
+        return self._root_id or self.session_id
+
     def __repr__(self) -> str:
         return f"<session {self.session_id}{f' of {self.agent.name}' if self.agent and self.agent.name else ''}>"
 
     def step(self, kind: type[S], /, **fields: Any) -> S:
         """Build a step with this session's header."""
         header = {
-            "session_id": self.session_id, "turn_id": self.turn_id, "request_id": self.request_id,
+            "session_id": self.session_id, "root_session_id": self.root_session_id, "turn_id": self.turn_id, "request_id": self.request_id,
             "checkpoint_id": self.checkpoint_id, "agent": self.agent, "host": self.host, "cwd": self.cwd,
             "user_id": self.user_id, "channel": self.channel, "thread_id": self.thread_id,
             "sequence": next(self._sequence), **fields,

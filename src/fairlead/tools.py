@@ -168,12 +168,22 @@ _GUESSED_SHELL, _GUESSED_FETCH = _spec("shell", guessed=True), _spec("fetch", "m
 @lru_cache(maxsize=4096)
 def _default_spec(tool: str) -> ToolSpec:
     if match := re.match(_MCP_NAME, tool):
-        return _spec("mcp", server=match["a"] or match["b"] or match["c"])
+        return _served(tool[match.end() - 1 :], match["a"] or match["b"] or match["c"])
     if found := _DEFAULTS.get(_normal(tool)):
         return found
     if tool.startswith("transfer_to_"):
         return _spec("agent")
     return _SPEC_OF_KIND["unknown"]
+
+
+def _served(name: str, server: str | None) -> ToolSpec:
+    """How to read a tool of an MCP server: its kind is what it does, as far as its name says that.
+
+    Its arguments say nothing about its kind: else a model could add one to get past the gates of the kind mcp. And a
+    server names its tools as it likes, so none of them is harmless by its name.
+    """
+    found = _DEFAULTS.get(_normal(name))
+    return msgspec.structs.replace(_spec("mcp") if found is None else found, server=server, safety="mutating")
 
 
 @lru_cache(maxsize=4096)
@@ -206,6 +216,16 @@ def _entry_for(tool: str, host: str | None, entries: tuple[_Entry, ...]) -> Tool
         if (only_host is None or only_host == host) and pattern.fullmatch(tool):
             return spec
     return None
+
+
+def _with_server(spec: ToolSpec, tool: str, server: str | None) -> ToolSpec:
+    """An entry of a table, with the server of the tool: that of its name, or the one that the host knows."""
+    if spec.server == "*":
+        prefix, *rest = re.split(r"__|[/-]", tool, maxsplit=1)
+        if spec.kind == "mcp" and rest:
+            return _served(rest[0], prefix)
+        return msgspec.structs.replace(spec, server=prefix)
+    return spec if spec.server or server is None else msgspec.structs.replace(spec, server=server)
 
 
 def _entry_to_builtins(entry: _Entry) -> dict[str, Any]:
@@ -286,19 +306,29 @@ class Tools:
         """Take over another table's entries. They win over those that are there."""
         self._own = (*other._own, *self._own)
 
-    def spec(self, tool: str, args: Mapping[str, Any], host: str | None = None, kind: Kind | None = None) -> ToolSpec:
-        """How to read a call; as one of `kind`, where that is known better."""
-        spec = self._spec(tool, args, host)
+    def spec(
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        host: str | None = None,
+        kind: Kind | None = None,
+        server: str | None = None,
+    ) -> ToolSpec:
+        """How to read a call; as one of `kind`, where that is known better. `server` is the MCP server of the tool."""
+        spec = self._spec(tool, args, host, server)
         return spec if kind is None or (kind == spec.kind and not spec.guessed) else _SPEC_OF_KIND[kind]
 
-    def _spec(self, tool: str, args: Mapping[str, Any], host: str | None) -> ToolSpec:
+    def _spec(self, tool: str, args: Mapping[str, Any], host: str | None, server: str | None) -> ToolSpec:
         if self._own or self._configured:
             found = _entry_for(tool, host, (*self._own, *self._configured))
             if found is not None:
-                return found
+                return _with_server(found, tool, server)
         spec = _default_spec(tool)
+        if spec.server is None and server is not None:
+            spec = _served(tool, server)
         if spec.kind == "unknown":
-            return (self._unknown and _entry_for(tool, host, self._unknown)) or guess(args)
+            found = _entry_for(tool, host, self._unknown) if self._unknown else None
+            return guess(args) if found is None else _with_server(found, tool, server)
         return _EDITOR_VIEW if spec is _EDITOR_EDIT and args.get("command") == "view" else spec
 
     def knows(self, tool: str, host: str | None = None) -> bool:
@@ -308,12 +338,15 @@ class Tools:
         return _default_spec(tool).kind == "unknown" and _entry_for(tool, host, self._unknown) is not None
 
     def classify(
-        self, tool: str, args: Mapping[str, Any], host: str | None = None, kind: Kind | None = None
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        host: str | None = None,
+        kind: Kind | None = None,
+        server: str | None = None,
     ) -> Classified:
-        """Kind, target and safety of one call; a kind the host is sure of is taken as it is."""
-        spec = self.spec(tool, args, host, kind)
-        if spec.server == "*":
-            spec = msgspec.structs.replace(spec, server=re.split(r"__|[/-]", tool, maxsplit=1)[0])
+        """Kind, target and safety of one call; a kind or a server that the host is sure of is taken as it is."""
+        spec = self.spec(tool, args, host, kind, server)
         target = target_of(spec, args)
         if target.command and (dialect := dialect_of(tool)) != "posix":
             target = msgspec.structs.replace(target, dialect=dialect)
@@ -326,9 +359,10 @@ class Tools:
         changes: Mapping[str, Any],
         host: str | None = None,
         kind: Kind | None = None,
+        server: str | None = None,
     ) -> dict[str, Any]:
         """The arguments that aim this tool at a new target. Raises if the tool has no such argument."""
-        spec = self.spec(tool, args, host, kind)
+        spec = self.spec(tool, args, host, kind, server)
         new = dict(args)
         for field, value in changes.items():
             key = _rewritable(spec, field, args)
@@ -360,7 +394,9 @@ class View:
         if tool is None or self._table.describes(tool, host) or not self._table.knows(tool, host):
             return [step]
         table = Classified(step.kind, step.target, step.safety)
-        own, plain = (tools.classify(tool, step.args, host) for tools in (self._tools, DEFAULT_TOOLS))
+        own, plain = (
+            tools.classify(tool, step.args, host, server=server_of(step)) for tools in (self._tools, DEFAULT_TOOLS)
+        )
         found = list(dict.fromkeys((table, own, plain) if own.kind == "unknown" else (own, table, plain)))
         target = reduce(_both, (reading.target for reading in found))
         return [msgspec.structs.replace(step, kind=kind, target=target, safety=safety) for kind, _, safety in found]
@@ -382,15 +418,16 @@ def _lines(one: str | None, other: str | None) -> str | None:
 
 def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
     """Where these arguments aim. Every kind's arguments are read, so an odd tool hides nothing."""
-    kind = "unknown" if spec.guessed else spec.kind
+    kind, server = "unknown" if spec.guessed else spec.kind, spec.server
     if kind == "shell":
-        return Target(_command_text(args, spec.command) or (args and _odd_command(args, spec.command)) or "")
+        command = _command_text(args, spec.command) or (args and _odd_command(args, spec.command)) or ""
+        return Target(command, server=server)
     if kind == "read" or kind == "write" or kind == "search":
-        return Target(paths=(*_texts(args, spec.paths), *_patched(args, spec)))
+        return Target(paths=(*_texts(args, spec.paths), *_patched(args, spec)), server=server)
     if kind == "fetch":
-        return Target(url=_url_text(args, spec.url))
+        return Target(url=_url_text(args, spec.url), server=server)
     if kind == "agent":
-        return _NOWHERE
+        return _NOWHERE if server is None else Target(server=server)
     plain = spec.paths is _PATH_ARGS and spec.url is _URL_ARGS
     if plain and spec.server is None and _TARGET_ARGS.isdisjoint(map(_normal_key, args)):
         return _NOWHERE  # most custom tools
@@ -398,8 +435,14 @@ def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
         command=_command_text(args, spec.command if spec is _GUESSED_SHELL else _COMMAND_ARGS[:2]) or None,
         paths=tuple(_texts(args, spec.paths)),
         url=_url_text(args, spec.url),
-        server=spec.server or next(_texts(args, _SERVER_ARGS), None),
+        server=server or next(_texts(args, _SERVER_ARGS), None),
     )
+
+
+def server_of(step: Any) -> str | None:
+    """The MCP server that a step's tool is known to be of. What the model's arguments call a server does not count."""
+    server: str | None = step.target.server
+    return None if server is None or server in _texts(step.args, _SERVER_ARGS) else server
 
 
 def _normal_key(key: str) -> str:
@@ -564,7 +607,7 @@ def _rewritable(spec: ToolSpec, field: str, args: Mapping[str, Any]) -> str | No
         return None  # it is not known which of them the host will run
     applies = (field == "command" and spec.kind == "shell") or (field == "url" and spec.kind == "fetch")
     applies = applies or (field == "paths" and spec.kind in ("read", "write", "search") and not spec.patch)
-    if not applies and spec.kind != "mcp":
+    if not applies and spec.kind != "mcp" and spec.server is None:
         return None
     if field == "command" and not present and _odd_command(args, keys):
         rest_keys = _rest_keys(args, keys)  # any other argument would be run unchanged

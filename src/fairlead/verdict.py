@@ -27,7 +27,7 @@ from .lifecycle import (
     event_named,
 )
 from .result import read_result
-from .tools import TARGET_FIELDS, Tools
+from .tools import TARGET_FIELDS, Tools, server_of
 
 if TYPE_CHECKING:
     from .hook import Hook
@@ -383,14 +383,15 @@ def _as_list(value: Any) -> list[Any]:
 
 def _aimed(step: ToolStep, args: Any, aim: dict[str, Any], tools: Tools) -> dict[str, Any]:
     # A kind that the host has set itself stays. A kind from the table is looked up again.
-    before = tools.classify(step.tool, step.args, step.host)
+    server = server_of(step)  # whatever its arguments become
+    before = tools.classify(step.tool, step.args, step.host, server=server)
     sure = None if step.kind == before.kind else step.kind
     if aim:
         try:
-            args = tools.rewrite(step.tool, args, aim, step.host, sure)
+            args = tools.rewrite(step.tool, args, aim, step.host, sure, server)
         except ValueError as error:
             raise MalformedVerdict(min(aim), str(error)) from None
-    kind, target, safety = tools.classify(step.tool, args, step.host, sure)
+    kind, target, safety = tools.classify(step.tool, args, step.host, sure, server)
     new = {"args": freeze(args), "kind": kind, "target": target}
     return new if step.safety != before.safety else new | {"safety": safety}
 

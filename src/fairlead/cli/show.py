@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from ..journal.reading import Reader, Record
 
 _AROUND = ("root", "user", "machine", "enforcement", "parent", "can", "lenient", "variables")
-_HEADER = ("session_id", "turn_id", "request_id", "host", "cwd", "user_id", "channel", "thread_id", "sequence")
+_HEADER = (
+    "session_id",
+    "root_session_id",
+    "turn_id",
+    "request_id",
+    "host",
+    "cwd",
+    "user_id",
+    "channel",
+    "thread_id",
+    "sequence",
+)
 
 
 def add_to(commands: Any) -> None:

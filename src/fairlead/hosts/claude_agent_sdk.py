@@ -1,5 +1,8 @@
 """The short import path of the adapter in `hosts/frameworks/claude_agent_sdk.py`."""
 
-from .frameworks.claude_agent_sdk import FRAMEWORK, Fairlead
+from ..extras import installed
+
+with installed("claude_agent_sdk", "claude-agent-sdk"):
+    from .frameworks.claude_agent_sdk import FRAMEWORK, Fairlead
 
 __all__ = ["FRAMEWORK", "Fairlead"]

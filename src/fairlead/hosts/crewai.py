@@ -1,5 +1,8 @@
 """The short import path of the adapter in `hosts/frameworks/crewai`."""
 
-from .frameworks.crewai import FRAMEWORK, Fairlead
+from ..extras import installed
+
+with installed("crewai", "crewai"):
+    from .frameworks.crewai import FRAMEWORK, Fairlead
 
 __all__ = ["FRAMEWORK", "Fairlead"]

@@ -1,5 +1,8 @@
 """The short import path of the adapter in `hosts/frameworks/google_adk`."""
 
-from .frameworks.google_adk import FRAMEWORK, Fairlead
+from ..extras import installed
+
+with installed("google.adk", "google-adk"):
+    from .frameworks.google_adk import FRAMEWORK, Fairlead
 
 __all__ = ["FRAMEWORK", "Fairlead"]

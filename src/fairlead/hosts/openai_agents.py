@@ -1,5 +1,8 @@
 """The short import path of the adapter in `hosts/frameworks/openai_agents`."""
 
-from .frameworks.openai_agents import FRAMEWORK, Fairlead
+from ..extras import installed
+
+with installed("agents", "openai-agents"):
+    from .frameworks.openai_agents import FRAMEWORK, Fairlead
 
 __all__ = ["FRAMEWORK", "Fairlead"]

@@ -1,5 +1,8 @@
 """The short import path of the adapter in `hosts/frameworks/pydantic_ai`."""
 
-from .frameworks.pydantic_ai import FRAMEWORK, Fairlead
+from ..extras import installed
+
+with installed("pydantic_ai", "pydantic-ai"):
+    from .frameworks.pydantic_ai import FRAMEWORK, Fairlead
 
 __all__ = ["FRAMEWORK", "Fairlead"]

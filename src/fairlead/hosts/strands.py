@@ -1,5 +1,8 @@
 """The short import path of the adapter in `hosts/frameworks/strands`."""
 
-from .frameworks.strands import FRAMEWORK, Fairlead
+from ..extras import installed
+
+with installed("strands", "strands"):
+    from .frameworks.strands import FRAMEWORK, Fairlead
 
 __all__ = ["FRAMEWORK", "Fairlead"]

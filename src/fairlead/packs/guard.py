@@ -187,12 +187,12 @@ class Guard:
                 if key in _FOLDER_ARGS and isinstance(step.args[key], str):
                     folder = join(folder, step.args[key], self._variables["HOME"])
             command = str(target.command or "")
-            if (problem := self._shell(command, folder)) or is_named(step.tool):
+            if (problem := self._shell(command, folder)) or (is_named(step.tool) and target.server is None):
                 return problem
             return self._arguments({key: v for key, v in step.args.items() if not _is_in(command, v)}, folder)
         if kind in ("read", "search", "fetch", "agent") and safety in ("read_only", "network"):
             return None
-        if kind in ("mcp", "unknown", "fetch"):
+        if kind in ("mcp", "unknown", "fetch") or target.server is not None:
             if safety == "read_only":
                 return None
             if target.command and (problem := self._shell(target.command, folder)):

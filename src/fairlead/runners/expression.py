@@ -123,6 +123,21 @@ class Expression:
                 raise
             raise RuleFailed(calls.problem) from None
 
+    def type_problem(self, reading: Reading) -> str:
+        """Say which part of the expression does not take the types of its values. The library only says that one is so."""
+        for node in _inside_out(self._tree):
+            if node.kind in _OPERATIONS and self._value_of(node, reading) is _FAILED:
+                values = [self._value_of(part, reading) for part in node.parts]
+                if _FAILED not in values:
+                    return f"{self.text[node.start : node.end]}: {_type_problem(node, values)}"
+        return "an operation in it does not take values of these types; convert one with int(), double() or string()"
+
+    def _value_of(self, node: Node, reading: Reading) -> Any:
+        try:
+            return _cel().evaluate(self.text[node.start : node.end], reading.values)
+        except Exception:  # of whatever kind: it has no value
+            return _FAILED
+
     def _read(self, step: Step, values: dict[str, Any]) -> float:
         """Fills in the values of fields. Returns what the evaluation costs at most."""
         weight = 0
@@ -156,6 +171,48 @@ class Expression:
         except TooCostly as problem:
             raise RuleFailed(f"this could take too long: {problem}") from None
         return cost
+
+
+_FAILED: Any = object()
+"""In place of the value of a part that has none."""
+_OPERATIONS = frozenset({"binary", "unary", "method", "call", "choice", "index"})
+_LOGICAL = frozenset({"&&", "||", "!"})
+
+
+def _inside_out(node: Node) -> Iterator[Node]:
+    """Every node after its parts, except for those inside of macros: they have a value for each element only."""
+    if node.kind != "macro":
+        for part in node.parts:
+            yield from _inside_out(part)
+        yield node
+
+
+def _type_problem(node: Node, values: list[Any]) -> str:
+    """What an operation takes, and what it was given. The values themselves may be secret."""
+    kinds = [_type_name(value) for value in values]
+    if node.kind == "choice" or node.text in _LOGICAL:
+        wrong = next((kind for kind in kinds if kind != "true or false"), kinds[0])
+        return f"{'a condition' if node.kind == 'choice' else node.text} takes true or false, not {wrong}"
+    if node.kind == "method":
+        given = f" with {' and '.join(kinds[1:])}" if kinds[1:] else ""
+        return f"{node.text}() cannot be called on {kinds[0]}{given}"
+    if node.kind == "call":
+        return f"{node.text}() does not take {' and '.join(kinds)}"
+    if node.kind == "index":
+        return f"{kinds[0]} has no part that {kinds[1]} names"
+    if node.kind == "unary" or len(kinds) == 1:
+        return f"{node.text} does not take {kinds[0]}"
+    if node.text == "in":
+        return f"in looks into a list or an object, not into {kinds[1]}"
+    return f"{node.text} does not take {kinds[0]} and {kinds[1]}; convert one with int(), double() or string()"
+
+
+def _type_name(value: Any) -> str:
+    """What a value is, in the words of a user."""
+    if isinstance(value, bool):
+        return "true or false"
+    names = {int: "a whole number", float: "a number", str: "a text", list: "a list", dict: "an object"}
+    return "null" if value is None else names.get(type(value), f"a {type(value).__name__}")
 
 
 class _Calls:

@@ -32,6 +32,7 @@ EDITS = ("match", "replace", "prepend", "append")
 """How `change` edits the text of a field."""
 
 _UNDEFINED = re.compile(r"Undefined variable or function: '(\w+)'")
+_WRONG_TYPES = "No such overload"
 
 
 class Rule:
@@ -97,6 +98,8 @@ class Rule:
             unset = _UNDEFINED.search(problem)
             if unset is not None and unset[1] in self._expression.names:
                 problem = f"{unset[1]} is not set; guard it with has({unset[1]})"
+            elif unset is not None or problem.startswith(_WRONG_TYPES):
+                problem = self._expression.type_problem(reading)
         raise RuleFailed(problem)
 
     def _verdict(self, step: Step) -> Verdict:

@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import boundary
+import driver as drivers
 import pytest
+from boundary import Boundary
 from driver import NAME, Driver
 from scene import Scene
 
@@ -31,6 +35,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):  # what a framework warns its users of is no failure of ours
             item.add_marker(pytest.mark.filterwarnings("default"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "ungoverned(text): shows a way around the hooks that the page lists with this text"
+    )
+    if NAME != "together":
+        drivers.Driver.tapped = import_module(f"driver_{NAME}").Driver.tap()
+
+
+@pytest.fixture(autouse=True)
+def judged(request: pytest.FixtureRequest) -> Iterator[Boundary]:
+    """The boundary check of one test.
+
+    A test of a way around the hooks is marked `ungoverned("words")`: it must show one, and the page of the framework
+    must have these words under "Not governed".
+    """
+    with pytest.MonkeyPatch.context() as patch, boundary.watched(patch) as watched:
+        yield watched
+    way_around = request.node.get_closest_marker("ungoverned")
+    if way_around is not None:
+        assert way_around.args[0] in boundary.not_governed(NAME), f"the page of {NAME} does not list it"
+        assert watched.ways_around, "every tool ran as it was judged: this is no way around the hooks any more"
+    else:
+        assert not watched.ways_around, "tools ran that were not judged: " + "; ".join(watched.ways_around)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, ClassVar, Literal
 
+import boundary
+
 from fairlead import Hooks
 from fairlead.hosts.frameworks.framework import Framework
 
@@ -78,31 +80,36 @@ class Workbench:
     at_once: int = 0
     """The most calls of `slow` that ran at the same time."""
 
+    def _run(self, tool: str, args: dict[str, Any]) -> None:
+        self.ran.append((tool, args))
+        if not Driver.tapped:
+            boundary.report_run(tool, args)
+
     def shell(self, command: str) -> str:
         """Run a command."""
-        self.ran.append(("shell", {"command": command}))
+        self._run("shell", {"command": command})
         return f"ran {command}"
 
     def read(self, path: str) -> str:
         """Read a file."""
-        self.ran.append(("read", {"path": path}))
+        self._run("read", {"path": path})
         return f"contents of {path}"
 
     def fail(self, why: str) -> str:
         """Fail."""
-        self.ran.append(("fail", {"why": why}))
+        self._run("fail", {"why": why})
         raise ValueError(why)
 
     def flaky(self, why: str) -> str:
         """Fail the first time, and work the second."""
-        self.ran.append(("flaky", {"why": why}))
+        self._run("flaky", {"why": why})
         if len(self.ran) == 1:
             raise ValueError(why)
         return "worked"
 
     async def slow(self, name: str) -> str:
         """Take a moment."""
-        self.ran.append(("slow", {"name": name}))
+        self._run("slow", {"name": name})
         self.running += 1
         self.at_once = max(self.at_once, self.running)
         await asyncio.sleep(0.05)
@@ -127,6 +134,18 @@ class Driver:
     helpers: ClassVar[bool] = False
     """Whether it has subagents or handoffs: then `play(helper=[...])` gives the script of one that is named
     "helper", and is reached by `call("helper", message="...")`, or by the framework's own name for that."""
+
+    tapped: ClassVar[bool] = False
+    """Whether `tap` reports the tools of this process."""
+
+    @classmethod
+    def tap(cls) -> bool:
+        """Have the framework call `boundary.report_run` right before it calls the function of a tool, for every tool.
+
+        It is called once, before test modules are imported. Returns whether that works here; if not, only the tools
+        of the `Workbench` report their runs.
+        """
+        return False
 
     async def play(
         self,

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+import boundary
 import driver
 from agent_framework import (
     Agent,
@@ -22,6 +23,7 @@ from agent_framework import (
     FunctionInvocationContext,
     FunctionInvocationLayer,
     FunctionMiddleware,
+    FunctionTool,
     Message,
     ResponseStream,
     tool,
@@ -182,6 +184,17 @@ class Driver(driver.Driver):
             if update.text and update.role == "assistant":
                 played.pieces.append(update.text)
         return await stream.get_final_response()
+
+    @classmethod
+    def tap(cls) -> bool:
+        call = FunctionTool.__call__
+
+        def tapped(self: Any, *args: Any, **given: Any) -> Any:
+            boundary.report_run(self.name, given, self.func)
+            return call(self, *args, **given)
+
+        FunctionTool.__call__ = tapped  # type: ignore[method-assign]
+        return True
 
     # --- for the bench ----------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import functools
 import inspect
 import json
 import os
@@ -19,10 +20,12 @@ os.environ |= {
     "OTEL_SDK_DISABLED": "true", "CREWAI_TRACING_ENABLED": "false", "CREWAI_TESTING": "true",
 }  # fmt: skip
 
+import boundary  # noqa: E402
 import driver  # noqa: E402
 from crewai import Agent, BaseLLM, Crew, Task  # noqa: E402
 from crewai.hooks import InterceptionPoint, ToolCallHookContext, register_hook, unregister_hook  # noqa: E402
 from crewai.tools import tool as crewai_tool  # noqa: E402
+from crewai.tools.base_tool import Tool  # noqa: E402
 from driver import Call, Played, Say, Way, Workbench  # noqa: E402
 
 from fairlead import Hooks  # noqa: E402
@@ -180,6 +183,19 @@ class Driver(driver.Driver):
         async for chunk in stream:
             played.pieces.append(chunk.content)
         return str(stream.result.raw)
+
+    @classmethod
+    def tap(cls) -> bool:
+        for name in ("run", "_run"):
+            own = getattr(Tool, name)
+
+            @functools.wraps(own)
+            def tapped(self: Any, *args: Any, _own: Any = own, **given: Any) -> Any:
+                boundary.report_run(self.name, given, self.func)
+                return _own(self, *args, **given)
+
+            setattr(Tool, name, tapped)
+        return True
 
     # --- for the bench ----------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
+import boundary
 import driver
 from driver import Call, Played, Say, Way, Workbench, limited
 from google.adk.agents import LlmAgent
@@ -19,6 +20,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.function_tool import FunctionTool
 from google.genai import types
 
 from fairlead import Hooks
@@ -137,6 +139,18 @@ class Driver(driver.Driver):
             if adapter is None:
                 await runner.close()
         return played
+
+    @classmethod
+    def tap(cls) -> bool:
+        invoke = FunctionTool._invoke_callable
+
+        async def tapped(self: Any, target: Any, args: dict[str, Any]) -> Any:
+            if target is self.func:
+                boundary.report_run(self.name, args, target)
+            return await invoke(self, target, args)
+
+        FunctionTool._invoke_callable = tapped  # type: ignore[method-assign]
+        return True
 
     # --- for the bench ----------------------------------------------------------------------
 

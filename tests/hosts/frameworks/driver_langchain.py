@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import boundary
 import driver
 from driver import Call, Played, Say, Way, Workbench, limited
 from langchain.agents import create_agent
@@ -191,6 +193,24 @@ class Driver(driver.Driver):
 
         return StructuredTool.from_function(helper, ahelper, name="helper")
 
+    @classmethod
+    def tap(cls) -> bool:
+        run, arun = StructuredTool._run, StructuredTool._arun
+
+        @functools.wraps(run)
+        def tapped(self: Any, *args: Any, **given: Any) -> Any:
+            boundary.report_run(self.name, _own(given), self.func)
+            return run(self, *args, **given)
+
+        @functools.wraps(arun)
+        async def atapped(self: Any, *args: Any, **given: Any) -> Any:
+            if self.coroutine is not None:  # without one, it calls `_run`
+                boundary.report_run(self.name, _own(given), self.coroutine)
+            return await arun(self, *args, **given)
+
+        StructuredTool._run, StructuredTool._arun = tapped, atapped  # type: ignore[method-assign]
+        return True
+
     # --- for the bench ----------------------------------------------------------------------
 
     async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, way: Way = "plain") -> None:
@@ -202,6 +222,10 @@ class Driver(driver.Driver):
         await agent.ainvoke({"messages": [{"role": "user", "content": "Go."}]}, config)
         if fairlead is not None:
             await fairlead.aclose()
+
+
+def _own(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in ("config", "run_manager")}
 
 
 class Nothing(AgentMiddleware):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import json
 from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
 
+import agents
+import boundary
 import driver
 from agents import (
     Agent,
@@ -18,7 +22,6 @@ from agents import (
     ToolInputGuardrail,
     ToolOutputGuardrail,
     Usage,
-    function_tool,
     set_tracing_disabled,
 )
 from agents.tool_guardrails import ToolGuardrailFunctionOutput
@@ -52,6 +55,11 @@ def function_call(tool: str, args: Any) -> ResponseFunctionToolCall:
     return ResponseFunctionToolCall(
         id=f"fc_{number}", call_id=f"call_{number}", name=tool, arguments=raw, type="function_call"
     )
+
+
+def _bound(function: Any, args: Any, given: Any) -> dict[str, Any]:
+    named = inspect.signature(function).bind(*args, **given).arguments
+    return {name: value for name, value in named.items() if not isinstance(value, agents.RunContextWrapper)}
 
 
 def output_of(said: Any) -> list[Any]:
@@ -159,7 +167,7 @@ class Driver(driver.Driver):
         bench = bench or Workbench()
         fairlead = adapter or Fairlead(hooks)
         fairlead.models = {"second": Scripted(left, played, "second")}
-        tools = [function_tool(tool) for tool in bench.tools]
+        tools = [agents.function_tool(tool) for tool in bench.tools]
         agent = Agent("main", instructions=system_prompt, model=Scripted(left, played), tools=list(tools))
         if helper is not None:
             helping = Agent("helper", model=Scripted(helper, played, "helper"), tools=list(tools))
@@ -186,7 +194,7 @@ class Driver(driver.Driver):
 
     @staticmethod
     def _as_tool(helping: Any) -> Any:
-        @function_tool(name_override="helper")
+        @agents.function_tool(name_override="helper")
         async def help_out(message: str) -> str:
             """Help."""
             return str((await Runner.run(helping, message)).final_output)
@@ -203,10 +211,36 @@ class Driver(driver.Driver):
             return await drained(fairlead.run_streamed(agent, given, **options), played)
         return await fairlead.run(agent, given, **options)
 
+    @classmethod
+    def tap(cls) -> bool:
+        decorate = agents.function_tool
+
+        def function_tool(function: Any = None, **options: Any) -> Any:
+            if function is None:
+                return lambda function: function_tool(function, **options)
+            name = options.get("name_override") or function.__name__
+            if inspect.iscoroutinefunction(function):
+
+                @functools.wraps(function)
+                async def tapped(*args: Any, **given: Any) -> Any:
+                    boundary.report_run(name, _bound(function, args, given), function)
+                    return await function(*args, **given)
+            else:
+
+                @functools.wraps(function)
+                def tapped(*args: Any, **given: Any) -> Any:
+                    boundary.report_run(name, _bound(function, args, given), function)
+                    return function(*args, **given)
+
+            return decorate(tapped, **options)
+
+        agents.function_tool = function_tool
+        return True
+
     # --- for the bench ----------------------------------------------------------------------
 
     async def work(self, calls: int, *, hooks: Hooks | None = None, native: int = 0, way: Way = "plain") -> None:
-        tool = function_tool(nothing)
+        tool = agents.function_tool(nothing)
         check = limited(allow) if way == "limited" else allow
         tool.tool_input_guardrails = [ToolInputGuardrail(check, name=f"allow-{n}") for n in range(native)] or None
         if way == "wide":  # around the model it has none that there can be ten of

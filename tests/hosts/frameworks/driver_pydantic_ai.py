@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import boundary
 import driver
 from driver import Call, Played, Say, Way, Workbench, limited
 from pydantic_ai import Agent, UsageLimits
@@ -14,6 +15,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
+from pydantic_ai.toolsets import FunctionToolset
 
 from fairlead import Hooks
 from fairlead.hosts.frameworks.pydantic_ai import FRAMEWORK, Fairlead
@@ -161,6 +163,17 @@ class Driver(driver.Driver):
                     played.pieces.append(piece)
                 output = await stream.get_output()
             return output, stream.all_messages()
+
+    @classmethod
+    def tap(cls) -> bool:
+        call_tool = FunctionToolset.call_tool
+
+        async def tapped(self: Any, name: str, args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+            boundary.report_run(name, dict(args), self.tools[name].function)
+            return await call_tool(self, name, args, ctx, tool)
+
+        FunctionToolset.call_tool = tapped  # type: ignore[method-assign]
+        return True
 
     # --- for the bench ----------------------------------------------------------------------
 

@@ -7,11 +7,13 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import boundary
 import driver
 from driver import Call, Played, Say, Way, Workbench, limited
 from strands import Agent, tool
 from strands.hooks import BeforeToolCallEvent
 from strands.models import Model
+from strands.tools.decorator import DecoratedFunctionTool
 
 from fairlead import Hooks
 from fairlead.hosts.frameworks.strands import FRAMEWORK, Fairlead
@@ -169,6 +171,18 @@ class Driver(driver.Driver):
                 played.pieces.append(event["data"])
             result = event.get("result", result)
         return result
+
+    @classmethod
+    def tap(cls) -> bool:
+        stream = DecoratedFunctionTool.stream
+
+        async def tapped(self: Any, tool_use: Any, *args: Any, **options: Any) -> AsyncIterator[Any]:
+            boundary.report_run(self.tool_name, tool_use["input"], self._tool_func)
+            async for event in stream(self, tool_use, *args, **options):
+                yield event
+
+        DecoratedFunctionTool.stream = tapped
+        return True
 
     # --- for the bench ----------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from driver import Call, Driver, Say, call
 from driver_claude_agent_sdk import variables
 from scene import Scene, has
 
-from fairlead import Decision, Hooks, allow, change, deny, extend, inject, stop
+from fairlead import Decision, Hooks, UnknownName, allow, change, deny, extend, inject, stop
 from fairlead.hosts.clis.probe import model
 from fairlead.hosts.frameworks.claude_agent_sdk import BLOCKS, GUARDS, HOST, Fairlead
 
@@ -334,3 +334,21 @@ async def test_a_turn_is_extended_and_context_is_read(tmp_path: Path) -> None:
     assert (result.result, len(scripted.requests)) == ("Two.", 2)
     assert "You are on main." in scripted.requests[0].text
     assert "Not yet." in scripted.requests[1].text
+
+
+@pytest.mark.parametrize("keyword", ["owns", "agnet"])
+def test_a_misspelt_keyword_is_an_error_that_suggests_the_right_one(keyword: str) -> None:
+    with pytest.raises(UnknownName, match=f"unknown keyword '{keyword}' of Fairlead"):
+        Fairlead(Hooks(), **{keyword: ["repo"]})
+
+
+def test_the_name_of_one_server_is_not_taken_for_many() -> None:
+    with pytest.raises(TypeError, match=r"own=\['repo'\]"):
+        Fairlead(Hooks(), own="repo")
+
+
+@pytest.mark.skipif("on_failure" not in HookMatcher.__dataclass_fields__, reason="since 0.2.177")
+def test_a_callback_that_cannot_be_reached_blocks_wherever_hooks_can_refuse() -> None:
+    fairlead = Fairlead(Hooks())
+    blocking = {name for name, matchers in fairlead.items() if matchers[0].on_failure == "block"}
+    assert {"PreToolUse", "PermissionRequest", "UserPromptSubmit", "PostToolUse"} <= blocking

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from boundary import Boundary
 from crewai import Agent, Crew, Task
 from crewai.flow.flow import Flow, start
 from crewai.hooks import HookAborted, InterceptionPoint, register_hook, unregister_hook
@@ -16,7 +17,7 @@ from driver_crewai import Scripted, an_agent
 from pydantic import BaseModel
 from scene import aborted, has
 
-from fairlead import Hooks, UnknownName, abort, answer, change, deny, extend, inject, stop
+from fairlead import FairleadError, Hooks, UnknownName, abort, answer, change, deny, extend, stop
 from fairlead.hosts.frameworks.crewai import Fairlead
 
 ACTION = 'Thought: t\nAction: shell\nAction Input: {"command": "ls"}\n'
@@ -129,6 +130,7 @@ def test_arguments_that_a_call_did_not_have_reach_the_tool(stage: Stage, with_to
     assert [step.outcome for step in stage.steps("after_tool")] == ["ok"]
 
 
+@pytest.mark.ungoverned("runs a failing tool of a text model up to three times on one decision")
 def test_a_text_model_s_tool_that_fails_is_told_as_an_error(stage: Stage) -> None:
     @tool("shell")
     def broken(command: str) -> str:
@@ -174,7 +176,7 @@ def test_an_answer_that_reads_like_an_action_is_no_action(stage: Stage) -> None:
 # --- being in force ---------------------------------------------------------------------------------
 
 
-def test_it_is_in_force_until_it_is_closed_and_leaves_nothing_behind(stage: Stage) -> None:
+def test_it_is_in_force_until_it_is_closed_and_leaves_nothing_behind(stage: Stage, judged: Boundary) -> None:
     stage.add(deny("no"), on="before_tool")
     agent = stage.agent(LS, Say("One."), LS, Say("Two."))
     crew = a_crew(agent)
@@ -185,6 +187,7 @@ def test_it_is_in_force_until_it_is_closed_and_leaves_nothing_behind(stage: Stag
     fired = len(stage.events)
     assert crew.kickoff().raw == "Two."
     assert (stage.ran, len(stage.events)) == (["ls"], fired)
+    judged.ways_around.clear()  # no Fairlead was in force
 
 
 def test_agents_that_ran_before_are_seen_too(stage: Stage) -> None:
@@ -215,7 +218,7 @@ def test_copies_of_a_crew_are_seen_each_with_its_own_model(stage: Stage) -> None
 
 
 @pytest.mark.parametrize("which", ["crew", "agent"])
-def test_it_can_be_for_one_crew_or_one_agent_only(stage: Stage, which: str) -> None:
+def test_it_can_be_for_one_crew_or_one_agent_only(stage: Stage, judged: Boundary, which: str) -> None:
     stage.add(deny("no"), on="before_tool")
     watched, other = stage.agent(LS, name="watched"), stage.agent(LS, name="other")
     crew = a_crew(watched)
@@ -225,18 +228,39 @@ def test_it_can_be_for_one_crew_or_one_agent_only(stage: Stage, which: str) -> N
         a_crew(other).kickoff()
     assert stage.ran == ["ls"]
     assert {step.agent.name for step in stage.steps("before_tool")} == {"watched"}
+    judged.ways_around.clear()  # of the other crew
 
 
-def test_two_of_them_are_both_heard(stage: Stage) -> None:
-    second = Stage()
-    stage.add(inject("From the first."), on="before_input")
-    second.add(inject("From the second."), on="before_input")
-    second.add(deny("no"), on="before_tool", name="second")
-    with Fairlead(stage.hooks), Fairlead(second.hooks):
-        assert a_crew(stage.agent(LS)).kickoff().raw == "Done."
-    assert has(stage.played.sent[0], "From the first.", "user")
-    assert has(stage.played.sent[0], "From the second.", "user")
+def test_another_crew_that_is_made_alike_is_not_the_one_that_is_watched(stage: Stage, judged: Boundary) -> None:
+    stage.add(deny("no"), on="before_tool")
+    crew, alike = a_crew(stage.agent(LS, name="same")), a_crew(stage.agent(LS, name="same"))
+    assert crew.key == alike.key
+    with Fairlead(stage.hooks, only=crew):
+        alike.kickoff()
+        assert stage.ran == ["ls"]
+    judged.ways_around.clear()  # of the other crew
+
+
+def test_copies_of_the_crew_are_watched_and_copies_of_these(stage: Stage) -> None:
+    stage.add(deny("no"), on="before_tool")
+    crew = a_crew(stage.agent(LS, LS, LS))
+    with Fairlead(stage.hooks, only=crew):
+        crew.copy().copy().kickoff()
+        crew.kickoff_for_each([{}, {}])
     assert stage.ran == []
+    assert "copy" not in vars(crew)
+
+
+def test_two_of_them_for_the_same_agents_are_an_error(stage: Stage) -> None:
+    crew, other = a_crew(stage.agent()), a_crew(stage.agent())
+    for first, second in (({}, {}), ({}, {"only": crew}), ({"only": crew}, {"only": [other, crew]})):
+        with (
+            Fairlead(stage.hooks, **first),
+            pytest.raises(FairleadError, match="another Fairlead is in force for the same crews and agents"),
+        ):
+            Fairlead(Hooks(), **second)
+    with Fairlead(stage.hooks, only=crew), Fairlead(Hooks(), only=other):
+        pass
 
 
 # --- what crewai swallows ---------------------------------------------------------------------------

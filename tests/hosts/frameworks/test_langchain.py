@@ -365,10 +365,11 @@ async def test_another_middleware_that_goes_on_after_the_end_makes_a_continuatio
     assert stage.events.count("after_request") == 2
 
 
-async def test_a_middleware_that_retries_inside_is_seen_as_one_call() -> None:
+async def test_a_middleware_that_retries_makes_another_call_that_is_judged() -> None:
     stage = Stage(call("flaky", why="busy"), middleware=[ToolRetryMiddleware(max_retries=1, initial_delay=0)])
     assert last(await stage.run()) == "Done."
-    assert [step.outcome for step in stage.steps("after_tool")] == ["ok"]
+    assert [step.outcome for step in stage.steps("after_tool")] == ["error", "ok"]
+    assert stage.events.count("before_tool") == 2
 
 
 async def test_langchain_s_own_approvals_go_on_beside_ours() -> None:
@@ -603,7 +604,8 @@ class Node:
         self.hooks = Hooks(journal=self.decisions.append)
         self.played, self.bench = Played(), Workbench()
         self.fairlead = Fairlead(self.hooks)
-        model = Scripted(script=list(script), played=self.played)
+        self.script = list(script)
+        model = Scripted(script=self.script, played=self.played)
         graph = StateGraph(MessagesState)
         graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
         tools = [a_tool(function) for function in self.bench.tools]

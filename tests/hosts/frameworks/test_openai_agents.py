@@ -637,6 +637,7 @@ async def test_an_agent_in_a_guardrail_is_a_subagent(stage: Stage) -> None:
     assert [step.agent_name for step in stage.steps("subagent_start")] == ["checker"]
 
 
+@pytest.mark.ungoverned("An agent that runs through another `Runner`")
 async def test_an_agent_that_runs_outside_is_not_under_hooks(stage: Stage) -> None:
     agent = stage.agent(LS)
     stage.add(deny("no"), on="before_tool")
@@ -752,6 +753,7 @@ async def test_a_question_that_nobody_answers_ends_with_the_adapter(stage: Stage
 # --- streams, and being cancelled -------------------------------------------------------------------
 
 
+@pytest.mark.ungoverned("An agent that runs through another `Runner`")
 async def test_a_stream_has_the_sdk_s_own_events(stage: Stage) -> None:
     agent = stage.agent(LS)
     plain = [event.type async for event in Runner.run_streamed(stage.agent(LS), "Go.").stream_events()]

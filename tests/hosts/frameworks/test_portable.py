@@ -142,6 +142,23 @@ async def test_a_redacted_output_is_what_the_model_reads(scene: Scene) -> None:
     assert not has(played.sent[1], "ran ls", "tool")
 
 
+@needs(("after_tool", "output"))
+async def test_a_redacted_failure_is_what_the_model_reads(scene: Scene) -> None:
+    redact = lambda step: change(output=step.output.replace("hunter2", "[redacted]"))
+    scene.add(redact, on="after_tool")
+    played = await scene.play(call("fail", why="no such user: hunter2"))
+    assert not any("hunter2" in text for request in played.sent[1:] for text in request if not text.startswith("assi"))
+    if "Unenforceable" not in str(played.error) and len(played.sent) > 1:  # else the turn has ended, which is safe, too
+        assert has(played.sent[1], "no such user: [redacted]", "tool")
+
+
+async def test_the_output_of_a_failed_call_is_what_can_be_changed(scene: Scene) -> None:
+    await scene.play(call("fail", why="broken pipe"))
+    (step,) = scene.steps("after_tool")
+    assert "broken pipe" in step.output
+    assert "broken pipe" in step.error
+
+
 @needs(("after_tool", "retry"))
 async def test_a_failed_call_is_tried_again_when_a_hook_says_so(scene: Scene) -> None:
     scene.add(lambda step: retry() if step.is_error else None, on="after_tool")
@@ -557,6 +574,22 @@ async def test_a_subagent_has_an_identity_of_its_own(scene: Scene) -> None:
     assert (start.agent.name, start.agent.parent is not None) == ("helper", True)
     assert scene.ran == []
     assert any(has(request, "not for helpers", "tool") for request in played.sent)
+
+
+async def test_a_subagent_shares_the_limits_and_the_root_session_of_the_agent_that_started_it(scene: Scene) -> None:
+    if not scene.driver.helpers:
+        return
+
+    def limit(step: Any) -> Any:
+        session = current_session()
+        assert session is not None
+        return deny("that is enough") if session.store.increment("calls") > 2 else None
+
+    scene.add(limit, on="before_tool", kind="shell")
+    await scene.play(LS, call("helper", message="Help me."), LS, helper=[LS, LS, Say("Helped.")])
+    assert len(scene.ran) == 2
+    (session,) = {step.session_id for step in scene.steps("session_start")}
+    assert {decision.step.root_session_id for decision in scene.decisions} == {session}
 
 
 async def test_two_runs_at_once_do_not_mix(scene: Scene) -> None:

@@ -570,6 +570,7 @@ async def test_an_abort_ends_the_run_whatever_another_capability_gets_over(event
     assert stage.ran == []
 
 
+@pytest.mark.ungoverned("A run of an agent without `Fairlead`")
 async def test_it_can_be_added_for_one_run() -> None:
     stage = Stage(LS, "Done.", LS)
     stage.add(deny("no"), on="before_tool")

@@ -99,16 +99,15 @@ async def test_one_adapter_that_is_registered_twice_is_there_once(stage: Stage) 
     assert [stage.events.count(event) for event in ("before_input", "before_model", "before_tool")] == [1, 2, 1]
 
 
-async def test_two_adapters_on_one_agent_both_judge(stage: Stage) -> None:
-    other = Hooks()
-    other.add(lambda step: change(args={"command": "ls -l"}), on="before_tool", name="rewrite")
-    stage.hooks.add(lambda step: inject("Hello."), on="before_model", name="greet")
-    agent = stage.agent(LS, hooks=[Fairlead(other), stage.fairlead])
-    model = agent.model
-    await agent.invoke_async("Go.")
-    assert stage.bench.ran == [("shell", {"command": "ls -l"})]
-    assert "user: [greet] Hello." in stage.played.sent[0]
-    assert agent.model is model
+async def test_two_adapters_on_one_agent_are_an_error(stage: Stage) -> None:
+    with pytest.raises(FairleadError, match="runs under another Fairlead already; register all hooks with one Hooks"):
+        stage.agent(LS, hooks=[Fairlead(Hooks()), stage.fairlead])
+
+
+async def test_two_adapters_with_the_same_hooks_are_one(stage: Stage) -> None:
+    stage.hooks.add(lambda step: None, on="before_tool", name="watch")
+    await stage.agent(LS, hooks=[Fairlead(stage.hooks), stage.fairlead]).invoke_async("Go.")
+    assert len(stage.steps("before_tool")) == 1
 
 
 @pytest.mark.parametrize("script", [[LS], [LS, RuntimeError("overloaded")]])
@@ -349,10 +348,11 @@ async def test_what_a_server_says_of_its_tools_is_told(stage: Stage, hints: Any,
         """Be somewhere else."""
         return "there"
 
-    remote.mcp_tool = SimpleNamespace(annotations=SimpleNamespace(**hints))  # type: ignore[attr-defined]
+    remote.mcp_tool = SimpleNamespace(annotations=SimpleNamespace(**hints), name="read_file")  # type: ignore[attr-defined]
+    remote.mcp_client = SimpleNamespace(_prefix="box")  # type: ignore[attr-defined]
     await stage.agent(call("remote"), tools=[remote]).invoke_async("Go.")
     (step,) = stage.steps("before_tool")
-    assert (step.kind, step.safety) == ("mcp", safety)
+    assert (step.kind, step.target.server, step.safety) == ("read", "box", safety)
 
 
 async def test_what_a_tool_streams_comes_while_it_runs(stage: Stage) -> None:

@@ -217,9 +217,11 @@ class EventHandler:
 
     def _step(self, kind: type[Step], fields: dict[str, Any]) -> Any:
         identity, agent = self.identity, self._agent()
+        parent = None if agent is None or identity.shares_session else agent.parent
         self.state.sequence += 1
         header = {
             "session_id": identity.session_id, "turn_id": identity.turn_id or self.state.turn_id,
+            "root_session_id": parent or identity.session_id,
             "cwd": identity.cwd, "agent": agent, "host": self.host.name, "sequence": self.state.sequence,
         }  # fmt: skip
         return kind(**(header | fields))

@@ -19,6 +19,9 @@ from .framework import Framework
 from .messages import Message, as_text
 from .turn import REFUSALS, SESSIONS, ModelCall, Reply, Sessions, Turn, TurnOutput
 
+MCP_SERVER = "mcp"
+"""The `target.server` of a tool of an MCP server, where the framework does not know the server's name."""
+
 
 class Closable:
     """Gives an adapter `close()`, `await aclose()` and `async with`. All of them end its sessions."""

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ...approvals import Approval, ApprovalRequest
 from ...decision import Decision
 from ...engine.run import EffectFn
-from ...errors import FairleadError, describe
+from ...errors import ArgumentsChanged, FairleadError, UnknownName, describe
 from ...lifecycle import (
     AfterPermission,
     AfterRequest,
@@ -35,7 +35,7 @@ from ...lifecycle import (
 )
 from ...redaction.logs import logger
 from ...registry import Hooks
-from ...session import Session, new_id
+from ...session import Session, SessionOptions, new_id
 from ..clis.claude_code import mapping as claude_code
 from ..clis.effect import Effect, effect_of, limit_to, reason_of
 from ..clis.handler import CliSessionState, EventHandler, args_digest, parse_event
@@ -129,6 +129,12 @@ class Fairlead(Closable, dict[str, list[HookMatcher]]):
     ) -> None:
         if hooks is not None and not isinstance(hooks, Hooks):
             raise TypeError(f"Fairlead takes the Hooks that yours are registered with, not {type(hooks).__name__}")
+        for unknown in about.keys() - SessionOptions.__annotations__.keys():
+            raise UnknownName(
+                "keyword", unknown, [*SessionOptions.__annotations__, "own", "session_id"], " of Fairlead"
+            )
+        if isinstance(own, str):
+            raise TypeError(f"own is a list of names of MCP servers: own=[{own!r}]")
         self.engine = hooks if hooks is not None else Hooks()
         self._own = tuple(f"mcp__{server}__" for server in own)
         self._about = {"agent": "agent", "host": HOST.name, **about}
@@ -198,6 +204,8 @@ class Fairlead(Closable, dict[str, list[HookMatcher]]):
                 answer = PermissionResultAllow()
             else:
                 answer = PermissionResultDeny(message=decision["message"])
+            if isinstance(answer, PermissionResultAllow) and answer.updated_input not in (None, args):
+                raise ArgumentsChanged(session.named(tool), context.tool_use_id, "can_use_tool")
             refusal = await event.after_permission(isinstance(answer, PermissionResultAllow))
             return answer if refusal is None else PermissionResultDeny(message=refusal)
         except Exception as error:

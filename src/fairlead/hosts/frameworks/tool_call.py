@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ...approvals import Approval
 from ...decision import Decision
-from ...errors import FairleadError, HookAborted, describe
+from ...errors import ArgumentsChanged, FairleadError, HookAborted, describe
 from ...frozen import thaw
 from ...lifecycle import (
     AfterPermission,
@@ -61,6 +61,8 @@ class ToolResult(msgspec.Struct):
     """The tool's own output; or, if `replaced`, what the model reads instead."""
     replaced: bool = False
     is_error: bool = False
+    revised: bool = False
+    """A hook at `after_tool` has changed or withheld what the model reads."""
     error: Exception | None = None
     """The exception that the tool raised. Unless it is `replaced`, the framework handles it in its own way."""
 
@@ -114,6 +116,14 @@ class ToolCall:
         yield from self.judge() if left is None else left
         return (yield from self.finish())
 
+    def check(self, args: Any, by: str = "code between the hooks and the tool") -> None:
+        """Raise `ArgumentsChanged` unless these are the judged arguments, if any were judged.
+
+        A host calls it where the tool itself is. It compares with the step, which no other code can have changed.
+        """
+        if self.step is not None and args != self.step.args:
+            raise ArgumentsChanged(self.about["tool"], self.about["call_id"], by)
+
     # --- before it runs ---------------------------------------------------------------------
 
     async def judge_fast(self) -> Flow[None] | None:
@@ -123,7 +133,7 @@ class ToolCall:
         """
         turn = self.turn
         decision: Decision[Any] | None = None
-        if turn.over or ToolRequested in turn.subscribed_steps:
+        if turn.over or self.missing is not None or ToolRequested in turn.subscribed_steps:
             return self.judge()
         if BeforeTool in turn.subscribed_steps:
             decision = self._apply(await turn.session.dispatch(self._step(BeforeTool)))
@@ -279,9 +289,10 @@ class ToolCall:
         called = self.called
         if decision is not None and decision.denied:
             called.output = f"[withheld by {decision.hook}] {decision.reason or ''}".rstrip()
-            called.replaced = called.is_error = True
+            called.replaced = called.is_error = called.revised = True
         elif decision is not None and "output" in decision.changed:
-            called.output, called.replaced = thaw(decision.step.output), True
+            called.output = thaw(decision.step.output)
+            called.replaced = called.revised = True
 
     def _replace(self, why: str, outcome: Literal["denied", "aborted", "error"]) -> None:
         called = self.called
@@ -312,12 +323,11 @@ class ToolCall:
     def _end(self) -> dict[str, Any]:
         """Return how the call has ended so far, as fields of a step."""
         called = self.called
-        output = None
+        error = called.error_text
+        output = error  # a failed call has only this for the model to read, so hooks must be able to change it
         if not called.is_error:
             output = called.output if called.replaced else _readable(self.read(called.output))
-        return {
-            "outcome": called.outcome, "output": output, "is_error": called.is_error, "error": called.error_text,
-        }  # fmt: skip
+        return {"outcome": called.outcome, "output": output, "is_error": called.is_error, "error": error}
 
 
 def _asks(before: Decision[Any] | None, decision: Decision[Any] | None) -> Decision[Any] | None:

@@ -533,14 +533,22 @@ class Turn:
         ask: Ask | None = None,
         through: tuple[type[BaseException], ...] = (),
         read: Callable[[Any], Any] = lambda output: output,
+        server: str | None = None,
+        remote: str | None = None,
         **about: Any,
     ) -> ToolCall:
         """Return a tool call of this turn. `run` takes the arguments and returns the tool's output.
 
         `proposed` is what the host itself would do, or a function that says so for the final arguments. `ask` puts a
         question to a human by the host's own means. Exceptions in `through` are the framework's own: they pass as
-        they are, and the call is not over. `read` turns an output into something that hooks can read.
+        they are, and the call is not over. `read` turns an output into something that hooks can read. `server` is the
+        MCP server of the tool, if it is of one, and `remote` the name that the tool has there.
         """
+        if server is not None:
+            tools, host = self.sessions.hooks.tools, self.session.host
+            known = name if remote is None or tools.knows(name, host) else remote
+            kind, target, safety = tools.classify(known, args, host, server=server)
+            about = {"kind": kind, "target": target, "safety": safety, **about}
         about = {"tool": name, "call_id": call_id or new_id("call"), **about}
         return ToolCall(self, dict(args), about, run, proposed, ask, through, read)
 

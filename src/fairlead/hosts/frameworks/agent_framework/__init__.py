@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 from agent_framework import (
@@ -31,12 +32,13 @@ from ....errors import FairleadError
 from ....lifecycle import Agent
 from ....registry import Hooks
 from ....session import new_id
-from ..adapter import Adapter, AgentRun
+from ..adapter import Adapter, AgentRun, without
 from ..flow import run_flow
 from ..framework import WHOLE, Framework
 from . import messages
+from .boundaries import WORKFLOW, wrap
 from .model_calls import call_model, close, replay
-from .tool_calls import INSIDE, MiddlewareState, Next, call_tool
+from .tool_calls import INSIDE, MiddlewareState, Next, call_handoff, call_tool
 
 FRAMEWORK = Framework(
     name="agent_framework",
@@ -80,13 +82,16 @@ class Fairlead(Adapter, AgentMiddleware):
         await AgentFrameworkRun(self, context, call_next).run()
 
 
+wrap(lambda middleware: isinstance(middleware, Fairlead))
+
+
 class AgentFrameworkRun(AgentRun):
     """One run of an agent."""
 
     def __init__(self, fairlead: Fairlead, context: AgentContext, call_next: Next) -> None:
         session_id = None if context.session is None else context.session.session_id
         self.sessions = fairlead.sessions
-        self.state = MiddlewareState(fairlead.models, fairlead.questions, session_id)
+        self.state = MiddlewareState(fairlead.models, fairlead.questions, session_id, context.agent)
         self.context, self.call_next = context, call_next
         self.name: str = getattr(context.agent, "name", None) or "agent"
         parent = INSIDE.get()
@@ -100,6 +105,9 @@ class AgentFrameworkRun(AgentRun):
     async def run(self) -> None:
         """Run the agent. Where the answer is streamed, do all that comes before the stream."""
         context = self.context
+        if self._is_second():
+            await self.call_next()
+            return
         self._check_client()
         await self._start()
         if self.refusal is not None:
@@ -110,7 +118,10 @@ class AgentFrameworkRun(AgentRun):
                 self._set_result(await self._end_refused())
                 return
             others = context.client_kwargs.get("middleware") or ()
-            context.client_kwargs["middleware"] = [*others, _ToolMiddleware(self.state), _ModelMiddleware(self.state)]
+            state = self.state
+            state.handoffs = _handoffs([*others, *(getattr(context.agent, "context_providers", None) or ())])
+            first = [_HandoffMiddleware(state)] if state.handoffs else []
+            context.client_kwargs["middleware"] = [*first, *others, _ToolMiddleware(state), _ModelMiddleware(state)]
             await self._next()
             if not context.stream:
                 await self._rounds()
@@ -178,6 +189,17 @@ class AgentFrameworkRun(AgentRun):
         stream = self.context.stream
         self.context.result = replay(messages.agent_updates(response), lambda _: response) if stream else response
 
+    def _is_second(self) -> bool:
+        """Whether another `Fairlead` with the same hooks governs this run already. With other hooks, it is an error."""
+        for one in self.context.client_kwargs.get("middleware") or ():
+            if isinstance(one, _ToolMiddleware) and one.state.agent is self.context.agent:
+                if one.state.turn.sessions.hooks is self.sessions.hooks:
+                    return True
+                raise FairleadError(
+                    f"the agent {self.name!r} runs under another Fairlead already; register all hooks with one Hooks"
+                )
+        return False
+
     def _check_client(self) -> None:
         client = getattr(self.context.agent, "client", None)
         for layer, events in ((ChatMiddlewareLayer, MODEL_EVENTS), (FunctionInvocationLayer, TOOL_EVENTS)):
@@ -194,6 +216,7 @@ class AgentFrameworkRun(AgentRun):
         context = self.context
         if self.parent is None:
             session_id = None if context.session is None else context.session.session_id
+            session_id = WORKFLOW.get() or session_id
             turn = self.sessions.turn(session_id, agent=self.name, streaming=context.stream)
             known = turn.session.agent
             if known is not None and known.name != self.name:  # another agent continues the conversation
@@ -246,15 +269,17 @@ class AgentFrameworkRun(AgentRun):
         over, asks = turn.over, bool(response.user_input_requests)
         if asks:  # the agent asks a human, and continues in another run
             turn.stop(None)
-        feedback = await run_flow(turn.ending())
-        if feedback is not None:
+        pending = self.state.handed_over  # then another agent has the conversation, and this one cannot go on with it
+        with without(turn, "before_turn_end", "extend") if pending else nullcontext():
+            feedback = await run_flow(turn.ending())
+        if feedback is not None and not pending:
             return feedback
         if asks and response.text:
             turn.over = over
         if self.usage is not None:
             response.usage_details = add_usage_details(self.usage, response.usage_details)
         self.final = await self._end_with(response)
-        feedback = None if asks else await run_flow(self.stop())
+        feedback = None if asks or pending else await run_flow(self.stop())
         if feedback is not None:
             self.renew()
             self.state.turn = self.turn
@@ -265,7 +290,10 @@ class AgentFrameworkRun(AgentRun):
         if (output.text or "") == response.text:
             return response
         formats = self._option("response_format")
-        return messages.agent_response(response, output.text, None if self.turn.over or not formats else formats[-1])
+        changed = messages.agent_response(response, output.text, None if self.turn.over or not formats else formats[-1])
+        if self.state.handed_over and not self.turn.over:
+            changed.messages.append(response.messages[-1])  # the framework reads there who gets the conversation
+        return changed
 
     async def _end_refused(self) -> AgentResponse:
         """End a turn that hooks have refused."""
@@ -287,12 +315,36 @@ class AgentFrameworkRun(AgentRun):
         return self.turn.started or await self._begin()
 
 
+def _handoffs(parts: list[Any]) -> dict[str, str]:
+    """The handoff tools of an agent, and whom each calls: from the framework's middleware that carries them out."""
+    found: dict[str, str] = {}
+    for part in parts:
+        found |= getattr(getattr(part, "_middleware", part), "_handoff_functions", None) or {}
+    return found
+
+
+class _HandoffMiddleware(FunctionMiddleware):
+    """Stands before the framework's own, which lets no other middleware see a handoff."""
+
+    def __init__(self, state: MiddlewareState) -> None:
+        self.state = state
+
+    async def process(self, context: FunctionInvocationContext, call_next: Next) -> None:
+        if context.function.name in self.state.handoffs:
+            await call_handoff(self.state, context, call_next)
+        else:
+            await call_next()
+
+
 class _ToolMiddleware(FunctionMiddleware):
     def __init__(self, state: MiddlewareState) -> None:
         self.state = state
 
     async def process(self, context: FunctionInvocationContext, call_next: Next) -> None:
-        await call_tool(self.state, context, call_next)
+        if context.function.name in self.state.handoffs:  # it has been judged
+            await call_next()
+        else:
+            await call_tool(self.state, context, call_next)
 
 
 class _ModelMiddleware(ChatMiddleware):

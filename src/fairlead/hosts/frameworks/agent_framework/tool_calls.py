@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
+from copy import deepcopy
 from functools import partial
 from inspect import isawaitable
 from time import monotonic
@@ -24,8 +25,10 @@ from ....approvals import Approval
 from ....decision import Decision
 from ....errors import FairleadError
 from ....frozen import thaw
+from ..adapter import MCP_SERVER
 from ..flow import run_flow
 from . import messages
+from .boundaries import JUDGED, JudgedRun
 
 if TYPE_CHECKING:
     from ..turn import Turn
@@ -61,13 +64,19 @@ class MiddlewareState:
 
     turn: Turn
 
-    def __init__(self, models: Mapping[str, Any], questions: dict[Any, None], session_id: str | None) -> None:
-        self.models, self.questions, self.session_id = models, questions, session_id
+    def __init__(
+        self, models: Mapping[str, Any], questions: dict[Any, None], session_id: str | None, agent: Any
+    ) -> None:
+        self.models, self.questions, self.session_id, self.agent = models, questions, session_id, agent
         self.prompt: tuple[str, str] | None = None
         """The agent's own instructions, and those that a hook puts in their place."""
         self.calls: list[Content] = []
         """The calls that the model wants. Before the model is called: those that a human has approved."""
         self.approved: set[str | None] = set()
+        self.handoffs: dict[str, str] = {}
+        """The tools that hand the conversation over, and the agents that get it."""
+        self.handed_over = False
+        """Whether that has happened in this run."""
         self.failure: FairleadError | None = None
         """The error that the run fails with. The framework would take it for an error of the tool."""
 
@@ -141,6 +150,16 @@ class MiddlewareState:
                 )
 
 
+async def call_handoff(state: MiddlewareState, context: FunctionInvocationContext, call_next: Next) -> None:
+    """Judge the call with which an agent hands the conversation over. The framework's own middleware carries it out."""
+    if state.failure is not None:
+        state.fail(state.failure)
+    try:
+        await Handoff(state, context, call_next).run()
+    except FairleadError as error:
+        state.fail(error)
+
+
 class AgentFrameworkToolCall:
     """One tool call, under hooks."""
 
@@ -156,7 +175,7 @@ class AgentFrameworkToolCall:
         self.tool_call = state.turn.tool(
             function.name, self.args, call_id or (self.call and self.call.call_id), self._run, read=messages.readable,
             ask=self._ask, proposed="ask" if self.approved and _requires(function) else "allow", through=THROUGH,
-            **({"kind": function.kind} if function.kind in KINDS else {}),
+            **_about(function, state),
         )  # fmt: skip
 
     async def run(self) -> None:
@@ -192,6 +211,7 @@ class AgentFrameworkToolCall:
     async def _run(self, args: dict[str, Any]) -> Any:
         context = self.context
         context.arguments = self.native if args == self.args else args
+        judged = JUDGED.set(JudgedRun(self.tool_call, context.function, deepcopy(args)))
         inside = INSIDE.set(self.state.turn)
         try:
             await self.call_next()
@@ -200,6 +220,7 @@ class AgentFrameworkToolCall:
             return termination.result if isawaitable(context.result) else context.result or termination.result
         finally:
             INSIDE.reset(inside)
+            JUDGED.reset(judged)
         return context.result
 
     def _ask(self, decision: Decision[Any] | None) -> Approval:
@@ -216,6 +237,30 @@ class AgentFrameworkToolCall:
         question = _question(call, None if args == self.args else args, decision)
         state.remember(question)
         raise UserInputRequiredException([question])
+
+
+class Handoff(AgentFrameworkToolCall):
+    """The call with which an agent hands the conversation over to another one, its subagent for hooks."""
+
+    async def _run(self, args: dict[str, Any]) -> Any:
+        refusal = await run_flow(self.state.turn.hand_over(self.state.handoffs[self.context.function.name]))
+        if refusal is not None:
+            return refusal
+        self.state.handed_over = True
+        return await super()._run(args)
+
+
+def _about(function: Any, state: MiddlewareState) -> dict[str, Any]:
+    """What the framework knows of a tool."""
+    if function.name in state.handoffs:
+        return {"kind": "agent"}
+    if function.kind in KINDS:
+        return {"kind": function.kind}
+    remote = (function.additional_properties or {}).get("_mcp_remote_name")
+    if not isinstance(remote, str):
+        return {}
+    servers = (one.name for one in getattr(state.agent, "mcp_tools", ()) if any(f is function for f in one.functions))
+    return {"server": next(servers, MCP_SERVER), "remote": remote}
 
 
 def _raise(error: BaseException) -> NoReturn:

@@ -13,15 +13,16 @@ from typing import Any, Self
 from weakref import WeakSet
 
 from crewai import LLM
-from crewai.hooks import HookAborted, InterceptionPoint, register_hook, unregister_hook
+from crewai.hooks import HookAborted, InterceptionPoint
 
-from ....errors import UnknownName
+from ....errors import FairleadError, UnknownName
 from ....registry import Hooks
 from ....session import new_id
 from ..adapter import Adapter
 from ..flow import Flow, run_flow_sync
 from ..framework import WHOLE, Framework
 from .model_calls import ModelPatch
+from .registration import close_points, open_points
 from .run import CrewaiRun, agent_of, name_of, surely
 from .tool_calls import BLOCKED, INSIDE, CrewaiToolCall, replace_stored_result
 
@@ -36,10 +37,11 @@ FRAMEWORK = Framework(
     notes=(
         "A kickoff raises what hooks raise as the cause of crewai's own HookAborted.",
         "Hooks do not see requests to a model outside of an agent's loop (planning, memory, guardrails).",
-        "crewai hooks that are registered after Fairlead run after it, and may change a tool call's arguments.",
     ),
 )
 
+OPEN: list[Fairlead] = []
+"""Those in force."""
 EXECUTOR: ContextVar[Any] = ContextVar("fairlead_crewai_executor", default=None)
 """The executor that is about to call its model."""
 
@@ -61,7 +63,8 @@ class Fairlead(Adapter):
     def __init__(self, hooks: Hooks | None = None, *, only: Any = (), **options: Any) -> None:
         super().__init__(hooks, **options)
         self.is_open = False
-        self._only = [only] if hasattr(only, "key") else list(only)
+        self._only: list[Any] = [only] if hasattr(only, "key") else list(only)
+        self._given = len(self._only)  # the rest are copies that crewai has made of them
         self._sessions: dict[Any, tuple[str | None, bool]] = {}  # by kickoff; True if it ends with it
         self._live: dict[int, CrewaiRun] = {}  # by executor
         self._calls: dict[int, CrewaiToolCall] = {}  # by the id of the arguments, which crewai does not copy
@@ -81,14 +84,30 @@ class Fairlead(Adapter):
     def open(self) -> None:
         """Put the hooks in force. The constructor does it; it can be done again after `close()`."""
         if not self.is_open:
+            self._refuse_second()
             self.is_open = True
-            for point, hook in self._points.items():
-                register_hook(point, hook)
+            open_points(self._points)
+            OPEN.append(self)
+            for one in tuple(self._only):
+                self._follow_copies(one)
+
+    def _refuse_second(self) -> None:
+        """Two of them in force for the same agents would judge each call twice, by two policies."""
+        for other in OPEN:
+            mine, theirs = [id(one) for one in self._only], [id(one) for one in other._only]
+            if not mine or not theirs or not {*mine}.isdisjoint(theirs):
+                raise FairleadError(
+                    "another Fairlead is in force for the same crews and agents; register all hooks with one Hooks, "
+                    "close the other one, or give each its own `only`"
+                )
 
     def closing(self) -> Flow[None]:
         if self.is_open:
-            for point, hook in self._points.items():
-                unregister_hook(point, hook)
+            close_points(self._points)
+            OPEN.remove(self)
+            for one in self._only:
+                vars(one).pop("copy", None)
+            del self._only[self._given :]
         self.is_open = False
         for patch in list(self._patches):
             patch.take_out()
@@ -113,10 +132,19 @@ class Fairlead(Adapter):
             return False
         if not self._only or self._inside() is not None:
             return True
-        if any(one is agent or one is crew for one in self._only):
-            return True
-        keys = {one.key for one in self._only}  # copies have the same key; it changes with the crew
-        return any(getattr(one, "key", None) in keys for one in (agent, crew))
+        return any(one is agent or one is crew for one in self._only)
+
+    def _follow_copies(self, original: Any) -> None:
+        """Be in force for the copies of a crew or an agent, too. Another one that is made alike is no copy."""
+
+        def copy() -> Any:
+            made = type(original).copy(original)
+            if self.is_open:
+                self._only.append(made)
+                self._follow_copies(made)
+            return made
+
+        object.__setattr__(original, "copy", copy)
 
     def _inside(self) -> CrewaiToolCall | None:
         return next((call for call in reversed(INSIDE.get()) if call.run.fairlead is self), None)
@@ -125,10 +153,6 @@ class Fairlead(Adapter):
 
     def _started(self, ctx: Any) -> None:
         """A crew starts, or a flow. An agent that is run by itself is a flow."""
-        for agent in () if ctx.crew is None else (*ctx.crew.agents, ctx.crew.manager_agent):
-            executor = getattr(agent, "agent_executor", None)  # of an earlier kickoff, with the hooks of that time
-            if executor is not None and self._before_model not in executor.before_llm_call_hooks:
-                executor.before_llm_call_hooks.append(self._before_model)
         known = (ctx.inputs or {}).get("session_id")
         own = known is None and self.session_id is None
         session_id = new_id("session") if own else None if known is None else str(known)
@@ -224,8 +248,7 @@ class Fairlead(Adapter):
     def _after_tool(self, ctx: Any) -> str | None:
         call = self._calls.pop(id(ctx.tool_input), None)
         if call is None:
-            self._refused_elsewhere(ctx)
-            return None
+            return self._refused_elsewhere(ctx)
         try:
             if call.failure is not None:
                 raise call.failure
@@ -239,14 +262,15 @@ class Fairlead(Adapter):
         finally:
             INSIDE.set(tuple(other for other in INSIDE.get() if other is not call))
 
-    def _refused_elsewhere(self, ctx: Any) -> None:
-        """Report a call that a crewai hook has refused before ours ran."""
+    def _refused_elsewhere(self, ctx: Any) -> str | None:
+        """Report a call that a crewai hook has refused before ours ran. Gives what the model reads instead, if so."""
         if not self._watches(ctx.agent, ctx.crew) or not str(ctx.tool_result).startswith(BLOCKED):
-            return
+            return None
         call = CrewaiToolCall(self._run_of(ctx), ctx, proposed="deny")
         with surely(call.run):
             if not call.advance():
                 call.advance(error=PermissionError(ctx.tool_result))
+        return call.outcome.text if call.outcome is not None and call.outcome.revised else None
 
     def _run_of(self, ctx: Any) -> CrewaiRun:
         runs = [run for run in list(self._live.values()) if agent_of(run.executor) is ctx.agent]

@@ -90,7 +90,8 @@ class CrewaiToolCall:
             return self.advance(error=PermissionError(text))
         if text.lstrip().startswith(FAILED):
             return self.advance(error=RuntimeError(text))
-        return self.advance(text if ctx.raw_tool_result is None else ctx.raw_tool_result)
+        raw = ctx.raw_tool_result
+        return self.advance(text if raw is None or str(raw) != text else raw)  # another hook may have changed the text
 
     @property
     def runs(self) -> bool:
@@ -120,7 +121,9 @@ def _about(tool: Any) -> dict[str, Any]:
     original = getattr(tool, "_original_tool", None)
     if isinstance(original, BaseAgentTool):
         return {"kind": "agent"}
-    return {"kind": "mcp"} if type(original).__module__.startswith("crewai.tools.mcp_") else {}
+    if not type(original).__module__.startswith("crewai.tools.mcp_"):
+        return {}
+    return {"server": original.server_name, "remote": original.original_tool_name}
 
 
 def _asker(ctx: Any) -> Any:

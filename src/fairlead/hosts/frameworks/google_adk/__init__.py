@@ -23,7 +23,7 @@ from google.genai import types
 
 from ....errors import FairleadError, HookAborted
 from ....frozen import thaw
-from ....lifecycle import AfterModel, Agent, BeforeOutput
+from ....lifecycle import AfterModel, Agent, BeforeOutput, BeforeTool
 from ....registry import Hooks
 from ....session import new_id
 from ..adapter import Adapter
@@ -54,8 +54,12 @@ from .tool_calls import (
     Unanswered,
     call_of,
     finish,
+    governed_tool,
+    in_workflow,
     is_answer,
     is_delegated,
+    is_governed,
+    leaves_out_plugins,
     request_confirmation,
     requires_confirmation,
     response_of,
@@ -274,6 +278,10 @@ class Fairlead(Adapter, BasePlugin):
             run.reopen()
         run.agent = run.agent or invocation_of(callback_context).agent
         run.request, run.model, run.contents = llm_request, llm_request.model, list(llm_request.contents)
+        judges, tools = BeforeTool in run.turn.subscribed_steps, llm_request.tools_dict
+        for name, tool in list(tools.items()):
+            if (judges or leaves_out_plugins(tool)) and not is_delegated(tool):
+                tools[name] = governed_tool(self, tool)
         if callback_context.agent_name in run.prompts:
             instruct(llm_request, *run.prompts[callback_context.agent_name])
         run.holds = runs.streams and self.sessions.judges(*OUTPUT)
@@ -353,10 +361,16 @@ class Fairlead(Adapter, BasePlugin):
             return None  # it was judged with the reply, and ends with the agent
         requires = await requires_confirmation(tool, tool_args, tool_context)
         call = call_of(runs, run, tool, tool_args, tool_context, "ask" if requires else "allow")
+        if leaves_out_plugins(tool) and not is_governed(tool):
+            call.missing = f"the agent {tool.name!r} cannot run here: it leaves out plugins, and hooks would not see it"
         try:
             native = await call.judge_async()
         except Unanswered as waiting:
             runs.unanswered = True
+            if in_workflow(tool_context):  # the framework asks by itself, about the arguments that it has then
+                tool_args.clear()
+                tool_args.update(call.args)
+                return None
             return request_confirmation(tool, tool_args, tool_context, waiting.decision)
         args, flow = call.args, None
         if not native or tool.name == TRANSFER:
@@ -376,7 +390,7 @@ class Fairlead(Adapter, BasePlugin):
             tool_context.tool_confirmation = ToolConfirmation(confirmed=True)
         call.began = monotonic() if flow is None else None
         runs.calls[tool_context] = call if flow is None else flow
-        RUNNING.set(RunningTool(self, runs, run, tool_args))
+        RUNNING.set(RunningTool(self, runs, run, tool_args, call))
         return None
 
     @_guarded

@@ -37,6 +37,7 @@ class RunningTool(NamedTuple):
     runs: InvocationRuns
     run: AdkRun
     args: dict[str, Any]
+    call: ToolCall
 
     @property
     def message(self) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from google.adk.plugins.plugin_manager import PluginManager
 
 from ....approvals import Approval
 from ....decision import Decision
@@ -17,7 +19,10 @@ from ..adapter import safety_from_hints
 from ..flow import Flow, run_flow
 from ..tool_call import ToolCall, ToolResult
 from .messages import output_of
-from .run import AdkRun, InvocationRuns, RunNatively, cause_of, invocation_of
+from .run import RUNNING, AdkRun, InvocationRuns, RunNatively, cause_of, invocation_of
+
+if TYPE_CHECKING:
+    from . import Fairlead
 
 TRANSFER = "transfer_to_agent"
 
@@ -72,6 +77,44 @@ def _about(tool: Any) -> dict[str, Any]:
     return safety_from_hints(getattr(getattr(tool, "raw_mcp_tool", None), "annotations", None))
 
 
+# --- at the tool itself ---------------------------------------------------------------------------
+
+
+def governed_tool(plugin: Fairlead, tool: Any) -> Any:
+    """A copy of a tool that runs with the judged arguments only. The framework calls other callbacks after our plugin.
+
+    An agent that is a tool and leaves out the plugins of its parent still has ours.
+    """
+    original = tool.__dict__.get(_ORIGINAL, tool)
+
+    async def run_async(*, args: dict[str, Any], tool_context: Any) -> Any:
+        running = RUNNING.get()
+        if running is not None:
+            running.call.check(args, "a callback or a plugin after Fairlead")
+        if not leaves_out_plugins(original):
+            return await original.run_async(args=args, tool_context=tool_context)
+        agent_tool, context = copy(original), copy(tool_context)
+        agent_tool.include_plugins = True
+        manager = PluginManager([plugin])
+        context._invocation_context = invocation_of(tool_context).model_copy(update={"plugin_manager": manager})
+        return await agent_tool.run_async(args=args, tool_context=context)
+
+    governed = copy(original)
+    governed.__dict__.update({_ORIGINAL: original, "run_async": run_async})
+    return governed
+
+
+_ORIGINAL = "fairlead_original"
+
+
+def leaves_out_plugins(tool: Any) -> bool:
+    return getattr(tool, "include_plugins", True) is False
+
+
+def is_governed(tool: Any) -> bool:
+    return _ORIGINAL in tool.__dict__
+
+
 # --- questions to a human -------------------------------------------------------------------------
 
 
@@ -92,6 +135,17 @@ def request_confirmation(
     return {"error": "This tool call requires confirmation, please approve or reject."}
 
 
+def in_workflow(context: Any) -> bool:
+    """Whether a node of a workflow runs the tool, and no agent. The framework asks by itself there, in another way."""
+    return getattr(getattr(context, "node", None), "tool", None) is not None
+
+
+def _shown_in_workflow(context: Any) -> Any:
+    """The arguments that a human saw who was asked about a tool of a workflow."""
+    questions = (call for call in _calls_in(context) if (call.id or "").endswith(f":{context.node_path}"))
+    return next(((call.args or {}).get("payload", {}).get("args") for call in questions), None)
+
+
 def is_answer(part: Any) -> bool:
     """Whether this is a human's answer to a question of the framework."""
     return part.function_response is not None and str(part.function_response.name).startswith("adk_request_")
@@ -102,8 +156,14 @@ def _approval(runs: InvocationRuns, args: dict[str, Any], context: Any, decision
     if runs.nested:
         return Approval("deny", None, "an agent that is a tool cannot ask a human")
     answer = context.tool_confirmation
+    if in_workflow(context) and _question(decision):
+        return Approval("deny", None, "a tool of a workflow cannot ask a human for a hook: give the hooks an approver")
     if answer is None:
         raise Unanswered(decision)
+    if in_workflow(context):
+        if answer.confirmed and _shown_in_workflow(context) != (args if decision is None else thaw(decision.step.args)):
+            return Approval("deny", None, "its arguments are not those that were approved")
+        return Approval("allow" if answer.confirmed else "deny", "the user")
     questions = (call.args or {} for call in _calls_in(context) if call.name == "adk_request_confirmation")
     shown = next((one for one in questions if one["originalFunctionCall"].get("id") == context.function_call_id), None)
     hint, naming = "" if shown is None else shown["toolConfirmation"]["hint"], _naming(decision, args, context)

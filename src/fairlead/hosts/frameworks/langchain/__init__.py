@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any, NotRequired
+from weakref import WeakKeyDictionary
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
 from langchain.agents.middleware.types import PrivateStateAttr
@@ -49,15 +51,15 @@ from .messages import (
 )
 from .tool_calls import (
     INSIDE,
+    Boundary,
     Questions,
     commands_in,
     error_handler,
+    graph_run,
     is_alone,
     thread_of,
-    tool_flow,
     tool_message,
-    tool_runner,
-    tool_runner_async,
+    user_of,
 )
 
 FRAMEWORK = Framework(
@@ -117,7 +119,7 @@ class Abandoned(FairleadError):
 
 
 class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
-    """Hooks for an agent: `create_agent(model, tools, middleware=[Fairlead(hooks)])`. Put it first.
+    """Hooks for an agent: `create_agent(model, tools, middleware=[Fairlead(hooks)])`.
 
     Hooks for a graph of your own: `builder.add_node("tools", Fairlead(hooks).tool_node(tools))`.
 
@@ -135,9 +137,11 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
         self.tools = ()
         about = {name: value for name, value in options.items() if name != "models"}
         self._nodes = Sessions(self.sessions.hooks, TOOL_NODE, asks=True, **about)
+        self._user_id: str | None = options.get("user_id")
         self._active: dict[str, GraphRun] = {}
         self._beginning: dict[str, Future[GraphRun]] = {}  # in the node of one call, while others wait
         self._handed: dict[tuple[str | None, str], GraphRun] = {}  # by user message and call: call ids recur
+        self._graphs: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # sessions of graphs without a thread_id
         self._questions: OrderedDict[tuple[str | None, str | None], Questions] = OrderedDict()  # in nodes
 
     # --- what LangChain calls ---------------------------------------------------------------
@@ -173,25 +177,32 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
         return await run_flow(self._model(request, call))
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        return run_flow_sync(self._tool(request, tool_runner(handler)))
+        return run_flow_sync(self._tool(request, handler))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        return await run_flow(self._tool(request, tool_runner_async(handler)))
+        return await run_flow(self._tool(request, handler))
 
     def tool_node(self, tools: Sequence[Any], **options: Any) -> ToolNode:
-        """A `ToolNode(tools, **options)` whose calls go through the hooks, for a graph of your own."""
+        """A `ToolNode(tools, **options)` whose calls go through the hooks, for a graph of your own.
 
+        Wrappers of your own, `wrap_tool_call` and `awrap_tool_call`, may be among the options. Hooks judge what they
+        make of a call.
+        """
         key = options.get("messages_key", "messages")
+        wrap, awrap = options.pop("wrap_tool_call", None), options.pop("awrap_tool_call", None)
 
         def call(request: Any, handler: Callable[[Any], Any]) -> Any:
-            return run_flow_sync(self._node_tool(request, tool_runner(handler), key))
+            inner = handler if wrap is None else lambda request: wrap(request, handler)
+            return run_flow_sync(self._node_tool(request, inner, key))
 
         async def acall(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-            return await run_flow(self._node_tool(request, tool_runner_async(handler), key))
+            inner = handler if awrap is None else lambda request: awrap(request, handler)
+            return await run_flow(self._node_tool(request, inner, key))
 
         if "handle_tool_errors" in options:
             options["handle_tool_errors"] = error_handler(options["handle_tool_errors"])
-        return ToolNode(tools, wrap_tool_call=call, awrap_tool_call=acall, **options)
+        own = {} if wrap is not None and awrap is None else {"awrap_tool_call": acall}
+        return ToolNode(tools, wrap_tool_call=call, **own, **options)
 
     def closing(self) -> Flow[None]:
         while self._active:
@@ -254,7 +265,7 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
             and sessions.hooks is self.sessions.hooks
             and sessions.framework is FRAMEWORK
         ):
-            parent, tool = within
+            parent, tool = within[0], within[1].about["tool"]
             agent = parent.session.agent
             name = name if name is not None and (agent is None or name != agent.name) else tool
             run = GraphRun(key)
@@ -270,6 +281,8 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
             for old in [old for old in list(self._handed.values()) if thread and old.place == place]:
                 yield from self._fail(old, Abandoned("the work was handed over, and no agent continued it"))
             run = GraphRun(key, place, self.sessions.turn(thread, agent=name, thread_id=thread))
+            session = run.turn.session  # of this request, whose user may be another than that of the thread's first
+            session.user_id = self._user_id or user_of(config)
         run.user_message = as_text(message)
         self._active[key] = run
         while len(self._active) > SESSIONS:
@@ -483,17 +496,18 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
 
     # --- tools ------------------------------------------------------------------------------
 
-    def _tool(self, request: Any, call: Callable[..., Any]) -> Flow[Any]:
+    def _tool(self, request: Any, call: Callable[[Any], Any]) -> Flow[Any]:
         messages = request.state["messages"] if isinstance(request.state, dict) else ()
         run, _ = yield from self._run_of(request.state, messages)
         if run.refusal is not None:
-            return tool_message(request, run.refusal, is_error=True)
+            return tool_message(request.tool_call, run.refusal, is_error=True)
         me, call_id = object(), request.tool_call["id"]
         run.calls.add(me)
         run.interrupted.discard(call_id)
         questions = run.questions.setdefault(call_id, Questions())
         try:
-            output = yield from tool_flow(run.turn, request, call, questions.ask)
+            boundary = Boundary(run.turn, partial(questions.ask, request.runtime.config))
+            output = yield from self._call_tool(boundary, request, call)
             run.questions.pop(call_id, None)
             for command in commands_in(output):
                 if command.graph == Command.PARENT:
@@ -511,34 +525,56 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
             if run.error is not None and not run.calls:  # until then, others of the batch run
                 yield from self._fail(run, run.error)
 
+    def _call_tool(self, boundary: Boundary, request: Any, call: Callable[[Any], Any]) -> Flow[Any]:
+        """Have other middleware call the tool, whose boundary judges the call. What it does not see is judged late."""
+        try:
+            output = yield Call(lambda: call(boundary.request(request)))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            if boundary.calls:
+                raise
+            failed = error
+
+            def fail() -> Any:
+                raise failed
+
+            return (yield from boundary.late(request, fail))
+        if boundary.aborted is not None:  # other middleware has handled it like an error of the tool
+            raise boundary.aborted
+        if boundary.calls:
+            return output
+        return (yield from boundary.late(request, lambda: output))
+
     def _hand_over(self, run: GraphRun, request: Any, command: Command, output: Any) -> Flow[Any]:
         """Hand the work over to another agent of a larger graph. This agent's graph ends here."""
         goto = command.goto if isinstance(command.goto, (list, tuple)) else [command.goto]
         name = ", ".join(str(getattr(one, "node", one)) for one in goto)
         refusal = yield from run.turn.hand_over(name)
         if refusal is not None:
-            return tool_message(request, refusal, is_error=True)
+            return tool_message(request.tool_call, refusal, is_error=True)
         run.handed = run.human, request.tool_call["id"] or ""
         self._handed[run.handed] = run
         return output
 
-    def _node_tool(self, request: Any, call: Callable[..., Any], key: str) -> Flow[Any]:
+    def _node_tool(self, request: Any, call: Callable[[Any], Any], key: str) -> Flow[Any]:
         """Perform a call of a tool node. Hooks see nothing else of its graph."""
-
-        thread = thread_of(request.runtime.config)
+        config = request.runtime.config
+        thread = thread_of(config)
         pending, place = self._questions, (thread, request.tool_call["id"])
         questions = pending.setdefault(place, Questions()) if thread is not None else Questions()
 
-        def ask(request: Any, decision: Decision[Any]) -> Approval:
+        def ask(decision: Decision[Any]) -> Approval:
             if is_alone(request.state, key):
-                return questions.ask(request, decision)
+                return questions.ask(config, decision)
             return Approval("deny", None, "it needs approval, and must be called alone for that")
 
-        turn = self._nodes.turn(thread)
+        turn = self._nodes.turn(thread or self._graph_session(config), thread_id=thread)
+        turn.session.user_id = self._user_id or user_of(config)
         for old in self._nodes.surplus():
             yield from end_session(old, "forgotten")
         try:
-            output = yield from tool_flow(turn, request, call, ask)
+            output = yield from self._call_tool(Boundary(turn, ask), request, call)
         except GraphBubbleUp:
             questions.interrupted()
             while len(pending) > SESSIONS:
@@ -555,6 +591,11 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
             content = "\n\n".join([content, *texts]) if isinstance(content, str) else [*content, *blocks]
             output = output.model_copy(update={"content": content})
         return output
+
+    def _graph_session(self, config: Mapping[str, Any]) -> str | None:
+        """The session of a graph's run without a thread_id: all its tool nodes share it."""
+        graph = graph_run(config)
+        return None if graph is None else self._graphs.setdefault(graph, new_id("session"))
 
 
 def _user_messages(messages: Sequence[AnyMessage], fresh: bool) -> list[HumanMessage]:

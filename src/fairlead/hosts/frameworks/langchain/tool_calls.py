@@ -5,25 +5,33 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any
+from typing import Any, TypeAlias
+from weakref import ref
 
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
+from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command, interrupt
 
 from ....approvals import Approval
 from ....decision import Decision
-from ....errors import FairleadError
+from ....errors import FairleadError, HookAborted
 from ....frozen import thaw
-from ..adapter import safety_from_hints
-from ..flow import Flow
+from ..adapter import safety_from_hints, without
+from ..flow import Flow, run_flow, run_flow_sync
 from ..messages import as_text
+from ..tool_call import ToolCall
 from ..turn import Turn
 
-INSIDE: ContextVar[tuple[Turn, str] | None] = ContextVar("fairlead_langchain", default=None)
-"""The turn and the tool that runs here: an agent that starts inside of it is a subagent."""
+INSIDE: ContextVar[tuple[Turn, ToolCall] | None] = ContextVar("fairlead_langchain", default=None)
+"""The turn and the call that runs here: an agent that starts inside of it is a subagent."""
+
+AskTool: TypeAlias = Callable[[Any], Approval]
+"""Asks a human, by a `Decision`, about one call."""
 
 
 class ToolFailed(FairleadError):
@@ -35,28 +43,12 @@ class ToolFailed(FairleadError):
 
 
 @contextmanager
-def inside_call(turn: Turn, request: Any) -> Iterator[None]:
-    token = INSIDE.set((turn, request.tool_call["name"]))
+def inside_call(turn: Turn, call: ToolCall) -> Iterator[None]:
+    token = INSIDE.set((turn, call))
     try:
         yield
     finally:
         INSIDE.reset(token)
-
-
-def tool_runner(handler: Callable[[Any], Any]) -> Callable[..., Any]:
-    def call(request: Any, turn: Turn) -> Any:
-        with inside_call(turn, request):
-            return checked(handler(request))
-
-    return call
-
-
-def tool_runner_async(handler: Callable[[Any], Awaitable[Any]]) -> Callable[..., Any]:
-    async def call(request: Any, turn: Turn) -> Any:
-        with inside_call(turn, request):
-            return checked(await handler(request))
-
-    return call
 
 
 def checked(output: Any) -> Any:
@@ -65,9 +57,148 @@ def checked(output: Any) -> Any:
     return output
 
 
-def tool_flow(turn: Turn, request: Any, call: Callable[..., Any], ask: Callable[[Any, Any], Approval]) -> Flow[Any]:
-    """Perform one call. Gives the output for the tool node."""
-    tool_call = request.tool_call
+# --- at the tool itself -----------------------------------------------------------------------------
+
+
+class Boundary:
+    """Judges the calls of one tool request where the tool itself is: after all middleware, whatever its order.
+
+    Middleware gets a request whose tool is a copy. The copy judges each call with the arguments that reach it, and then
+    calls the tool. So a call that other middleware edits, repeats or sends to another tool is judged as what it is.
+    """
+
+    def __init__(self, turn: Turn, ask: AskTool) -> None:
+        self.turn, self.ask = turn, ask
+        self.call_id: str | None = None
+        self.requested: list[dict[str, Any]] = []
+        """The arguments of the requests: those of the model, and those that other middleware has made of them."""
+        self.calls = 0
+        """How many calls have reached a tool."""
+        self.aborted: HookAborted | None = None
+
+    def request(self, request: ToolCallRequest) -> GovernedRequest:
+        self.call_id = request.tool_call["id"]
+        return GovernedRequest(request.tool_call, request.tool, request.state, request.runtime, self)
+
+    def govern(self, tool: BaseTool) -> BaseTool:
+        """Return a copy of a tool whose calls are judged first."""
+        original: BaseTool = tool.__dict__.get(_ORIGINAL, tool)
+        governed = copy(original)
+        for name in ("invoke", "run"):
+            object.__setattr__(governed, name, self._judged(original, name))
+            object.__setattr__(governed, f"a{name}", self._judged_async(original, f"a{name}"))
+        object.__setattr__(governed, _ORIGINAL, original)
+        return governed
+
+    def _judged(self, tool: BaseTool, method: str) -> Callable[..., Any]:
+        call = getattr(tool, method)
+
+        def judged(given: Any, *rest: Any, **options: Any) -> Any:
+            def run(given: Any, about: ToolCall) -> Any:
+                with inside_call(self.turn, about):
+                    return checked(call(given, *rest, **options))
+
+            return run_flow_sync(self._perform(tool, given, options.get("tool_call_id"), run))
+
+        return judged
+
+    def _judged_async(self, tool: BaseTool, method: str) -> Callable[..., Any]:
+        call = getattr(tool, method)
+
+        async def judged(given: Any, *rest: Any, **options: Any) -> Any:
+            async def run(given: Any, about: ToolCall) -> Any:
+                with inside_call(self.turn, about):
+                    return checked(await call(given, *rest, **options))
+
+            return await run_flow(self._perform(tool, given, options.get("tool_call_id"), run))
+
+        return judged
+
+    def _perform(self, tool: BaseTool, given: Any, call_id: str | None, call: Callable[..., Any]) -> Flow[Any]:
+        self.calls += 1
+        is_call = isinstance(given, dict) and given.get("type") == "tool_call"
+        args = given["args"] if is_call else given if isinstance(given, dict) else {_first(tool): given}
+        hidden = self._injected(args, hidden_names(tool))
+        injected = {name: value for name, value in args.items() if name in hidden}
+        own = {name: value for name, value in args.items() if name not in hidden}
+        tool_call = {"name": tool.name, "args": own, "id": (given["id"] if is_call else call_id) or self.call_id}
+
+        def run(args: dict[str, Any], about: ToolCall) -> Any:
+            args = {**args, **injected}
+            return call({**given, "args": args} if is_call else args, about)
+
+        try:
+            return (yield from tool_flow(self.turn, tool_call, tool, run, self.ask))
+        except HookAborted as error:
+            self.aborted = error
+            raise
+
+    def _injected(self, args: dict[str, Any], hidden: frozenset[str]) -> set[str]:
+        """The arguments that the framework has filled in. A model may name hidden ones, too, and those are judged."""
+        absent = object()
+        return {
+            name for name in hidden
+            if name in args and not any(given.get(name, absent) is args[name] for given in self.requested)
+        }  # fmt: skip
+
+    def late(self, request: ToolCallRequest, result: Callable[[], Any]) -> Flow[Any]:
+        """Judge a result that did not come from the tool: other middleware made it, or there is no such tool."""
+
+        def run(args: dict[str, Any], about: ToolCall) -> Any:
+            return checked(result())
+
+        with without(self.turn, "before_tool", "args"):
+            return (yield from tool_flow(self.turn, request.tool_call, request.tool, run, self.ask))
+
+
+@dataclass
+class GovernedRequest(ToolCallRequest):  # type: ignore[misc]
+    """A request whose tool is governed, whatever tool other middleware puts into it or into a copy of it."""
+
+    boundary: Boundary | None = None
+
+    def __post_init__(self) -> None:
+        if self.boundary is not None:
+            self.boundary.requested.append(self.tool_call["args"])
+            if self.tool is not None:
+                object.__setattr__(self, "tool", self.boundary.govern(self.tool))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "boundary":
+            object.__setattr__(self, name, value)
+            return
+        if name == "tool" and value is not None and (boundary := self.__dict__.get("boundary")) is not None:
+            value = boundary.govern(value)
+        super().__setattr__(name, value)
+
+
+_ORIGINAL = "fairlead_original"
+_hidden: dict[int, tuple[ref[BaseTool], frozenset[str]]] = {}
+
+
+def hidden_names(tool: BaseTool) -> frozenset[str]:
+    """The parameters of a tool that the framework fills in, and the model does not know. Kept for each tool."""
+    known = _hidden.get(id(tool))
+    if known is not None and known[0]() is tool:
+        return known[1]
+    names = frozenset(getattr(tool, "_injected_args_keys", ()))
+    shown, schema = tool.tool_call_schema, tool.get_input_schema()
+    if not isinstance(shown, dict) and hasattr(schema, "model_fields"):
+        names |= schema.model_fields.keys() - shown.model_fields.keys()
+    number = id(tool)
+    _hidden[number] = ref(tool, lambda _: _hidden.pop(number, None)), names
+    return names
+
+
+def _first(tool: BaseTool) -> str:
+    """The name of the only argument of a call that was made with a text."""
+    return next((name for name in tool.args if name not in hidden_names(tool)), "input")
+
+
+def tool_flow(
+    turn: Turn, tool_call: dict[str, Any], tool: BaseTool | None, call: Callable[..., Any], ask: AskTool
+) -> Flow[Any]:
+    """Perform one call: `call` takes the arguments and the `ToolCall`. Gives the output for the tool node."""
     native: Any = None
 
     def read(output: Any) -> Any:
@@ -75,25 +206,36 @@ def tool_flow(turn: Turn, request: Any, call: Callable[..., Any], ask: Callable[
         native = output
         return content_of(output, tool_call["id"])
 
-    result = yield from turn.tool(
+    about = turn.tool(
         tool_call["name"], tool_call["args"], tool_call["id"],
-        lambda args: call(request.override(tool_call={**tool_call, "args": args}), turn),
-        ask=lambda decision: ask(request, decision), through=(GraphBubbleUp,), read=read,
-        **safety_from_hints(getattr(request.tool, "metadata", None)),
-    ).perform()  # fmt: skip
+        lambda args: call(args, about), ask=ask, through=(GraphBubbleUp,), read=read,
+        **safety_from_hints(getattr(tool, "metadata", None)),
+    )  # fmt: skip
+    result = yield from about.perform()
     if isinstance(result.error, ToolFailed) and not result.replaced:
         return result.error.message
     if not result.replaced:
         return result.result()
-    message = tool_message(request, result.output, is_error=result.is_error)
+    message = tool_message(tool_call, result.output, is_error=result.is_error)
     if result.outcome != "ok" or result.is_error:
         return message
     return with_message(native, message) if content_of(native, tool_call["id"]) is not None else message
 
 
-def ask_human(request: Any, decision: Decision[Any]) -> Approval:
+async def check_mcp_call(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+    """An interceptor of `langchain-mcp-adapters`: its call has the judged arguments, or it is refused.
+
+    Put it last: `MultiServerMCPClient(connections, tool_interceptors=[..., check_mcp_call])`.
+    """
+    within = INSIDE.get()
+    if within is not None:
+        within[1].check(request.args, "an MCP interceptor")
+    return await handler(request)
+
+
+def ask_human(config: Mapping[str, Any], decision: Decision[Any]) -> Approval:
     """A human's answer to an interrupt like that of HumanInTheLoopMiddleware. The node runs again with it."""
-    if thread_of(request.runtime.config) is None:
+    if thread_of(config) is None:
         return Approval("deny", None, "no human can approve it: without a thread_id no run can be resumed")
     step = decision.step
     question = decision.reason or f"May {step.tool} be used?"
@@ -117,12 +259,12 @@ class Questions:
         self._answers = 0  # that this run of the call has got
         self._asking = False
 
-    def ask(self, request: Any, decision: Decision[Any]) -> Approval:
+    def ask(self, config: Mapping[str, Any], decision: Decision[Any]) -> Approval:
         args, questions = thaw(decision.step.args), frozenset(decision.questions)
         while True:
             number = self._answers
             try:
-                approval = ask_human(request, decision)
+                approval = ask_human(config, decision)
             except GraphBubbleUp:
                 self.shown[number:] = [(args, questions)]
                 self._asking = True
@@ -170,8 +312,7 @@ def approval_of(reply: Any) -> Approval:
     return Approval("deny", None, why if isinstance(why, str) else "refused")
 
 
-def tool_message(request: Any, output: Any, *, is_error: bool) -> ToolMessage:
-    call = request.tool_call
+def tool_message(call: dict[str, Any], output: Any, *, is_error: bool) -> ToolMessage:
     content = output if isinstance(output, list) else as_text(output)
     status = "error" if is_error else "success"
     return ToolMessage(content, tool_call_id=call["id"], name=call["name"], status=status)
@@ -233,3 +374,19 @@ def error_handler(flag: Any) -> Any:
 def thread_of(config: Mapping[str, Any]) -> str | None:
     thread = config.get("configurable", {}).get("thread_id")
     return None if thread is None else str(thread)
+
+
+def user_of(config: Mapping[str, Any]) -> str | None:
+    user = config.get("configurable", {}).get("user_id")
+    return None if user is None else str(user)
+
+
+def graph_run(config: Mapping[str, Any]) -> Any:
+    """An object that all nodes of one run of a graph share, and no other run. None if this LangGraph has none.
+
+    LangGraph says nowhere which run a node belongs to. Its runner gives each task the same executor.
+    """
+    call = config.get("configurable", {}).get("__pregel_call")
+    submit = getattr(call, "keywords", {}).get("submit")
+    submit = submit() if isinstance(submit, ref) else submit
+    return getattr(submit, "__self__", submit)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import CancelledError
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from agents import RunContextWrapper, RunResultStreaming, RunState
@@ -24,7 +25,7 @@ from ..framework import WHOLE, Framework
 from .agent import Guarded, guarded_agent
 from .messages import id_of, part
 from .run import OpenAIRun
-from .tool_calls import CALL, RUN
+from .tool_calls import CALL, RUN, run_of_thread
 
 FRAMEWORK = Framework(
     name="openai_agents",
@@ -175,19 +176,35 @@ class _Nested:
     def __init__(self, inner: Any) -> None:
         self.inner = inner
 
-    @property
-    def _runner(self) -> Any:
-        run = RUN.get()
-        return self.inner if run is None else run.fairlead
+    @contextmanager
+    def _runner(self) -> Iterator[Any]:
+        """The runner for this place, within the run that it belongs to."""
+        run, call, found = RUN.get(), None, None
+        if run is None and (found := run_of_thread()) is not None:
+            run, call = found
+        if run is None:
+            yield self.inner
+        elif found is None or isinstance(run, Fairlead):
+            yield run if isinstance(run, Fairlead) else run.fairlead
+        else:
+            tokens = RUN.set(run), CALL.set(call)
+            try:
+                yield run.fairlead
+            finally:
+                RUN.reset(tokens[0])
+                CALL.reset(tokens[1])
 
     async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
-        return await self._runner.run(starting_agent, input, **options)
+        with self._runner() as runner:
+            return await runner.run(starting_agent, input, **options)
 
     def run_sync(self, starting_agent: Any, input: Any, **options: Any) -> Any:
-        return self._runner.run_sync(starting_agent, input, **options)
+        with self._runner() as runner:
+            return runner.run_sync(starting_agent, input, **options)
 
     def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:
-        return self._runner.run_streamed(starting_agent, input, **options)
+        with self._runner() as runner:
+            return runner.run_streamed(starting_agent, input, **options)
 
 
 # --- streams --------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from ..flow import Flow, run_flow
 from ..tool_call import ToolResult
 from .messages import readable
 from .model_calls import GuardedModel
-from .tool_calls import RUN, current
+from .tool_calls import RUN, current, inside_tool
 
 T = TypeVar("T")
 
@@ -159,8 +159,9 @@ def _guarded_tool(tool: Any, run: Any) -> Any:
 
 async def _call(name: str, args: dict[str, Any], call_id: str | None, run: Any, **about: Any) -> ToolResult:
     async def wait(args: dict[str, Any]) -> Any:
-        output = run(args)
-        return await output if inspect.isawaitable(output) else output
+        with inside_tool():
+            output = run(args)
+            return await output if inspect.isawaitable(output) else output
 
     return await run_tool_flow(current().turn.tool(name, args, call_id, wait, read=readable, **about).perform())
 

@@ -278,7 +278,7 @@ class OpenAIRun(AgentRun):
         """Run a call when the SDK does. Gives the output for the SDK."""
         call_id = getattr(context, "tool_call_id", None) or ""
         try:
-            call = self._judged(call_id, arguments)
+            call = self._judged(tool, call_id, arguments)
             if call is None:  # another process has judged it
                 call = OpenAIToolCall(self.turn, tool, call_id, arguments, shown=True)
                 self.calls.append(call)
@@ -293,10 +293,10 @@ class OpenAIRun(AgentRun):
             self.calls.remove(call)
         return output
 
-    def _judged(self, call_id: str, arguments: str) -> OpenAIToolCall | None:
-        """The call that hooks have judged. There may be others with its id."""
+    def _judged(self, tool: Any, call_id: str, arguments: str) -> OpenAIToolCall | None:
+        """The call that hooks have judged: of this tool, with these arguments. There may be others with its id."""
         found = (call for call in self.calls if call.call_id == call_id and call.raw == arguments)
-        return next((call for call in found if not call.running), None)
+        return next((call for call in found if not call.running and call.tool.name == tool.name), None)
 
     async def settle(self) -> None:
         """End the calls that the SDK did not run: a human has refused them, or a guardrail of the SDK has."""

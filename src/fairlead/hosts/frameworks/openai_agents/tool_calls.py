@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 from asyncio import CancelledError
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from threading import get_ident
 from time import monotonic
 from typing import Any
 
@@ -32,6 +34,40 @@ RUN: ContextVar[Any] = ContextVar("fairlead_openai_agents_run", default=None)
 """The run that is active here."""
 CALL: ContextVar[OpenAIToolCall | None] = ContextVar("fairlead_openai_agents_call", default=None)
 """The tool call that runs here: an agent that starts inside of it is a subagent."""
+_running: dict[object, tuple[Any, OpenAIToolCall | None, int]] = {}  # runs whose tools run now: run, call and thread
+
+
+@contextmanager
+def inside_tool(call: OpenAIToolCall | None = None) -> Iterator[None]:
+    """Mark the code of a tool, so that an agent that it runs is found to be inside of it, also in a thread."""
+    me, inside = object(), CALL.set(call)
+    _running[me] = RUN.get(), call, get_ident()
+    try:
+        yield
+    finally:
+        del _running[me]
+        CALL.reset(inside)
+
+
+def run_of_thread() -> tuple[Any, OpenAIToolCall | None] | None:
+    """Find the run that this thread belongs to, though a thread of a pool has no context variables.
+
+    While tools run, a thread that runs none of them is taken for theirs. None if no tool runs. The run is a `Fairlead`
+    if several of its tools run: then it is unknown whose subagent this is. Raises if it is unknown whose hooks apply.
+    """
+    here = get_ident()
+    running = list(_running.values())
+    if not running or any(thread == here for _, _, thread in running):
+        return None
+    fairleads = {id(run.fairlead): run.fairlead for run, _, _ in running}
+    if len(fairleads) > 1:
+        raise FairleadError(
+            "this thread has no context, and tools of several Fairleads run: start the thread with a copy of the "
+            "context (contextvars.copy_context().run), or run the agent with the Fairlead that is meant"
+        )
+    if len(running) == 1:
+        return running[0][0], running[0][1]
+    return next(iter(fairleads.values())), None
 
 
 def current() -> Any:
@@ -145,15 +181,14 @@ class OpenAIToolCall:
     async def _run(self, context: Any) -> None:
         self.raised = self.text = self.refusal = None
         self.held = False
-        inside, self.tool_call.began = CALL.set(self), monotonic() if self.flow is None else None
+        self.tool_call.began = monotonic() if self.flow is None else None
         try:
             raw = self.raw if self.args == self.original else json.dumps(self.args)
-            output = await _reporting(self.tool, self)(context, raw)
+            with inside_tool(self):
+                output = await _reporting(self.tool, self)(context, raw)
         except BaseException as error:
-            CALL.reset(inside)
             await self._finish(None, self.raised or error)
             return
-        CALL.reset(inside)
         if not REPORTS_ERRORS and isinstance(output, str) and output.startswith(FAILED):
             self.raised = self.raised or RuntimeError(output)
         if self.refusal is not None and output == self.refusal:  # else it has more output, which hooks should see

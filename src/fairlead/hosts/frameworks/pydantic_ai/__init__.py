@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -22,7 +22,7 @@ from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, RunContext, ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import to_json, to_jsonable_python
 
 from ....approvals import Approval
@@ -35,6 +35,7 @@ from ..flow import run_flow
 from ..framework import WHOLE, Framework
 from ..messages import Message
 from ..pydantic_messages import arguments
+from ..tool_call import ToolError
 from ..turn import SESSIONS, Turn
 from .messages import (
     NoOutput,
@@ -56,6 +57,7 @@ from .messages import (
     with_text,
 )
 from .model_calls import JudgedModel, PydanticAIRequest
+from .toolsets import GovernedTools, OuterCall, governed
 
 __all__ = ["FRAMEWORK", "Fairlead", "NoOutput"]
 
@@ -82,6 +84,10 @@ JUDGING = ("after_model", "before_turn_end", "before_response", "before_output")
 
 _INSIDE: ContextVar[Turn | None] = ContextVar("fairlead_pydantic_ai", default=None)
 """The turn whose tool runs here: an agent that starts inside of it is a subagent."""
+
+
+class _Retry(ToolError):
+    """A tool asks the model to call it again (`ModelRetry`), and tells it why."""
 
 
 class Fairlead(Adapter, AbstractCapability[Any]):
@@ -127,6 +133,7 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         self.seen_calls: set[str] = set()
         self.seen_request: Any = None  # the last request whose tool results hooks have seen
         self.deferred: dict[str, str] = {}  # tools that pydantic-ai would not run by itself, and why
+        self.outer_calls: dict[str, OuterCall] = {}  # by call id: calls on their way through toolsets of the user
         self._beginning = asyncio.Lock()
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -337,7 +344,7 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         return args
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        return _Tools(toolset, self)
+        return GovernedTools(governed(toolset, self), self)
 
     async def call_tool(
         self, name: str, args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any], handler: Any
@@ -359,6 +366,8 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
                 return await _within(turn, handler, used)
             except NoOutput as nothing:  # of a subagent
                 return str(nothing)
+            except exceptions.ModelRetry as retry:  # a message to the model, which hooks may change
+                raise _Retry(retry.message) from retry
 
         self.running += 1
         try:
@@ -374,6 +383,8 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
             self.running -= 1
             if self.error is not None and not self.running:  # pydantic-ai cancels a run before its calls
                 await self._failed()
+        if isinstance(result.error, _Retry):
+            raise exceptions.ModelRetry(result.text if result.replaced else str(result.error))
         if result.replaced and result.is_error and FAILED is not None:
             raise FAILED(result.text)
         return result.result()
@@ -400,20 +411,6 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
     ) -> Any:
         """An output function may run another agent."""
         return await _within(self.turn, handler, output) if self.has_turn else await handler(output)
-
-
-@dataclass
-class _Tools(WrapperToolset[Any]):
-    """Wraps the tools. It is the innermost toolset."""
-
-    run: PydanticAIRun
-
-    async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
-    ) -> Any:
-        return await self.run.call_tool(
-            name, tool_args, ctx, tool, lambda args: self.wrapped.call_tool(name, args, ctx, tool)
-        )
 
 
 async def _checked(tool: ToolsetTool[Any], changed: dict[str, Any], ctx: RunContext[Any]) -> dict[str, Any]:

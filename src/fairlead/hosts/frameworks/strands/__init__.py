@@ -46,7 +46,7 @@ from .messages import FORM, input_of
 from .run import StrandsRun
 from .streams import Stream
 from .tool_calls import INSIDE, StrandsToolCall, end_call
-from .versions import ExecuteToolStage, InvokeModelStage, has_middleware, question_of
+from .versions import ExecuteToolStage, InvokeModelStage, be_innermost, has_middleware, question_of
 
 FRAMEWORK = Framework(
     name="strands",
@@ -62,8 +62,8 @@ FRAMEWORK = Framework(
 
 PAUSED = ("interrupt", "checkpoint")
 """Why Strands stops a request that it resumes later."""
-_KNOWN: WeakKeyDictionary[Any, list[Hooks]] = WeakKeyDictionary()
-"""The hooks that each agent runs under."""
+_OWNER: WeakKeyDictionary[Any, Fairlead] = WeakKeyDictionary()
+"""The adapter that each agent runs under."""
 
 
 class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
@@ -108,20 +108,26 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
         if self._take_over(event.agent) and not has_middleware(event.agent):
             self._before_tool(event)
 
-    def _take_over(self, agent: Any) -> bool:
-        """Register with an agent, after its own hooks and plugins, so that they run before ours."""
+    def _take_over(self, agent: Any, *, shared: bool = False) -> bool:
+        """Register with an agent, after its own hooks, plugins and middleware, so that they run before ours."""
         if agent in self._agents:
             return False
+        if (other := _OWNER.get(agent)) is not None:
+            if other.sessions.hooks is self.sessions.hooks:
+                return False  # it is governed already, by the same hooks
+            if not shared:
+                raise FairleadError(
+                    f"the agent {agent.name!r} runs under another Fairlead already; register all hooks with one Hooks"
+                )
         self._agents.add(agent)
-        _KNOWN.setdefault(agent, []).append(self.sessions.hooks)
+        _OWNER.setdefault(agent, self)
         add = agent.hooks.add_callback
         last: Any = {"order": float("inf")} if "order" in signature(add).parameters else {}  # since 1.62
         add(BeforeInvocationEvent, self._before_invocation, **last)
         add(AfterInvocationEvent, self._after_invocation)
         add(AfterToolCallEvent, self._after_tool)
         if has_middleware(agent):
-            agent.add_middleware(InvokeModelStage, self._invoke_model)
-            agent.add_middleware(ExecuteToolStage, self._execute_tool)
+            be_innermost(agent, {InvokeModelStage: self._invoke_model, ExecuteToolStage: self._execute_tool})
         else:
             add(BeforeModelCallEvent, self._before_model)
             add(AfterModelCallEvent, self._after_model)
@@ -129,9 +135,12 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
         return True
 
     def adopt(self, agent: Any) -> None:
-        """Take over an agent that another one uses as a tool, or that is part of a swarm or a graph."""
-        if isinstance(agent, Agent) and not any(hooks is self.sessions.hooks for hooks in _KNOWN.get(agent, ())):
-            self._take_over(agent)
+        """Take over an agent that another one uses as a tool, or that is part of a swarm or a graph.
+
+        It may work for agents under several sets of hooks. All of them judge what it does.
+        """
+        if isinstance(agent, Agent):
+            self._take_over(agent, shared=True)
 
     def turn_of(self, owner: Any, name: str) -> Turn:
         """A new request of an agent, a swarm or a graph. Each is a session, which its session manager may name."""

@@ -16,7 +16,7 @@ from ....approvals import Approval
 from ....decision import Decision
 from ....errors import FairleadError, HookAborted, Unenforceable
 from ....frozen import thaw
-from ..adapter import safety_from_hints
+from ..adapter import MCP_SERVER, safety_from_hints
 from ..flow import run_flow
 from ..messages import as_text
 from ..tool_call import ToolCall, ToolResult
@@ -67,7 +67,8 @@ class StrandsToolCall:
             return
         if (agent := getattr(self.tool, "agent", None)) is not None:
             run.fairlead.adopt(agent)
-        run.judged.append(call_id)
+        if call_id not in run.judged:  # else other middleware makes the call again
+            run.judged.append(call_id)
         call = self._under_hooks()
         native = False
         results: list[ToolResult] = []
@@ -201,7 +202,7 @@ async def end_call(run: StrandsRun, event: AfterToolCallEvent) -> None:
     except FairleadError as error:
         run.error = error
         raise
-    if outcome.replaced and not event.cancel_message:
+    if outcome.replaced and (outcome.revised or not event.cancel_message):
         event.result = _tool_result(use, outcome)
 
 
@@ -222,7 +223,8 @@ def _about(tool: Any) -> dict[str, Any]:
         return {"kind": "agent"}
     if (remote := getattr(tool, "mcp_tool", None)) is None:
         return {}
-    return {"kind": "mcp", **safety_from_hints(getattr(remote, "annotations", None))}
+    server = getattr(getattr(tool, "mcp_client", None), "_prefix", None) or MCP_SERVER
+    return {"server": server, "remote": remote.name, **safety_from_hints(getattr(remote, "annotations", None))}
 
 
 def _is_plain(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 try:
@@ -12,7 +13,9 @@ except ImportError:  # before 1.62
 
     ExecuteToolStage = InvokeModelStage = None
 
-__all__ = ["ExecuteToolStage", "InvokeModelStage", "ToolResultEvent", "has_middleware", "question_of"]
+__all__ = [
+    "ExecuteToolStage", "InvokeModelStage", "ToolResultEvent", "be_innermost", "has_middleware", "question_of",
+]  # fmt: skip
 
 
 def has_middleware(agent: Any) -> bool:
@@ -22,3 +25,18 @@ def has_middleware(agent: Any) -> bool:
 def question_of(tool_use: Any, interrupt: Any) -> Any:
     """The event with which a tool asks a human, in versions without middleware."""
     return ToolInterruptEvent(tool_use, [interrupt])
+
+
+def be_innermost(agent: Any, handlers: Mapping[Any, Callable[[Any, Any], Any]]) -> None:
+    """Put a handler around each stage's own operation: inside of all middleware, also of what is added later.
+
+    Each time that other middleware calls the stage again, or with another context, the handler is called again.
+    """
+    registry = agent._middleware_registry
+    compose = registry.compose
+
+    def compose_around(stage: Any, operation: Any) -> Any:
+        handler = handlers.get(stage)
+        return compose(stage, operation if handler is None else lambda context: handler(context, operation))
+
+    registry.compose = compose_around

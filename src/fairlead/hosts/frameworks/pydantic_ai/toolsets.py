@@ -1,0 +1,149 @@
+"""The toolsets of an agent, with hooks where the tools themselves are.
+
+A user's own `WrapperToolset` may change a call, repeat it, or send it to another tool. So calls that pass through one
+are judged beneath it. All other calls are judged on the outside, which costs less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai.tools import RunContext
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets._dynamic import DynamicToolset
+
+from ..adapter import without
+
+if TYPE_CHECKING:
+    from . import PydanticAIRun
+
+_OURS = ("pydantic_ai.", "fairlead.")
+"""The modules of toolsets that leave a call as it is."""
+
+
+def _mark(run: PydanticAIRun) -> str:
+    """The key in a tool's metadata of the name that it has beneath a user's toolset. Others may have renamed it."""
+    return f"fairlead_{id(run)}"
+
+
+@dataclass
+class OuterCall:
+    """A call on its way through toolsets of the user."""
+
+    name: str
+    """The name by which the model has called the tool."""
+    inner_name: str
+    """The name of that tool beneath the user's toolset."""
+    calls: int = 0
+    """How many calls have reached a tool."""
+
+
+@dataclass
+class GovernedTools(WrapperToolset[Any]):
+    """All tools of an agent. It judges the calls that no toolset beneath it judges."""
+
+    run: PydanticAIRun
+    inner_names: dict[str, str] = field(default_factory=dict)
+    """The tools that are judged beneath a toolset of the user, with their names there."""
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        tools, mark = dict(await self.wrapped.get_tools(ctx)), _mark(self.run)
+        for name, tool in tools.items():
+            metadata = tool.tool_def.metadata
+            if metadata is None or mark not in metadata:
+                self.inner_names.pop(name, None)
+                continue
+            self.inner_names[name] = metadata[mark]
+            rest = {key: value for key, value in metadata.items() if key != mark}
+            tools[name] = replace(tool, tool_def=replace(tool.tool_def, metadata=rest or None))
+        return tools
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        def call(args: dict[str, Any]) -> Any:
+            return self.wrapped.call_tool(name, args, ctx, tool)
+
+        if name not in self.inner_names:
+            return await self.run.call_tool(name, tool_args, ctx, tool, call)
+        outer_calls, call_id = self.run.outer_calls, ctx.tool_call_id or ""
+        outer = outer_calls[call_id] = OuterCall(name, self.inner_names[name])
+        try:
+            result = await call(tool_args)
+        finally:
+            outer_calls.pop(call_id, None)
+        if outer.calls:
+            return result
+
+        async def answered(args: dict[str, Any]) -> Any:  # by a toolset of the user, without the tool
+            return result
+
+        with without((await self.run.begin(ctx)), "before_tool", "args"):
+            return await self.run.call_tool(name, tool_args, ctx, tool, answered)
+
+
+@dataclass
+class GovernedLeaf(WrapperToolset[Any]):
+    """A toolset beneath one of the user. It judges the calls that reach it."""
+
+    run: PydanticAIRun
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        tools = dict(await self.wrapped.get_tools(ctx))
+        mark = _mark(self.run)
+        for name, tool in tools.items():
+            metadata = {**(tool.tool_def.metadata or {}), mark: name}
+            tools[name] = replace(tool, tool_def=replace(tool.tool_def, metadata=metadata))
+        return tools
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        outer = self.run.outer_calls.get(ctx.tool_call_id or "")
+        shown = name
+        if outer is not None:
+            outer.calls += 1
+            shown = outer.name if outer.inner_name == name else name
+        return await self.run.call_tool(
+            shown, tool_args, ctx, tool, lambda args: self.wrapped.call_tool(name, args, ctx, tool)
+        )
+
+
+def governed(toolset: AbstractToolset[Any], run: PydanticAIRun, beneath: bool = False) -> AbstractToolset[Any]:
+    """Return a toolset that judges the calls beneath each toolset of the user, or the same one if there is none.
+
+    `beneath` says that this toolset itself is beneath one.
+    """
+    if isinstance(toolset, CombinedToolset):
+        inner = [governed(one, run, beneath) for one in toolset.toolsets]
+        if all(one is old for one, old in zip(inner, toolset.toolsets, strict=True)):
+            return toolset
+        return replace(toolset, toolsets=inner)
+    if isinstance(toolset, DynamicToolset):
+        return _governed_dynamic(toolset, run, beneath)
+    if isinstance(toolset, WrapperToolset):
+        wrapped = governed(toolset.wrapped, run, beneath or not type(toolset).__module__.startswith(_OURS))
+        if wrapped is toolset.wrapped:
+            return toolset
+        changed = copy(toolset)  # and not `replace`: its class may have a constructor of its own
+        changed.wrapped = wrapped
+        return changed
+    return GovernedLeaf(toolset, run) if beneath else toolset
+
+
+def _governed_dynamic(toolset: DynamicToolset[Any], run: PydanticAIRun, beneath: bool) -> DynamicToolset[Any]:
+    """A function that makes a toolset: what it makes is governed, and the same result gives the same toolset."""
+    make: Callable[[RunContext[Any]], Any] = toolset.toolset_func
+    last: list[Any] = [None, None]
+
+    async def made(ctx: RunContext[Any]) -> AbstractToolset[Any] | None:
+        result = make(ctx)
+        result = await result if hasattr(result, "__await__") else result
+        if result is not None and last[0] is not result:
+            last[:] = result, governed(result, run, beneath)
+        return None if result is None else last[1]
+
+    return DynamicToolset(made, per_run_step=toolset.per_run_step, id=toolset.id)

@@ -1,0 +1,165 @@
+"""CrewAI: the ways in which a tool could run other than hooks have judged."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from boundary import Boundary, not_governed
+from crewai.hooks import InterceptionPoint, clear_all_global_hooks, register_hook, unregister_hook
+from crewai.hooks.dispatch import clear_all, register_scoped, scoped_hooks
+from crewai.tools import tool
+from driver import Say, call
+from test_crewai import ACTION, FINAL, LS, Stage, a_crew
+from test_crewai import stage as stage
+
+from fairlead import change, current_session, deny
+from fairlead.hosts.frameworks.crewai import Fairlead
+
+RM = {"command": "rm -rf /"}
+PRE = InterceptionPoint.PRE_TOOL_CALL
+
+
+def no_rm(step: Any) -> Any:
+    return deny("no rm") if "rm" in str(step.args) else None
+
+
+@pytest.fixture
+def strict(stage: Stage) -> Stage:
+    stage.hooks.add(no_rm, on="before_tool", name="no-rm")
+    return stage
+
+
+def rewrite(ctx: Any) -> None:
+    ctx.tool_input.update(RM)
+
+
+@pytest.mark.parametrize("clear", [clear_all, clear_all_global_hooks])
+@pytest.mark.parametrize("when", ["before", "during"])
+def test_clearing_crewais_hooks_does_not_remove_ours(strict: Stage, clear: Callable[[], Any], when: str) -> None:
+    strict.add(lambda step: None, "before_model", phase="observe")
+    with Fairlead(strict.hooks):
+        if when == "before":
+            clear()
+        else:
+            strict.hooks.add(lambda step: [clear(), None][1], on="turn_start", name="clears")
+        a_crew(strict.agent(call("shell", **RM), LS)).kickoff()
+    assert strict.ran == ["ls"]
+    assert len(strict.steps("before_model")) == 3
+
+
+@pytest.mark.parametrize("when", ["earlier", "later"])
+def test_arguments_that_another_hook_changes_are_judged_whenever_it_is_registered(strict: Stage, when: str) -> None:
+    try:
+        if when == "earlier":
+            register_hook(PRE, rewrite)
+        with Fairlead(strict.hooks):
+            if when == "later":
+                register_hook(PRE, rewrite)
+            a_crew(strict.agent(LS)).kickoff()
+    finally:
+        unregister_hook(PRE, rewrite)
+    assert strict.ran == []
+    assert strict.steps("before_tool")[0].args == RM
+
+
+def test_arguments_that_a_hook_of_one_execution_changes_are_judged(strict: Stage) -> None:
+    with Fairlead(strict.hooks), scoped_hooks():
+        register_scoped(PRE, rewrite)
+        a_crew(strict.agent(LS)).kickoff()
+    assert strict.ran == []
+
+
+def test_a_result_that_another_hook_changes_is_judged_last(stage: Stage) -> None:
+    stage.add(lambda step: change(output=step.output.replace("hunter2", "[redacted]")), "after_tool")
+
+    def leak(ctx: Any) -> str:
+        return "hunter2"
+
+    with Fairlead(stage.hooks):
+        register_hook(InterceptionPoint.POST_TOOL_CALL, leak)
+        try:
+            a_crew(stage.agent(LS)).kickoff()
+        finally:
+            unregister_hook(InterceptionPoint.POST_TOOL_CALL, leak)
+    assert not any("hunter2" in text for request in stage.played.sent for text in request)
+
+
+def test_a_copy_of_an_agent_is_governed_as_the_agent_is(strict: Stage) -> None:
+    agent = strict.agent(call("shell", **RM))
+    with Fairlead(strict.hooks, only=agent):
+        a_crew(agent.copy()).kickoff()
+    assert strict.ran == []
+
+
+def test_a_helper_in_a_raw_thread_is_judged_but_has_a_root_session_of_its_own(strict: Stage) -> None:
+    @tool("delegate")
+    def delegate() -> str:
+        """Have a helper do it."""
+        helper = a_crew(strict.agent(call("shell", **RM), LS, name="helper"))
+        thread = threading.Thread(target=helper.kickoff)
+        thread.start()
+        thread.join()
+        return "done"
+
+    strict.tools.append(delegate)
+    strict.kickoff(strict.agent(call("delegate")))
+    assert strict.ran == ["ls"]
+    assert len({step.root_session_id for step in strict.steps("before_tool")}) == 2
+    assert "in a thread that your tool starts" in not_governed("crewai")
+
+
+def test_a_helper_inside_of_a_tool_shares_its_limits(stage: Stage) -> None:
+    def limit(step: Any) -> Any:
+        session = current_session()
+        assert session is not None
+        return deny("that is enough") if session.store.increment("calls") > 1 else None
+
+    stage.hooks.add(limit, on="before_tool", kind="shell", name="limit")
+
+    @tool("delegate")
+    def delegate() -> str:
+        """Have a helper do it."""
+        return str(a_crew(stage.agent(LS, LS, LS, name="helper")).kickoff().raw)
+
+    stage.tools.append(delegate)
+    stage.kickoff(stage.agent(call("delegate")))
+    assert stage.ran == ["ls"]
+
+
+# --- what is not governed ---------------------------------------------------------------------------
+
+
+@pytest.mark.ungoverned("A tool that your code calls by itself")
+def test_a_tool_that_code_calls_by_itself(strict: Stage) -> None:
+    with Fairlead(strict.hooks):
+        strict.tools[0].run(**RM)
+    assert strict.ran == ["rm -rf /"]
+
+
+@pytest.mark.ungoverned("runs a failing tool of a text model up to three times on one decision")
+def test_a_failing_tool_of_a_text_model_runs_again(strict: Stage) -> None:
+    runs: list[str] = []
+
+    @tool("shell")
+    def broken(command: str) -> str:
+        """Fail."""
+        runs.append(command)
+        raise ValueError("broken pipe")
+
+    strict.kickoff(strict.text_agent(ACTION, FINAL, tools=[broken]))
+    assert (len(runs) > 1, len(strict.steps("before_tool"))) == (True, 1)
+
+
+@pytest.mark.ungoverned("Crews and agents that `only` does not name")
+def test_a_crew_that_only_does_not_name(strict: Stage) -> None:
+    with Fairlead(strict.hooks, only=a_crew(strict.agent(Say("One.")))):
+        a_crew(strict.agent(call("shell", **RM))).kickoff()
+    assert strict.ran == ["rm -rf /"]
+
+
+@pytest.mark.parametrize("words", ["planning", "memory", "`llm.call`"])
+def test_the_page_lists_it(words: str, judged: Boundary) -> None:
+    assert words in not_governed("crewai")
