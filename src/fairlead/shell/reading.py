@@ -356,10 +356,10 @@ class Shell:
         command = self._command(words, into)
         command.inner += inside
         if assigned:
-            self.note_environment(command, [one.name for one, _ in assigned])
             environment: dict[str, Value] = {one.name: value for one, value in assigned}
             for name, value in environment.items():
                 command.assignments[name] = " ".join(value) if isinstance(value, list) else value or ""
+            self.note_environment(command, list(environment))
         if node.redirects:
             self._redirect(command, node.redirects)
             command.inner += self._taken()
@@ -379,7 +379,7 @@ class Shell:
         for name in names:
             value = command.assignments.get(name) or self.variables.get(name)
             if name in _HOLDS_LINE and isinstance(value, str) and value:
-                self.line(value, f"{name}=", command, apart=True)
+                self.line(value.lstrip("|"), f"{name}=", command, apart=True)
 
     def path_of(self, path: str) -> str:
         """The absolute path of a file in the folder of the shell, or as it is written if that is not known."""
