@@ -62,10 +62,28 @@ def _run_wrapped(shell: Shell, command: Command, wrapper: Wrapper, words: list[s
     shell.words.folder, shell.before = folder, before
 
 
-_ELSEWHERE = frozenset({
-    "sudo", "doas", "pkexec", "gosu", "su-exec", "docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus",
-    "machinectl", "ssh", "mosh", "autossh", "nsenter", "chroot",
-})  # fmt: skip
+_ELSEWHERE = frozenset(
+    {
+        "sudo",
+        "doas",
+        "pkexec",
+        "gosu",
+        "su-exec",
+        "docker",
+        "podman",
+        "nerdctl",
+        "kubectl",
+        "oc",
+        "lxc",
+        "incus",
+        "machinectl",
+        "ssh",
+        "mosh",
+        "autossh",
+        "nsenter",
+        "chroot",
+    }
+)
 """What these run has an environment of its own."""
 
 
@@ -188,7 +206,7 @@ def run_script(shell: Shell, command: Command, file: str, arguments: list[str], 
     text = _process(shell, command, file) if file.startswith("<(") else shell.script_of(command, file)
     if text is None:
         return
-    first, _, rest = text.partition("\n")
+    first = text.partition("\n")[0]
     if first[:2] == "#!" and not _SHELL_LINE.search(first) and command.program not in SHELLS:
         command.sure = False
         return
@@ -520,18 +538,53 @@ def _windows(shell: Shell, command: Command) -> None:
 # --- options whose value is a line --------------------------------------------------------------
 
 _LINE_OPTIONS: dict[str, str] = {
-    "tar": "-I -F --to-command --use-compress-program --info-script --new-volume-script --rsh-command --checkpoint-action",
+    "tar": "-I -F --to-command --use-compress-program --info-script --new-volume-script --rsh-command "
+    "--checkpoint-action",
     "bsdtar": "--use-compress-program",
-    "rsync": "-e --rsh --rsync-path", "scp": "-S", "sftp": "-S", "sort": "--compress-program", "split": "--filter",
-    "zip": "-TT --unzip-command", "man": "-P --pager -H", "nc": "-e -c", "ncat": "-e -c --exec --sh-exec", "netcat": "-e -c",
-    "rg": "--pre", "fzf": "--preview --bind", "tcpdump": "-z", "vagrant": "-c --command", "nix-shell": "--run --command",
-    "nix": "-c --command", "npx": "-c --call", "npm": "-c --call", "nodemon": "-x --exec", "gcloud": "--command",
-    "ansible": "-a --args", "mysql": "-e --execute", "mariadb": "-e --execute", "psql": "-c --command", "wget": "--use-askpass",
-    "aws": "--command", "gdb": "-ex --eval-command -iex", "sshfs": "-o", "script": "-c --command",
-    "expect": "-c", "mosh": "--ssh", "flatpak": "--command", "watchexec": "--exec", "start-stop-daemon":
-    "--exec --startas -x -a", "az": "--scripts", "fly": "-C --command", "flyctl": "-C --command", "ag": "--pager",
-    "ack": "--pager", "bat": "--pager", "delta": "--pager", "hg": "--config", "svn": "--editor-cmd --diff-cmd",
-}  # fmt: skip
+    "rsync": "-e --rsh --rsync-path",
+    "scp": "-S",
+    "sftp": "-S",
+    "sort": "--compress-program",
+    "split": "--filter",
+    "zip": "-TT --unzip-command",
+    "man": "-P --pager -H",
+    "nc": "-e -c",
+    "ncat": "-e -c --exec --sh-exec",
+    "netcat": "-e -c",
+    "rg": "--pre",
+    "fzf": "--preview --bind",
+    "tcpdump": "-z",
+    "vagrant": "-c --command",
+    "nix-shell": "--run --command",
+    "nix": "-c --command",
+    "npx": "-c --call",
+    "npm": "-c --call",
+    "nodemon": "-x --exec",
+    "gcloud": "--command",
+    "ansible": "-a --args",
+    "mysql": "-e --execute",
+    "mariadb": "-e --execute",
+    "psql": "-c --command",
+    "wget": "--use-askpass",
+    "aws": "--command",
+    "gdb": "-ex --eval-command -iex",
+    "sshfs": "-o",
+    "script": "-c --command",
+    "expect": "-c",
+    "mosh": "--ssh",
+    "flatpak": "--command",
+    "watchexec": "--exec",
+    "start-stop-daemon": "--exec --startas -x -a",
+    "az": "--scripts",
+    "fly": "-C --command",
+    "flyctl": "-C --command",
+    "ag": "--pager",
+    "ack": "--pager",
+    "bat": "--pager",
+    "delta": "--pager",
+    "hg": "--config",
+    "svn": "--editor-cmd --diff-cmd",
+}
 """Of each program: the options whose value it gives to a shell, or runs."""
 _STARTS = re.compile(r"\s*(?:exec=|\\?!|\\!|\.?(?:shell|system)\b|execute(?:-silent)?\()?\s*")
 _ONLY_MARKED = frozenset({"mysql", "mariadb", "psql", "gdb", "tar --checkpoint-action"})
@@ -640,9 +693,11 @@ def _after_image(args: list[str], words: list[str]) -> list[str]:
 
 
 _COMPOSE = Wrapper(
-    "fpeuwlv --file --project-name --env --user --workdir --index --name --volume --publish --label --env-file --profile",
-    words=1, subcommands=("exec", "run"),
-)  # fmt: skip
+    "fpeuwlv --file --project-name --env --user --workdir --index --name --volume --publish --label --env-file "
+    "--profile",
+    words=1,
+    subcommands=("exec", "run"),
+)
 
 
 def _any_line(shell: Shell, command: Command) -> None:
@@ -693,11 +748,27 @@ def _tmux(shell: Shell, command: Command) -> None:
 
 
 _TMUX = Wrapper(
-    "cefFLnsStxy", subcommands=(
-        "new-session", "new", "new-window", "neww", "split-window", "splitw", "respawn-pane", "respawnp", "respawn-window",
-        "respawnw", "run-shell", "run", "if-shell", "pipe-pane", "pipep", "display-popup", "popup",
+    "cefFLnsStxy",
+    subcommands=(
+        "new-session",
+        "new",
+        "new-window",
+        "neww",
+        "split-window",
+        "splitw",
+        "respawn-pane",
+        "respawnp",
+        "respawn-window",
+        "respawnw",
+        "run-shell",
+        "run",
+        "if-shell",
+        "pipe-pane",
+        "pipep",
+        "display-popup",
+        "popup",
     ),
-)  # fmt: skip
+)
 
 
 def _socat(shell: Shell, command: Command) -> None:
@@ -767,7 +838,8 @@ CARRIERS: dict[str, Carrier] = {
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), run_awk),
     **dict.fromkeys(("sed", "gsed"), run_sed),
     **dict.fromkeys(("make", "gmake"), run_make),
-    **dict.fromkeys(("vim", "vi", "nvim", "ex", "view", "vimdiff", "emacs", "ed", "red", "less", "more", "most"), run_editor),
+    **dict.fromkeys(("vim", "vi", "nvim", "ex", "view", "vimdiff", "emacs"), run_editor),
+    **dict.fromkeys(("ed", "red", "less", "more", "most"), run_editor),
     "ssh": _ssh, "autossh": _ssh, "scp": _ssh, "sftp": _ssh,
     **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose", "podman-compose"), _docker),
     **dict.fromkeys(("kubectl", "oc"), _kubectl),
@@ -775,7 +847,8 @@ CARRIERS: dict[str, Carrier] = {
     **dict.fromkeys(("sqlite3", "mysql", "mariadb", "psql"), _database),
     "npx": _package_runner, "npm": _package_runner,
     **dict.fromkeys(("gcloud", "gdb", "nix", "gh", "launchctl"), _after_dashes),
-    **dict.fromkeys(("concurrently", "hyperfine", "entr", "nodemon", "cargo", "salt", "bwrap", "snap", "flatpak"), _any_line),
+    **dict.fromkeys(("concurrently", "hyperfine", "entr", "nodemon", "cargo"), _any_line),
+    **dict.fromkeys(("salt", "bwrap", "snap", "flatpak"), _any_line),
     "git": _git,
 }  # fmt: skip
 

@@ -197,9 +197,7 @@ def run_awk(shell: Shell, command: Command) -> None:
     """`awk 'BEGIN { system("rm x") }'`"""
     texts: list[str | None] = []
     operands = command.operands
-    for option in ("--source", "-e"):
-        if option in command.options:
-            texts.append(command.options[option])
+    texts += [command.options[option] for option in ("--source", "-e") if option in command.options]
     if command.has("--file", "-f"):
         file = command.options.get("--file") or command.options.get("-f") or ""
         texts.append(input_of(command) if file in ("-", "/dev/stdin") else shell.script_of(command, file) or "")

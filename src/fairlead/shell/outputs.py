@@ -245,7 +245,9 @@ def _inner(command: Command) -> str | None:
 
 WRITERS: dict[str, Callable[[Command], str | None]] = {
     "echo": _echo, "printf": _printf, "cat": _cat, "tee": _tee, "base64": _base64, "xxd": _xxd, "rev": _rev,
-    "tr": _tr, "tac": _tac, "type": _type, "pwd": _pwd, "which": _which, "command": _command_v, "builtin": _inner, "env": _inner, "sudo": _inner,
+    "pwd": _pwd,
+    "tr": _tr, "tac": _tac, "type": _type, "which": _which, "command": _command_v, "builtin": _inner,
+    "env": _inner, "sudo": _inner,
     "exec": _inner, "eval": _inner, "sh": _inner, "bash": _inner, "zsh": _inner, "dash": _inner,
     "": _nothing, ":": _nothing, "true": _nothing, "false": _nothing, "cd": _nothing, "export": _nothing,
     "set": _nothing, "unset": _nothing, "local": _nothing, "declare": _nothing, "sleep": _nothing,

@@ -50,7 +50,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "numactl": Wrapper("imCNpP"),
     "unshare": Wrapper("SGRw"),
     "setpriv": Wrapper(
-        " --reuid --regid --ruid --euid --rgid --egid --groups --bounding-set --inh-caps --ambient-caps --securebits --selinux-label --apparmor-profile --pdeathsig"
+        " --reuid --regid --ruid --euid --rgid --egid --groups --bounding-set --inh-caps --ambient-caps "
+        "--securebits --selinux-label --apparmor-profile --pdeathsig"
     ),
     "firejail": Wrapper(),
     "bwrap": Wrapper(),
@@ -81,7 +82,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "op": Wrapper(subcommands=("run",)),
     "doppler": Wrapper(subcommands=("run",)),
     "uv": Wrapper(
-        "p --python --with --with-requirements --with-editable --extra --group --package --directory --project --env-file",
+        "p --python --with --with-requirements --with-editable --extra --group --package --directory "
+        "--project --env-file",
         subcommands=("run",),
     ),
     "poetry": Wrapper("CP", subcommands=("run",)),
@@ -192,13 +194,17 @@ WRAPPERS: dict[str, Wrapper] = {
 }
 
 
-_FLAGS = frozenset(
-    "rm interactive tty detach privileged init read-only quiet verbose foreground preserve-status login shell stdin "
-    "non-interactive preserve-env set-home background reset-timestamp fork mount net pid ipc uts mount-proc map-root-user "
-    "all clear-groups no-new-privs user scope wait pty collect ignore-environment null debug help version no-deps no-cache "
-    "no-sync frozen isolated live-stream no-capture-output yes sys idle batch fifo other cpu-list ignore no-fork ctty "
-    "no-healthcheck publish-all no-newline differences errexit color chgexit beep no-title exec precise autokill".split()
-)
+_FLAGS = frozenset({
+    "rm", "interactive", "tty", "detach", "privileged", "init", "read-only", "quiet",
+    "verbose", "foreground", "preserve-status", "login", "shell", "stdin", "non-interactive", "preserve-env",
+    "set-home", "background", "reset-timestamp", "fork", "mount", "net", "pid", "ipc",
+    "uts", "mount-proc", "map-root-user", "all", "clear-groups", "no-new-privs", "user", "scope",
+    "wait", "pty", "collect", "ignore-environment", "null", "debug", "help", "version",
+    "no-deps", "no-cache", "no-sync", "frozen", "isolated", "live-stream", "no-capture-output", "yes",
+    "sys", "idle", "batch", "fifo", "other", "cpu-list", "ignore", "no-fork",
+    "ctty", "no-healthcheck", "publish-all", "no-newline", "differences", "errexit", "color", "chgexit",
+    "beep", "no-title", "exec", "precise", "autokill",
+})  # fmt: skip
 """Options of wrappers that take no value."""
 
 
