@@ -80,7 +80,7 @@ from .protected_paths import (
     path_matcher,
 )
 
-_ADDRESS = re.compile(r"(?i)\b(?!file:)[a-z][a-z0-9+.-]*://\S*")
+_ADDRESS = re.compile(r"(?i)\b(?!file:)[a-z][a-z0-9+.-]{0,20}://\S*")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _PART = re.compile(r"[=:,@]")
 _QUICK_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s;&|<>()=:,@"'])+""")
@@ -494,7 +494,10 @@ class Guard:
 
     def _untracked(self, command: Command, line: Line) -> str | None:
         """Whether `git stash -u` or `git clean -f` takes a protected file away that git does not track."""
-        added = any(one.runs("git add") for one in line.commands)
+        added = any(
+            one.runs("git add") and (one.has("--all") or not {".", ":/", "*"}.isdisjoint(one.operands))
+            for one in line.commands
+        )
         stash = command.runs("git stash") and (added or command.has("--include-untracked", "--all"))
         clean = command.runs("git clean") and command.has("--force") and not command.has("--dry-run")
         root = Path(command.folder or "/")

@@ -241,9 +241,9 @@ _UNPACKS = re.compile(r"--(?:extract|get|remove-files|move|delete)|-[a-zA-Z]*[xm
 def packs_into(name: str, rest: list[str]) -> list[str] | None:
     """The archive that a program writes, if it only reads what it packs. None: it unpacks, or takes it away."""
     if name not in ("tar", "bsdtar", "zip"):
-        return [] if any(map(_KEEPS.fullmatch, rest)) else None
+        return [] if any(_KEEPS.fullmatch(word[:100]) for word in rest) else None
     words = [f"-{rest[0].lstrip('-')}" if rest and name != "zip" and rest[0][:2] != "--" else "", *rest]
-    return None if any(map(_UNPACKS.fullmatch, words)) else list(_archived(name, rest))
+    return None if any(_UNPACKS.fullmatch(word[:100]) for word in words) else list(_archived(name, rest))
 
 
 def _is_inline_code(name: str, rest: list[str]) -> bool:

@@ -171,12 +171,22 @@ def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]
         return _own_command(rest) is None
     if CODE.fullmatch(name) and rest[:2] == ["-m", "json.tool"]:
         return sum(word[:1] != "-" for word in rest[2:]) < 2
-    if name not in READS or any(map(UNLESS.get(name, _OUTPUT).fullmatch, rest)):
+    options = [word[:_LONGEST_OPTION] for word in rest]
+    if name not in READS or any(map(UNLESS.get(name, _OUTPUT).fullmatch, options)):
         return False
-    if name in SCRIPTED and name != "sed" and any(map(_UNKNOWN_OUTPUT.search, rest)):
+    if name in SCRIPTED and name != "sed" and any(map(_writes_elsewhere, rest)):
         return False
     # A script can write, too. Its files are words of their own.
     return name not in SCRIPTED or not any(SYNTAX.search(word) and mentions(word) for word in rest)
+
+
+def _writes_elsewhere(script: str) -> bool:
+    return len(script) > _LONGEST_SCRIPT or _UNKNOWN_OUTPUT.search(script) is not None
+
+
+_LONGEST_SCRIPT = 4096
+"""Characters of a script that is looked at: the search may go through it once for each of its statements."""
+_LONGEST_OPTION = 200
 
 
 def _git_reads(rest: list[str]) -> bool:
@@ -241,10 +251,14 @@ def _ends_fairlead(names: set[str], words: list[str]) -> bool:
 
 def ends_process(code: str) -> bool:
     """Does code end this process? `os.kill(1234, 9)`"""
-    return re.search(rf"\b\w*kill\w*\b.*\b{os.getpid()}\b", code, re.DOTALL) is not None
+    return "kill" in code and re.search(rf"\b{os.getpid()}\b", code) is not None
 
 
 _COMMAND = "python -m fairlead.server"
+
+
+_COSTLY = re.compile(r"\)[*+?{]|(?:[*+{].*){5}")
+"""Patterns that could take very long to try."""
 
 
 def _means_fairlead(word: str) -> bool:
@@ -253,6 +267,8 @@ def _means_fairlead(word: str) -> bool:
         return True
     if word[:1] == "-" or len(word) < 4 or len(word) > 100:
         return False
+    if _COSTLY.search(word):
+        return True
     try:
         found = re.search(word, _COMMAND)
     except re.error:

@@ -18,7 +18,7 @@ from .interpreters import INTERPRETER, run_awk, run_code, run_editor, run_make, 
 from .outputs import input_of, output_of
 from .syntax import DECLARES
 from .words import Word, is_exact, made, unknown_of
-from .wrappers import WRAPPERS, Wrapper, wrapped
+from .wrappers import WRAPPERS, Wrapper, doubts, wrapped
 
 if TYPE_CHECKING:
     from .reading import Shell
@@ -56,13 +56,34 @@ def _run_wrapped(shell: Shell, command: Command, wrapper: Wrapper, words: list[s
         shell.line(joined(words), via, command, apart=True, feed=command.source)
     else:
         shell.program(words, via, command)
+        for skipped in range(1, min(doubts(wrapper, own), 4) + 1):  # an option that is not known may have a value
+            command.sure = False
+            shell.program(words[skipped:], via, command, sure=False)
     shell.words.folder, shell.before = folder, before
 
 
-_ELSEWHERE = frozenset({
-    "sudo", "doas", "pkexec", "gosu", "su-exec", "docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus",
-    "machinectl", "ssh", "mosh", "autossh", "nsenter", "chroot",
-})  # fmt: skip
+_ELSEWHERE = frozenset(
+    {
+        "sudo",
+        "doas",
+        "pkexec",
+        "gosu",
+        "su-exec",
+        "docker",
+        "podman",
+        "nerdctl",
+        "kubectl",
+        "oc",
+        "lxc",
+        "incus",
+        "machinectl",
+        "ssh",
+        "mosh",
+        "autossh",
+        "nsenter",
+        "chroot",
+    }
+)
 """What these run has an environment of its own."""
 
 
@@ -197,7 +218,7 @@ def run_script(shell: Shell, command: Command, file: str, arguments: list[str], 
     text = _process(shell, command, file) if file.startswith("<(") else shell.script_of(command, file)
     if text is None:
         return
-    first, _, rest = text.partition("\n")
+    first = text.partition("\n")[0]
     if first[:2] == "#!" and not _SHELL_LINE.search(first) and command.program not in SHELLS:
         command.sure = False
         return
@@ -246,6 +267,20 @@ def _su(shell: Shell, command: Command) -> None:
         if word.startswith("--command="):
             shell.line(word.partition("=")[2], f"{command.program} -c", command, apart=True, feed=command.source)
             return
+        if (found := re.fullmatch(r"-\w*?c(.+)", word, re.DOTALL)) and word[1:2] != "-":
+            line = Word(found[1], unknown_of(word)) if unknown_of(word) else found[1]
+            shell.line(line, f"{command.program} -c", command, apart=True, feed=command.source)
+            return
+    if command.program == "runuser" and command.has("-u", "--user"):
+        words, _ = wrapped(Wrapper("ugGs --user --group --shell"), command.args)
+        shell.program(words, "runuser", command)
+        return
+    if command.program in ("sg", "capsh", "newgrp", "script"):
+        words, _ = wrapped(Wrapper("IOBTEmo", words=1), command.args)
+        if words and command.program != "newgrp":
+            shell.line(joined(words), command.program, command, apart=True)
+        elif command.source is not None and command.program != "capsh":
+            _run_input(shell, command)
     if command.program == "flock":
         words, _ = wrapped(Wrapper("wE --timeout --conflict-exit-code", words=1), command.args)
         shell.program(words, "flock", command)
@@ -424,6 +459,7 @@ def _parallel(shell: Shell, command: Command) -> None:
         given = [Word("", ("stdin",))] if text is None else text.split("\n")
     odd = len(signs) > 1 or command.has("--pipe") or bool(signs and words != [] and "::::" in command.args)
     given = [word for word in given if word and not word.startswith(":::")]
+    odd = odd or command.has("-a", "--arg-file")
     for one in given[:_TURNS]:
         line = joined(words) if words else one
         if words:
@@ -442,27 +478,33 @@ def _git(shell: Shell, command: Command) -> None:
     aliases = dict(shell.git_aliases)
     for name, value in _git_settings(command):
         _git_setting(shell, command, name, value, aliases)
-    for at, word in enumerate(args):
-        if word in ("--exec", "-x") and at + 1 < len(args):
-            shell.line(args[at + 1], "git --exec", command, apart=True)
-        elif word.startswith("--exec="):
-            shell.line(word.partition("=")[2], "git --exec", command, apart=True)
+    for word, after in pairwise((*args, "")):
+        name, sign, value = word.partition("=")
+        if name in ("-x", "--extcmd", "--open-files-in-pager", *_GIT_LINES) or (
+            name[:2] == "--" and name.endswith("-filter")
+        ):
+            shell.line(value if sign else after, "git --exec", command, apart=True)
+        elif word[:2] == "-O" and operands[:1] == ["grep"]:
+            shell.line(word[2:], "git --exec", command, apart=True)
         elif word.startswith("ext::"):
             words = re.split(r"(?<!%) ", word[5:])
             shell.program([re.sub("%(.)", r"\1", one) for one in words], "git ext::", command)
-        elif found := _FILTER.fullmatch(word):
-            line = found[1] if found[1] is not None else args[at + 1] if at + 1 < len(args) else ""
-            shell.line(line, f"git {word.partition('=')[0]}", command, apart=True)
     if operands[:1] == ["config"] and len(operands) > 2:
         _git_setting(shell, command, operands[-2], operands[-1], shell.git_aliases)
     elif operands[:2] in (["submodule", "foreach"], ["bisect", "run"]):
-        shell.line(" ".join(operands[2:]), f"git {operands[0]} {operands[1]}", command, apart=True)
+        at = args.index(operands[1]) + 1
+        at += sum(1 for word in args[at : at + 1] if word[:1] == "-")
+        via = f"git {operands[0]} {operands[1]}"
+        if operands[0] == "bisect" or len(args) > at + 1:
+            shell.program(args[at:], via, command)
+        else:
+            shell.line(joined(args[at:]), via, command, apart=True)
     elif operands and (alias := aliases.get(operands[0])) is not None and not alias.startswith("!"):
         rest = args[args.index(operands[0]) + 1 :]
         shell.program(["git", *alias.split(), *rest], f"git alias {operands[0]}", command)
 
 
-_FILTER = re.compile(r"--(?:[a-z]+-filter|extcmd)(?:=(.*))?", re.DOTALL)
+_GIT_LINES = frozenset({"--exec", "--upload-pack", "--receive-pack"})
 
 
 def _git_settings(command: Command) -> Iterator[tuple[str, str]]:
@@ -511,21 +553,56 @@ def _windows(shell: Shell, command: Command) -> None:
 # --- options whose value is a line --------------------------------------------------------------
 
 _LINE_OPTIONS: dict[str, str] = {
-    "tar": "-I -F --to-command --use-compress-program --info-script --new-volume-script --rsh-command --checkpoint-action",
+    "tar": "-I -F --to-command --use-compress-program --info-script --new-volume-script --rsh-command "
+    "--checkpoint-action",
     "bsdtar": "--use-compress-program",
-    "rsync": "-e --rsh --rsync-path", "scp": "-S", "sftp": "-S", "sort": "--compress-program", "split": "--filter",
-    "zip": "-TT --unzip-command", "man": "-P --pager -H", "nc": "-e -c", "ncat": "-e -c --exec --sh-exec", "netcat": "-e -c",
-    "rg": "--pre", "fzf": "--preview --bind", "tcpdump": "-z", "vagrant": "-c --command", "nix-shell": "--run --command",
-    "nix": "-c --command", "npx": "-c --call", "npm": "-c --call", "nodemon": "-x --exec", "gcloud": "--command",
-    "ansible": "-a --args", "mysql": "-e --execute", "mariadb": "-e --execute", "psql": "-c --command", "wget": "--use-askpass",
-    "less": "", "gdb": "-ex --eval-command -iex", "git": "--upload-pack --receive-pack", "sshfs": "-o", "script": "-c --command",
-    "entr": "", "expect": "-c", "mosh": "--ssh", "flatpak": "--command", "watchexec": "--exec", "start-stop-daemon":
-    "--exec --startas -x -a", "az": "--scripts", "fly": "-C --command", "flyctl": "-C --command", "ag": "--pager",
-    "ack": "--pager", "bat": "--pager", "delta": "--pager", "hg": "--config", "svn": "--editor-cmd --diff-cmd", "crontab": "",
-}  # fmt: skip
+    "rsync": "-e --rsh --rsync-path",
+    "scp": "-S",
+    "sftp": "-S",
+    "sort": "--compress-program",
+    "split": "--filter",
+    "zip": "-TT --unzip-command",
+    "man": "-P --pager -H",
+    "nc": "-e -c",
+    "ncat": "-e -c --exec --sh-exec",
+    "netcat": "-e -c",
+    "rg": "--pre",
+    "fzf": "--preview --bind",
+    "tcpdump": "-z",
+    "vagrant": "-c --command",
+    "nix-shell": "--run --command",
+    "nix": "-c --command",
+    "npx": "-c --call",
+    "npm": "-c --call",
+    "nodemon": "-x --exec",
+    "gcloud": "--command",
+    "ansible": "-a --args",
+    "mysql": "-e --execute",
+    "mariadb": "-e --execute",
+    "psql": "-c --command",
+    "wget": "--use-askpass",
+    "aws": "--command",
+    "gdb": "-ex --eval-command -iex",
+    "sshfs": "-o",
+    "script": "-c --command",
+    "expect": "-c",
+    "mosh": "--ssh",
+    "flatpak": "--command",
+    "watchexec": "--exec",
+    "start-stop-daemon": "--exec --startas -x -a",
+    "az": "--scripts",
+    "fly": "-C --command",
+    "flyctl": "-C --command",
+    "ag": "--pager",
+    "ack": "--pager",
+    "bat": "--pager",
+    "delta": "--pager",
+    "hg": "--config",
+    "svn": "--editor-cmd --diff-cmd",
+}
 """Of each program: the options whose value it gives to a shell, or runs."""
 _STARTS = re.compile(r"\s*(?:exec=|\\?!|\\!|\.?(?:shell|system)\b|execute(?:-silent)?\()?\s*")
-_ONLY_MARKED = frozenset({"mysql", "mariadb", "psql", "gdb", "fzf", "tar --checkpoint-action"})
+_ONLY_MARKED = frozenset({"mysql", "mariadb", "psql", "gdb", "tar --checkpoint-action"})
 """Of these, only a value with such a mark is a line."""
 
 
@@ -539,13 +616,21 @@ def _line_options(shell: Shell, command: Command) -> None:
         for known in names:
             if known[:2] == "--" and len(name) > 4 and known.startswith(name):
                 _line_option(shell, command, known, value if sign else after)
-            elif known[:2] != "--" and option == known:
+            elif known[:2] != "--" and (option == known or re.fullmatch(rf"-\w+{known[1:]}", option)):
                 _line_option(shell, command, known, after)
             elif known[:2] != "--" and len(known) == 2 and option.startswith(known) and len(option) > 2:
                 _line_option(shell, command, known, option[2:])
 
 
 def _line_option(shell: Shell, command: Command, option: str, value: str) -> None:
+    if command.program == "fzf":
+        for action in re.findall(r"execute(?:-silent)?\((.*?)\)", value):
+            shell.line(action, "fzf", command, apart=True)
+    if command.program == "sshfs" or option == "--bind":
+        value = value.partition("ssh_command=")[2]
+    if command.program == "expect":
+        value = re.sub(r"^\s*(?:spawn|exec|system)\s+", "", value)
+        command.sure = False
     start = _STARTS.match(value)
     text = value[start.end() :] if start else value
     marked = start is not None and start[0].strip() != ""
@@ -560,7 +645,7 @@ def _ssh(shell: Shell, command: Command) -> None:
     """`ssh host LINE`, `ssh -o ProxyCommand=LINE`; without a line, the host runs what ssh reads."""
     for option, after in pairwise((*command.args, "")):
         setting = after if option == "-o" else option[2:] if option[:2] == "-o" else ""
-        name, _, value = setting.replace(" ", "=", 1).partition("=")
+        name, value = (*re.split("[= ]+", setting, maxsplit=1), "")[:2]
         if name.lower() in ("proxycommand", "localcommand", "knownhostscommand", "permitlocalcommand"):
             shell.line(value, f"{command.program} -o", command, apart=True)
     if command.program in ("scp", "sftp"):
@@ -576,10 +661,29 @@ def _ssh(shell: Shell, command: Command) -> None:
 def _docker(shell: Shell, command: Command) -> None:
     """`docker exec`, `docker compose run`, and an `--entrypoint`."""
     args = command.args
+    if args[:1] and args[0] in (
+        "container",
+        "-H",
+        "--host",
+        "--context",
+        "-c",
+        "--config",
+        "-l",
+        "--log-level",
+        "-D",
+        "--debug",
+    ):
+        rest = args[1:] if args[0] in ("container", "-D", "--debug") else args[2:]
+        same = Command([command.program, *rest], command.folder, command.via, command.sure)
+        same.read_from(command.source)
+        same.inner = command.inner
+        _docker(shell, same)
+        command.sure = command.sure and same.sure
+        return
     at = next((at for at, word in enumerate(args) if word == "compose"), None)
     if command.program.endswith("-compose") or (at is not None and command.operands[:1] == ["compose"]):
         rest = args[(at or 0) + 1 :] if at is not None else args
-        words, _ = wrapped(_COMPOSE, rest)
+        words, _ = wrapped(_COMPOSE, [word for word in rest if word not in ("-T", "-it", "-i", "-t", "-d")])
         with shell.elsewhere():
             shell.program(words, f"{command.program} compose", command)
         return
@@ -590,15 +694,47 @@ def _docker(shell: Shell, command: Command) -> None:
     if entry and command.operands[:1] in (["run"], ["create"]):
         words, _ = wrapped(WRAPPERS[command.program], args)
         with shell.elsewhere():
-            shell.program([entry, *words], f"{command.program} run", command)
+            after = _after_image(args, words)
+            shell.program([entry, *after], f"{command.program} run", command)
+            command.sure = False
         return
     _wrapper(shell, command)
 
 
+def _after_image(args: list[str], words: list[str]) -> list[str]:
+    """The words for an entrypoint: those after the image, which may be options."""
+    at = next((at for at, word in enumerate(args) if word == "-c"), None)
+    return args[at:] if at is not None else words
+
+
 _COMPOSE = Wrapper(
-    "fpeuwTlv --file --project-name --env --user --workdir --index --name --volume --publish --label --env-file --profile",
-    words=1, subcommands=("exec", "run"),
-)  # fmt: skip
+    "fpeuwlv --file --project-name --env --user --workdir --index --name --volume --publish --label --env-file "
+    "--profile",
+    words=1,
+    subcommands=("exec", "run"),
+)
+
+
+def _any_line(shell: Shell, command: Command) -> None:
+    """`concurrently 'rm x' ls`, `hyperfine -p 'rm x' ls`: any word with a blank may be a line."""
+    for word in command.args:
+        if " " in word:
+            shell.line(word, command.program, command, apart=True)
+            command.sure = False
+    if command.program in WRAPPERS:
+        _wrapper(shell, command)
+
+
+def _after_dashes(shell: Shell, command: Command) -> None:
+    """`gcloud compute ssh vm -- WORDS`, `nix run x -- WORDS`, `gdb --args WORDS`: and options with a line."""
+    if command.program in _LINE_OPTIONS:
+        _line_options(shell, command)
+    for sign in ("--args", "--"):
+        if sign in command.args and (command.program not in ("gh",) or "ssh" in command.operands):
+            shell.program(command.args[command.args.index(sign) + 1 :], command.program, command)
+            break
+    if command.operands[:2] == ["alias", "set"]:
+        shell.line(joined(command.operands[3:]).lstrip("!"), command.program, command, apart=True)
 
 
 def _kubectl(shell: Shell, command: Command) -> None:
@@ -627,11 +763,27 @@ def _tmux(shell: Shell, command: Command) -> None:
 
 
 _TMUX = Wrapper(
-    "cefFLnsStxy", subcommands=(
-        "new-session", "new", "new-window", "neww", "split-window", "splitw", "respawn-pane", "respawnp", "respawn-window",
-        "respawnw", "run-shell", "run", "if-shell", "pipe-pane", "pipep", "display-popup", "popup",
+    "cefFLnsStxy",
+    subcommands=(
+        "new-session",
+        "new",
+        "new-window",
+        "neww",
+        "split-window",
+        "splitw",
+        "respawn-pane",
+        "respawnp",
+        "respawn-window",
+        "respawnw",
+        "run-shell",
+        "run",
+        "if-shell",
+        "pipe-pane",
+        "pipep",
+        "display-popup",
+        "popup",
     ),
-)  # fmt: skip
+)
 
 
 def _socat(shell: Shell, command: Command) -> None:
@@ -678,14 +830,6 @@ def _database(shell: Shell, command: Command) -> None:
             shell.line(Word(found[1], ("code",)), command.program, command, apart=True)
 
 
-def _entr(shell: Shell, command: Command) -> None:
-    """`entr WORDS`, `entr -s LINE`"""
-    if command.has("-s"):
-        shell.line(joined(command.operands), "entr -s", command, apart=True)
-    else:
-        _wrapper(shell, command)
-
-
 def _package_runner(shell: Shell, command: Command) -> None:
     """`npx WORDS`, `npm exec -- WORDS`, `npx -c LINE`"""
     if command.program in _LINE_OPTIONS:
@@ -700,7 +844,7 @@ CARRIERS: dict[str, Carrier] = {
     **dict.fromkeys(SHELLS, _shell),
     **dict.fromkeys(DECLARES, builtins.declare),
     "sudo": _sudo, "env": _env, "command": _command_builtin, "eval": _eval, "source": _source, ".": _source,
-    "trap": _trap, "su": _su, "runuser": _su, "script": _su, "flock": _su, "sg": _su,
+    "trap": _trap, "su": _su, "runuser": _su, "script": _su, "flock": _su, "sg": _su, "newgrp": _su, "capsh": _su,
     "cd": builtins.change_folder, "pushd": builtins.change_folder, "popd": builtins.change_folder,
     "chdir": builtins.change_folder, "unset": builtins.unset, "set": builtins.set_arguments, "shift": builtins.shift,
     "alias": builtins.alias, "read": builtins.read_words, "mapfile": builtins.read_lines,
@@ -712,13 +856,17 @@ CARRIERS: dict[str, Carrier] = {
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), run_awk),
     **dict.fromkeys(("sed", "gsed"), run_sed),
     **dict.fromkeys(("make", "gmake"), run_make),
-    **dict.fromkeys(("vim", "vi", "nvim", "ex", "view", "vimdiff", "emacs", "ed", "red"), run_editor),
+    **dict.fromkeys(("vim", "vi", "nvim", "ex", "view", "vimdiff", "emacs"), run_editor),
+    **dict.fromkeys(("ed", "red", "less", "more", "most"), run_editor),
     "ssh": _ssh, "autossh": _ssh, "scp": _ssh, "sftp": _ssh,
     **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose", "podman-compose"), _docker),
     **dict.fromkeys(("kubectl", "oc"), _kubectl),
     "tmux": _tmux, "screen": _tmux, "socat": _socat, "at": _at, "batch": _at, "crontab": _crontab,
     **dict.fromkeys(("sqlite3", "mysql", "mariadb", "psql"), _database),
-    "entr": _entr, "npx": _package_runner, "npm": _package_runner,
+    "npx": _package_runner, "npm": _package_runner,
+    **dict.fromkeys(("gcloud", "gdb", "nix", "gh", "launchctl"), _after_dashes),
+    **dict.fromkeys(("concurrently", "hyperfine", "entr", "nodemon", "cargo"), _any_line),
+    **dict.fromkeys(("salt", "bwrap", "snap", "flatpak"), _any_line),
     "git": _git,
 }  # fmt: skip
 

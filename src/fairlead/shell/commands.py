@@ -31,8 +31,8 @@ class Command:
     """One command of a line: a program and its words, and how it comes to run."""
 
     __slots__ = (
-        "_options", "args", "assignments", "folder", "inner", "maybe", "path", "pipeline", "position", "program", "reads",
-        "redirects", "source", "stdin", "sure", "via",
+        "_options", "args", "assignments", "folder", "inner", "maybe", "path", "pipeline", "position", "program",
+        "reads", "redirects", "source", "stdin", "sure", "via",
     )  # fmt: skip
 
     def __init__(self, words: list[str], folder: str, via: tuple[str, ...], sure: bool) -> None:

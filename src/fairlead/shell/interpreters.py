@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from .reading import Shell
 
 INTERPRETER = re.compile(
-    r"(python|pypy|perl|ruby|node|nodejs|php|lua|luajit|bun|deno|julia|osascript|Rscript|tclsh|expect|tsx|ts-node)[\d.]*"
+    r"(i?python|pypy|perl|ruby|node|nodejs|php|lua|luajit|bun|deno|julia|osascript|Rscript|tclsh|expect|tsx|ts-node)[\d.]*"
 )
 _FAMILY = {
+    "ipython": "python",
     "pypy": "python",
     "luajit": "lua",
     "nodejs": "node",
@@ -132,6 +133,10 @@ def follow_code(shell: Shell, command: Command, code: str, family: str) -> None:
     if family == "awk":
         for pipe in _PIPES.finditer(code):
             shell.line(Word(_decoded(pipe[1] or pipe[2]).strip("| "), ("code",)), via, command, apart=True)
+    if command.program.startswith("ipython"):
+        for line in re.findall(r"(?m)^\s*!(.*)", code):
+            shell.line(Word(line, ("code",)), via, command, apart=True)
+        command.sure = False
     may_run = _MAY_RUN.get(family)
     bare = _PLAIN_STRINGS.sub('""', code) if family == "python" else code
     if cut or may_run is None or may_run.search(bare) or not is_exact(code):
@@ -185,16 +190,14 @@ _RUNS_ITS_CODE = re.compile(r"timeit|trace|pdb|profile|cProfile|code")
 
 # --- awk, sed, make, vim -------------------------------------------------------------------------
 
-_AWK_MAY_RUN = re.compile(r"\bsystem\b|\bgetline\b|@|\|&|\bprintf?\b[^;}\n]*[^|]\|(?!\|)|\bextension\b")
+_AWK_MAY_RUN = re.compile(r"\bsystem\b|\bgetline\b|@|\|&|\bprintf?\b(?:[^;}\n|]|\|\|)*\|(?!\|)|\bextension\b")
 
 
 def run_awk(shell: Shell, command: Command) -> None:
     """`awk 'BEGIN { system("rm x") }'`"""
     texts: list[str | None] = []
     operands = command.operands
-    for option in ("--source", "-e"):
-        if option in command.options:
-            texts.append(command.options[option])
+    texts += [command.options[option] for option in ("--source", "-e") if option in command.options]
     if command.has("--file", "-f"):
         file = command.options.get("--file") or command.options.get("-f") or ""
         texts.append(input_of(command) if file in ("-", "/dev/stdin") else shell.script_of(command, file) or "")
@@ -274,8 +277,10 @@ def run_make(shell: Shell, command: Command) -> None:
             command.sure = False
 
 
-_EX_RUNS = re.compile(r"(?:^|[|\n])[^|\n!]*!\s*([^\n]*)")
-_EX_MAY_RUN = re.compile(r"!|system|exe|term|py|lua|perl|ruby|tcl|so|job|call|eval|echo|\bcgetexpr|norm|make|grep|=")
+_EX_RUNS = re.compile(r"(?:^|[|\n])[^|\n!\"]*!\s*([^\n]*)|shell-command\S*\s+\"([^\"]*)\"")
+_EX_MAY_RUN = re.compile(
+    r"!|system|exe|term|py|lua|perl|ruby|tcl|so|job|call|eval|echo|\bcgetexpr|norm|make|grep|=|shell-command|process"
+)
 
 
 def run_editor(shell: Shell, command: Command) -> None:
@@ -283,12 +288,14 @@ def run_editor(shell: Shell, command: Command) -> None:
     texts: list[str] = []
     args = iter(command.args)
     for word in args:
-        if word in ("-c", "--cmd", "-S", "-s", "-eval", "--eval"):
+        if word in ("-c", "--cmd", "-S", "-eval", "--eval", "-f"):
             texts.append(next(args, ""))
         elif word[:1] == "+" and len(word) > 1:
             texts.append(word[1:])
         elif word[:2] == "-c" and len(word) > 2:
             texts.append(word[2:])
+        elif word.startswith("--eval="):
+            texts.append(word[7:])
     silent = command.program in ("ed", "red", "ex") or command.has("-e", "-s", "-es")
     if silent and command.source is not None:
         text = input_of(command)
@@ -296,6 +303,6 @@ def run_editor(shell: Shell, command: Command) -> None:
         command.sure = command.sure and text is not None
     for text in texts:
         for runs in _EX_RUNS.finditer(text):
-            shell.line(Word(runs[1], ("editor",)), command.program, command, apart=True)
+            shell.line(Word(runs[1] or runs[2] or "", ("editor",)), command.program, command, apart=True)
         if _EX_MAY_RUN.search(text) or not is_exact(text):
             command.sure = False

@@ -41,17 +41,60 @@ _ODD = re.compile("[\0\r]")
 NESTED = 6
 """How deep lines in lines are read: `sh -c "sh -c ..."`."""
 _KEYED = re.compile(r"\[[^\]]*\]\+?=")
-_HOLDS_LINE = frozenset({
-    "PROMPT_COMMAND", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_SSH",
-    "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "SSH_ASKPASS", "SUDO_ASKPASS", "LESSOPEN",
-    "LESSCLOSE", "BROWSER", "RSYNC_RSH", "SUDO_EDITOR", "SYSTEMD_EDITOR", "KUBE_EDITOR",
-})  # fmt: skip
+_HOLDS_LINE = frozenset(
+    {
+        "PROMPT_COMMAND",
+        "EDITOR",
+        "VISUAL",
+        "PAGER",
+        "MANPAGER",
+        "GIT_PAGER",
+        "GIT_EDITOR",
+        "GIT_SEQUENCE_EDITOR",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_EXTERNAL_DIFF",
+        "GIT_ASKPASS",
+        "GIT_PROXY_COMMAND",
+        "SSH_ASKPASS",
+        "SUDO_ASKPASS",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "BROWSER",
+        "RSYNC_RSH",
+        "SUDO_EDITOR",
+        "SYSTEMD_EDITOR",
+        "KUBE_EDITOR",
+    }
+)
 """Variables whose value programs run as a line."""
-_HOLDS_CODE = frozenset({
-    "BASH_ENV", "ENV", "LD_PRELOAD", "LD_AUDIT", "PERL5OPT", "PERL5DB", "RUBYOPT", "NODE_OPTIONS", "PYTHONSTARTUP", "PS0", "PS4",
-    "PYTHONINSPECT", "DYLD_INSERT_LIBRARIES", "TAR_OPTIONS", "BASH_FUNC", "ZDOTDIR", "SHELLOPTS", "BASHOPTS", "JAVA_TOOL_OPTIONS",
-    "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG", "GIT_EXEC_PATH",
-})  # fmt: skip
+_HOLDS_CODE = frozenset(
+    {
+        "BASH_ENV",
+        "ENV",
+        "LD_PRELOAD",
+        "LD_AUDIT",
+        "PERL5OPT",
+        "PERL5DB",
+        "RUBYOPT",
+        "NODE_OPTIONS",
+        "PYTHONSTARTUP",
+        "PS0",
+        "PS4",
+        "PYTHONINSPECT",
+        "DYLD_INSERT_LIBRARIES",
+        "TAR_OPTIONS",
+        "BASH_FUNC",
+        "ZDOTDIR",
+        "SHELLOPTS",
+        "BASHOPTS",
+        "JAVA_TOOL_OPTIONS",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_CONFIG",
+        "GIT_EXEC_PATH",
+    }
+)
 """Variables with which programs run more than the line says."""
 CALLS = 8
 """How deep functions that call functions are followed."""
@@ -363,7 +406,7 @@ class Shell:
             environment: dict[str, Value] = {one.name: value for one, value in assigned}
             for name, value in environment.items():
                 command.assignments[name] = " ".join(value) if isinstance(value, list) else value or ""
-            self.note_environment(command, [one.name for one, _ in assigned])
+            self.note_environment(command, list(environment))
         if node.redirects:
             self._redirect(command, node.redirects)
             command.inner += self._taken()
@@ -383,7 +426,7 @@ class Shell:
         for name in names:
             value = command.assignments.get(name) or self.variables.get(name)
             if name in _HOLDS_LINE and isinstance(value, str) and value:
-                self.line(value, f"{name}=", command, apart=True)
+                self.line(value.lstrip("|"), f"{name}=", command, apart=True)
             elif name in ("BASH_ENV", "ENV") and isinstance(value, str):
                 run_script(self, command, value, [])
 

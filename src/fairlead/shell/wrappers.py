@@ -44,17 +44,20 @@ WRAPPERS: dict[str, Wrapper] = {
     "exec": Wrapper("a"),
     "time": Wrapper("fo --format --output"),
     "gtimeout": Wrapper("ks", words=1),
-    "chroot": Wrapper(words=1),
+    "chroot": Wrapper(" --userspec --groups", words=1),
     "taskset": Wrapper("p", words=1),
     "chrt": Wrapper("TPD", words=1),
     "numactl": Wrapper("imCNpP"),
     "unshare": Wrapper("SGRw"),
-    "setpriv": Wrapper(),
+    "setpriv": Wrapper(
+        " --reuid --regid --ruid --euid --rgid --egid --groups --bounding-set --inh-caps --ambient-caps "
+        "--securebits --selinux-label --apparmor-profile --pdeathsig"
+    ),
     "firejail": Wrapper(),
     "bwrap": Wrapper(),
     "busybox": Wrapper(),
     "toybox": Wrapper(),
-    "strace": Wrapper("abeEfIoOpPsSuUX"),
+    "strace": Wrapper("abeEIoOpPsSuUX"),
     "ltrace": Wrapper("aAeFlnopsuwx"),
     "valgrind": Wrapper(),
     "caffeinate": Wrapper("tw"),
@@ -68,18 +71,19 @@ WRAPPERS: dict[str, Wrapper] = {
     "systemd-run": Wrapper("EGpMtu --unit --slice --property --uid --gid --setenv --working-directory --description"),
     "systemd-inhibit": Wrapper(),
     "faketime": Wrapper(words=1),
-    "cpulimit": Wrapper("lpPe"),
+    "cpulimit": Wrapper("lpPe --limit --pid --path --exe"),
     "prlimit": Wrapper("o"),
     "chpst": Wrapper("uUbe/nlLmdofpcrt"),
     "envdir": Wrapper(words=1),
     "setuidgid": Wrapper(words=1),
-    "softlimit": Wrapper(),
+    "softlimit": Wrapper("acdflmoprst"),
     "catchsegv": Wrapper(),
     "direnv": Wrapper(words=1, subcommands=("exec",)),
     "op": Wrapper(subcommands=("run",)),
     "doppler": Wrapper(subcommands=("run",)),
     "uv": Wrapper(
-        "p --python --with --with-requirements --with-editable --extra --group --package --directory --project --env-file",
+        "p --python --with --with-requirements --with-editable --extra --group --package --directory "
+        "--project --env-file",
         subcommands=("run",),
     ),
     "poetry": Wrapper("CP", subcommands=("run",)),
@@ -99,7 +103,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "pnpm": Wrapper("CF", subcommands=("exec", "dlx")),
     "rustup": Wrapper(words=1, subcommands=("run",)),
     "flatpak-spawn": Wrapper(),
-    "distrobox-enter": Wrapper("n"),
+    "distrobox-enter": Wrapper("n --name", words=1),
     "toolbox": Wrapper("cd", subcommands=("run",)),
     "docker": Wrapper(
         "euwlLmpvhcan --env --env-file --user --workdir --name --volume --network --entrypoint "
@@ -135,8 +139,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "adb": Wrapper("sHPt", subcommands=("shell",), line=True),
     "multipass": Wrapper(words=1, subcommands=("exec",)),
     "heroku": Wrapper("ars --app --remote --size", subcommands=("run",), line=True),
-    "wsl": Wrapper("due --distribution --user --exec --cd"),
-    "wsl.exe": Wrapper("due --distribution --user --exec --cd"),
+    "wsl": Wrapper("du --distribution --user --cd"),
+    "wsl.exe": Wrapper("du --distribution --user --cd"),
     "pssh": Wrapper("hHlptoe --hosts --host --user", line=True),
     "pdsh": Wrapper("wxlgft", line=True),
     "clush": Wrapper("wxglf", line=True),
@@ -147,7 +151,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "arch-chroot": Wrapper("u", words=1),
     "nsjail": Wrapper(),
     "snap": Wrapper(words=1, subcommands=("run",)),
-    "distrobox": Wrapper("n --name", subcommands=("enter",)),
+    "distrobox": Wrapper("n --name", words=1, subcommands=("enter",)),
     "guix": Wrapper(subcommands=("shell",)),
     "dumb-init": Wrapper(),
     "tini": Wrapper("pe"),
@@ -157,11 +161,60 @@ WRAPPERS: dict[str, Wrapper] = {
     "watch": Wrapper("nq --interval --equexit", line=True),
     "viddy": Wrapper("n", line=True),
     "entr": Wrapper(),
-    "nodemon": Wrapper("ewx"),
+    "nodemon": Wrapper("ewx --exec --ext --watch"),
     "hyperfine": Wrapper("wmMrpsncuL --warmup --runs --prepare --setup --cleanup --shell", line=True),
     "at": Wrapper("qft"),
+    "dbus-launch": Wrapper(" --config-file"),
+    "proot": Wrapper("rbwq --rootfs --bind --cwd --qemu"),
+    "perf": Wrapper("eopCFcr --event --output --pid --cpu", subcommands=("stat", "record", "trace", "mem", "c2c")),
+    "ts": Wrapper("LDN"),
+    "watchexec": Wrapper("wefisSd --watch --exts --filter --ignore --signal --debounce", line=True),
+    "aws-vault": Wrapper("d --duration --region", words=1, subcommands=("exec",)),
+    "chamber": Wrapper(words=1, subcommands=("exec",)),
+    "envchain": Wrapper(words=1),
+    "infisical": Wrapper(" --env --path", subcommands=("run",)),
+    "cgexec": Wrapper("g"),
+    "setarch": Wrapper(words=1),
+    "linux64": Wrapper(),
+    "linux32": Wrapper(),
+    "i386": Wrapper(),
+    "arch": Wrapper("ed"),
+    "timelimit": Wrapper("tTsS"),
+    "torify": Wrapper(),
+    "tsocks": Wrapper(),
+    "vglrun": Wrapper("cdsq"),
+    "daemonize": Wrapper("aceolpuE"),
+    "trickle": Wrapper("duwtlnp"),
+    "pct": Wrapper(words=1, subcommands=("exec",)),
+    "crictl": Wrapper("r", words=1, subcommands=("exec",)),
+    "tsh": Wrapper("l --login --proxy --user", words=1, subcommands=("ssh",), line=True),
+    "concurrently": Wrapper("nc --names --prefix --kill-others"),
+    "pm2": Wrapper("ni --name", subcommands=("start",), line=True),
     "batch": Wrapper("qf"),
 }
+
+
+_FLAGS = frozenset({
+    "rm", "interactive", "tty", "detach", "privileged", "init", "read-only", "quiet",
+    "verbose", "foreground", "preserve-status", "login", "shell", "stdin", "non-interactive", "preserve-env",
+    "set-home", "background", "reset-timestamp", "fork", "mount", "net", "pid", "ipc",
+    "uts", "mount-proc", "map-root-user", "all", "clear-groups", "no-new-privs", "user", "scope",
+    "wait", "pty", "collect", "ignore-environment", "null", "debug", "help", "version",
+    "no-deps", "no-cache", "no-sync", "frozen", "isolated", "live-stream", "no-capture-output", "yes",
+    "sys", "idle", "batch", "fifo", "other", "cpu-list", "ignore", "no-fork",
+    "ctty", "no-healthcheck", "publish-all", "no-newline", "differences", "errexit", "color", "chgexit",
+    "beep", "no-title", "exec", "precise", "autokill",
+})  # fmt: skip
+"""Options of wrappers that take no value."""
+
+
+def doubts(wrapper: Wrapper, own: list[str]) -> int:
+    """How many words after a wrapper's options may be values: those after options that are not known."""
+    known = wrapper.valued.split(" ")[1:]
+    return sum(
+        word[:2] == "--" and "=" not in word and word not in known and word[2:] not in _FLAGS and len(word) > 2
+        for word in own
+    )
 
 
 def wrapped(wrapper: Wrapper, args: list[str]) -> tuple[list[str], dict[str, str]]:
