@@ -131,7 +131,7 @@ class Parser(WordReader):
     def _take(self, document: Document) -> None:
         """The lines up to the one that ends a here-document."""
         tabs = r"\t*" if document.tabs else ""
-        self.budget.spend(1 + (len(self.text) - self.at) // 1024)
+        self.budget.spend(1 + (len(self.text) - self.at) // 400)
         end = re.compile(rf"^{tabs}{re.escape(document.end)}$", re.MULTILINE).search(self.text, self.at)
         text = self.text[self.at : end.start() if end else len(self.text)]
         document.text = re.sub(r"^\t+", "", text, flags=re.MULTILINE) if document.tabs else text
