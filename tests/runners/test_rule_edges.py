@@ -314,7 +314,7 @@ def test_a_model_that_calls_a_tool_where_text_is_asked_for_fails() -> None:
 
 def test_saying_that_an_answer_is_an_error_is_part_of_answering() -> None:
     with pytest.raises(MalformedVerdict):
-        keep_within({"is_error": True}, EVENTS["before_tool"], ("deny", "ask", "warn"))
+        keep_within({"result": "no", "is_error": True}, EVENTS["before_tool"], ("deny", "ask", "warn"))
 
 
 @pytest.mark.parametrize(("resolved", "power"), [(True, "allow"), (False, "deny")])
