@@ -55,6 +55,14 @@ def test_feedback_is_cut_like_a_reason() -> None:
     assert (decision.context[0].endswith("[cut]"), len(decision.warnings)) == (True, 1)
 
 
+def test_a_reason_that_is_cut_to_make_room_for_a_note_is_warned_of_once() -> None:
+    hooks = Hooks()
+    hooks.add(lambda step: deny(LONG, context=LONG), on="before_tool", name="h").note = "ask the platform team"
+    decision = hooks.dispatch_sync(BASH)
+    assert str(decision.reason).endswith("(ask the platform team)")
+    assert [warning.split(" of ")[0] for warning in decision.warnings] == ["hook 'h': a reason", "hook 'h': a context"]
+
+
 def test_characters_that_are_taken_out_do_not_count() -> None:
     decision = decide(inject("\u202e" * 5000 + "text"))
     assert (decision.context, decision.warnings) == (("text",), ())

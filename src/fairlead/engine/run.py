@@ -151,7 +151,7 @@ class Run(msgspec.Struct):
             return False
         if hook.note is not None and verdict.control in _WITH_NOTE:
             reason = with_note(verdict.reason, hook.note, hook.text_limit)
-            warnings = (*verdict.warnings, *cut_warnings(hook, verdict))
+            warnings = (*verdict.warnings, *cut_warnings(hook, Verdict(reason=verdict.reason)))
             verdict = replace(verdict, reason=reason, warnings=warnings)
         return self._take(hook, HookVerdict(hook, verdict), step)
 
