@@ -29,8 +29,8 @@ from fairlead.lifecycle import (
 )
 
 HEADER = {
-    "session_id", "root_session_id", "turn_id", "request_id", "checkpoint_id", "agent", "host", "cwd", "user_id", "channel", "thread_id",
-    "sequence", "metadata",
+    "session_id", "root_session_id", "turn_id", "request_id", "checkpoint_id", "agent", "host", "cwd", "user_id",
+    "channel", "thread_id", "sequence", "metadata",
 }  # fmt: skip
 T = "tool kind target args safety call_id origin"
 

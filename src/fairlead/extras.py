@@ -25,7 +25,7 @@ def require(module: str, extra: str, what: str) -> None:
 
 @contextmanager
 def installed(module: str, extra: str) -> Iterator[None]:
-    """Around the imports of a framework's adapter: if the framework is missing, the error has the command that helps."""
+    """Around the imports of a framework's adapter: if it is missing, the error has the command that helps."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -224,7 +224,8 @@ class Session:
     def step(self, kind: type[S], /, **fields: Any) -> S:
         """Build a step with this session's header."""
         header = {
-            "session_id": self.session_id, "root_session_id": self.root_session_id, "turn_id": self.turn_id, "request_id": self.request_id,
+            "session_id": self.session_id, "root_session_id": self.root_session_id,
+            "turn_id": self.turn_id, "request_id": self.request_id,
             "checkpoint_id": self.checkpoint_id, "agent": self.agent, "host": self.host, "cwd": self.cwd,
             "user_id": self.user_id, "channel": self.channel, "thread_id": self.thread_id,
             "sequence": next(self._sequence), **fields,

@@ -124,7 +124,7 @@ class Expression:
             raise RuleFailed(calls.problem) from None
 
     def type_problem(self, reading: Reading) -> str:
-        """Say which part of the expression does not take the types of its values. The library only says that one is so."""
+        """Say which part does not take the types of its values. The library only says that there is one."""
         for node in _inside_out(self._tree):
             if node.kind in _OPERATIONS and self._value_of(node, reading) is _FAILED:
                 values = [self._value_of(part, reading) for part in node.parts]

@@ -599,7 +599,8 @@ async def test_a_tool_of_an_mcp_server_is_known_by_its_hints() -> None:
         return tool
 
     await stage.agent(Tool(stage.shell, prepare=mark)).run("Go.")
-    assert [(step.kind, step.safety) for step in stage.steps("before_tool")] == [("mcp", "read_only")]
+    (step,) = stage.steps("before_tool")
+    assert (step.kind, step.target.server, step.safety) == ("shell", "mcp", "read_only")
 
 
 # --- the conversation -------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def _in_workflow(execute: Any) -> Any:
     @wraps(execute)
     async def executed(
         self: Any, message: Any, sources: Any, state: Any, runner_context: Any, *rest: Any, **options: Any
-    ) -> Any:  # noqa: E501
+    ) -> Any:
         outer = WORKFLOW.get()
         token = WORKFLOW.set(outer or _sessions.setdefault(runner_context, new_id("workflow")))
         try:

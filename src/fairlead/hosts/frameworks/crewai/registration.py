@@ -8,12 +8,12 @@ up which hooks to run.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from crewai.hooks import InterceptionPoint
 
-Points = dict[InterceptionPoint, Callable[[Any], Any]]
+Points = Mapping[InterceptionPoint, Callable[[Any], Any]]
 
 _dispatch: Any = sys.modules["crewai.hooks.dispatch"]  # `crewai.hooks.dispatch` is also the name of a function
 _resolve, _scoped = _dispatch._resolve_hooks, _dispatch.get_scoped_hooks

@@ -118,7 +118,7 @@ def replace_stored_result(ctx: Any, text: str) -> None:
 
 def _about(tool: Any) -> dict[str, Any]:
     """What crewai knows of a tool."""
-    original = getattr(tool, "_original_tool", None)
+    original: Any = getattr(tool, "_original_tool", None)
     if isinstance(original, BaseAgentTool):
         return {"kind": "agent"}
     if not type(original).__module__.startswith("crewai.tools.mcp_"):

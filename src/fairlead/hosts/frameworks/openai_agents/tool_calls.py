@@ -18,6 +18,7 @@ from ....approvals import Approval
 from ....decision import Decision
 from ....errors import FairleadError, HookAborted
 from ....session import new_id
+from ..adapter import MCP_SERVER
 from ..flow import Flow, Pause, run_flow
 from ..tool_call import STOPPED, ToolResult
 from ..turn import Turn
@@ -230,4 +231,6 @@ def _about(tool: Any) -> dict[str, Any]:
     if getattr(tool, "_is_agent_tool", False):
         return {"kind": "agent"}
     origin = getattr(tool, "_tool_origin", None)
-    return {"kind": "mcp"} if origin is not None and getattr(origin.type, "value", None) == "mcp" else {}
+    if origin is None or getattr(origin.type, "value", None) != "mcp":
+        return {}
+    return {"server": getattr(origin, "mcp_server_name", None) or MCP_SERVER}

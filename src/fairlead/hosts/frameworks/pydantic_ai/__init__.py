@@ -30,7 +30,7 @@ from ....decision import Decision
 from ....errors import FairleadError
 from ....frozen import thaw
 from ....registry import Hooks
-from ..adapter import Adapter, AgentRun, safety_from_hints
+from ..adapter import MCP_SERVER, Adapter, AgentRun, safety_from_hints
 from ..flow import run_flow
 from ..framework import WHOLE, Framework
 from ..messages import Message
@@ -434,7 +434,7 @@ async def _within(turn: Turn, handler: Callable[[Any], Awaitable[Any]], value: A
 def _about(tool: ToolDefinition) -> dict[str, Any]:
     """What is known of a tool of an MCP server."""
     metadata = tool.metadata or {}
-    return {"kind": "mcp", **safety_from_hints(metadata["annotations"])} if "annotations" in metadata else {}
+    return {"server": MCP_SERVER, **safety_from_hints(metadata["annotations"])} if "annotations" in metadata else {}
 
 
 def _args_of(messages: Sequence[ModelMessage], call_id: str) -> dict[str, Any]:
