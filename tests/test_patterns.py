@@ -22,7 +22,7 @@ from fairlead.redaction import shapes as secret_shapes
 from fairlead.redaction.redactor import Redactor, gives_nothing_back
 
 SOURCE = Path(fairlead.__file__).parent
-NO_PATTERNS = {"+++"}
+NO_PATTERNS = {"+++", "++"}
 
 
 def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -1342,11 +1342,11 @@ async def test_the_loop_gives_the_output_of_a_tool(scene):
     "003-160",
     lines="462, 473",
     kind="different",
-    about="the text of a failed call is `error`; `output` is what a tool returned",
+    about="`output` is what the model reads of a failed call, and hooks may change it; `error` describes the failure",
 )
-async def test_a_failed_call_has_an_error_and_no_output(scene):
+async def test_a_failed_call_has_an_error_and_an_output_that_the_model_reads(scene):
     (step,) = (await scene(("Trying.", [("crash", {})])).play()).steps("after_tool")
-    assert (step.output, step.error) == (None, "RuntimeError: boom")
+    assert (step.output, step.error) == ("RuntimeError: boom", "RuntimeError: boom")
 
 
 WORKER = (

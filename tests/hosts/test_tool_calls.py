@@ -320,11 +320,11 @@ async def test_a_call_that_is_cancelled_when_it_is_tried_again_has_an_end() -> N
     [
         ({}, "read files", None),
         ({"before_tool": answer("cached")}, "cached", None),
-        ({"before_tool": deny("no")}, None, "Hook blocked tool 'shell': no"),
+        ({"before_tool": deny("no")}, "Hook blocked tool 'shell': no", "Hook blocked tool 'shell': no"),
     ],
 )
-async def test_the_end_has_the_output_or_the_error(
-    verdicts: dict[str, Verdict], output: str | None, error: str | None
+async def test_the_end_has_what_the_model_reads_and_the_error(
+    verdicts: dict[str, Verdict], output: str, error: str | None
 ) -> None:
     scene = Scene(**verdicts)
     seen = scene.record("after_tool")

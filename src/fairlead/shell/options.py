@@ -263,7 +263,7 @@ def read_options(program: str, args: list[str]) -> Options:
         if argument.option:
             options[argument.option] = argument.value
         else:
-            operands.append(argument.value or "")
+            operands.append("" if argument.value is None else argument.value)
     return Options(options, operands, _merged(program, operands[0]) if operands else _table(program))
 
 
