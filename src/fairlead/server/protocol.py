@@ -27,29 +27,31 @@ READ = 16 << 10
 
 
 class _WholeAnswers:
-    """A transport that sends an answer's head and body at once, so that its caller wakes up once."""
+    """A transport that sends an answer's head with the beginning of its body, so that its caller wakes up once."""
 
     def __init__(self, transport: Any, connection: h11.Connection) -> None:
         self._transport = transport
         self._connection = connection
-        self._held: list[bytes] = []
+        self._head = b""
+        self._in_body = False
         self.is_closing, self.get_write_buffer_size = transport.is_closing, transport.get_write_buffer_size  # at hand
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        self._held.append(data)
-        if self._connection.our_state is not h11.SEND_BODY:  # else the rest of the answer follows
-            self._send()
+        was_in_body, self._in_body = self._in_body, self._connection.our_state is h11.SEND_BODY
+        if self._in_body and not was_in_body:
+            self._head = data
+        else:
+            head, self._head = self._head, b""
+            if head or data:
+                self._transport.write(head + data)
 
     def close(self) -> None:
-        self._send()
+        if self._head:
+            self._transport.write(self._head)
         self._transport.close()
-
-    def _send(self) -> None:
-        held, self._held = self._held, []
-        self._transport.write(b"".join(held))
 
 
 def protocol(users: frozenset[int] | None) -> type[H11Protocol]:

@@ -43,6 +43,8 @@ class Boundary:
 
     ways_around: list[str] = field(default_factory=list)
     """The runs of tools that no decision permits."""
+    same_ids: bool = False
+    """Calls of one id are different calls, if their arguments are."""
     judged: int = 0
     """The runs of tools that a decision permits."""
     _calls: dict[Any, Permit] = field(default_factory=dict)
@@ -53,7 +55,8 @@ class Boundary:
     def decide(self, session: Session, decision: Decision[Any]) -> None:
         """Note what a decision says about a call."""
         step = decision.step
-        key = (session.session_id, step.call_id)
+        original = decision.original.args if self.same_ids and isinstance(step, BeforeTool) else None
+        key = (session.session_id, step.call_id, json.dumps(thaw(original)))
         with self._lock:
             if isinstance(step, BeforeTool):
                 self._calls.pop(key, None)

@@ -38,6 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "same_ids: the model gives several calls one id")
     config.addinivalue_line(
         "markers", "ungoverned(text): shows a way around the hooks that the page lists with this text"
     )
@@ -53,6 +54,7 @@ def judged(request: pytest.FixtureRequest) -> Iterator[Boundary]:
     must have these words under "Not governed".
     """
     with pytest.MonkeyPatch.context() as patch, boundary.watched(patch) as watched:
+        watched.same_ids = request.node.get_closest_marker("same_ids") is not None
         yield watched
     way_around = request.node.get_closest_marker("ungoverned")
     if way_around is not None:

@@ -105,6 +105,7 @@ async def test_a_tool_that_is_approved_for_good_is_not_asked_about_again(stage: 
     assert stage.ran == ["ls", "pwd"]
 
 
+@pytest.mark.same_ids
 @pytest.mark.parametrize("bad", ["ls", "pwd"])
 async def test_calls_of_one_answer_with_the_same_id_are_told_apart(stage: Stage, bad: str) -> None:
     stage.add(lambda step: deny("no") if step.args["command"] == bad else None, on="before_tool")

@@ -57,7 +57,7 @@ FRAMEWORK = Framework(
     versions=">=0.1.76,<0.3",
     can={
         "session_start": "context",
-        "session_end": "",
+        "session_end": "deny",
         "before_request": "context state checkpoint_id",
         "after_request": "context state checkpoint_id",
         "before_input": "deny stop context",

@@ -38,7 +38,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
 
 WHOLE = {
     "session_start": "deny stop abort context",
-    "session_end": "",
+    "session_end": "deny",
     "before_request": "abort state session_id checkpoint_id context",
     "after_request": "abort state checkpoint_id context",
     "before_input": "deny stop abort input prepend_input context",
