@@ -28,7 +28,13 @@ HERE = Path(__file__).parent
 
 collect_ignore_glob = [f"test_{name}*.py" for name in (*ALL, "together") if name != NAME]
 if NAME == "together":  # two frameworks in one process, and no suite
-    collect_ignore_glob += ["test_cells.py", "test_portable.py", "test_page.py", "test_unrecorded.py"]
+    collect_ignore_glob += [
+        "test_cells.py",
+        "test_portable.py",
+        "test_page.py",
+        "test_unrecorded.py",
+        "test_ways_around.py",
+    ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

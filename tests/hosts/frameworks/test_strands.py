@@ -11,7 +11,9 @@ from contextlib import aclosing
 from types import SimpleNamespace
 from typing import Any
 
+import boundary
 import pytest
+from boundary import Boundary
 from driver import Call, Played, Say, Workbench, call
 from driver_strands import Driver, Scripted, helper_tool
 from pydantic import BaseModel
@@ -168,7 +170,7 @@ async def test_a_tool_that_another_hook_selects_is_judged(stage: Stage) -> None:
     assert stage.bench.ran == []
 
 
-async def test_a_tool_that_a_later_hook_selects_is_judged_or_fails_the_request(stage: Stage) -> None:
+async def test_a_tool_that_a_later_hook_selects_is_judged_or_fails_the_request(stage: Stage, judged: Boundary) -> None:
     @tool
     def worse(command: str) -> str:
         """Run a command."""
@@ -185,6 +187,9 @@ async def test_a_tool_that_a_later_hook_selects_is_judged_or_fails_the_request(s
     else:
         with pytest.raises(Unenforceable, match="bypassing all hooks"):
             await agent.invoke_async("Go.")
+        assert judged.ways_around
+        assert "fails the request with `Unenforceable`, after it has run" in boundary.not_governed("strands")
+        judged.ways_around.clear()
 
 
 async def test_a_model_that_a_later_hook_puts_in_is_judged_or_fails_the_request(stage: Stage) -> None:
@@ -565,7 +570,8 @@ async def test_a_turn_that_is_extended_twice_is_one_request(stage: Stage) -> Non
     stage.hooks.add(lambda step: None, on="before_response", name="judge")
     result = await stage.agent(Say("1"), Say("2"), Say("3")).invoke_async("Go.")
     assert str(result) == "3\n"
-    assert [stage.events.count(event) for event in ("before_input", "before_turn_end", "turn_end")] == [1, 3, 1]
+    assert [stage.events.count(event) for event in ("before_turn_end", "turn_end")] == [3, 1]
+    assert [step.source for step in stage.steps("before_input")] == ["user", "continuation", "continuation"]
 
 
 async def test_a_model_that_nobody_knows_fails_the_request(stage: Stage) -> None:
