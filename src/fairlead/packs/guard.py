@@ -20,8 +20,8 @@ from typing import Any
 from ..engine.threads import active_offload, threads
 from ..hook import Hook
 from ..shell import Command, Line, read
-from ..shell.carriers import SHELLS
 from ..shell.outputs import input_of, written_by
+from ..shell.shells import SHELLS
 from ..shell.syntax import DECLARES
 from ..shell.tree import TooComplex
 from ..shell.words import unknown_of

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from itertools import pairwise, takewhile
 
-from ..shell.carriers import SHELLS
+from ..shell.shells import SHELLS
 from .guarded_files import packs_into, words_of
 from .protected_paths import MOVED
 

@@ -10,7 +10,7 @@ import string
 from collections.abc import Callable
 
 from .commands import Command
-from .words import LONGEST, Word, made, unknown_of
+from .words import LONGEST, Word, joined, made, unknown_of
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 _ESCAPED = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|0?([0-7]{1,3})|(.))", re.DOTALL)
@@ -66,19 +66,13 @@ def input_of(command: Command) -> str | None:
     return output_of(source.commands, source.maybe) if source.commands else None
 
 
-def _joined(words: list[str]) -> str:
-    unknown = [one for word in words for one in unknown_of(word)]
-    text = " ".join(words)
-    return Word(text, unknown) if unknown else text
-
-
 def _echo(command: Command) -> str:
     words, escapes, newline = command.args, False, "\n"
     while words and re.fullmatch(r"-[neE]+", words[0]):
         newline = "" if "n" in words[0] else newline
         escapes = escapes or "e" in words[0]
         words = words[1:]
-    text = _joined(words)
+    text = joined(words)
     changed = _unescaped(text) if "\\" in text else text
     if changed != text and not escapes:  # bash leaves them as they are, dash and zsh do not
         return Word(changed + newline, (*unknown_of(text), "\\"))
@@ -113,7 +107,7 @@ def _printf(command: Command) -> str | None:
         values = values[filled[1] :]
         if not values or not filled[1]:
             break
-    return _kept(_joined(words), "".join(texts))
+    return _kept(joined(words), "".join(texts))
 
 
 def _filled(form: str, values: list[str]) -> tuple[str, int] | None:

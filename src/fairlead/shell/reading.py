@@ -13,9 +13,12 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import NamedTuple
 
-from .carriers import CARRIERS, carrier_of, run_script
+from .carriers import CARRIERS, carrier_of
 from .commands import Command, Dialect, Feed, Line, Redirect, join, quote
+from .environment import HOLDS_CODE, HOLDS_LINE
+from .files import Files
 from .outputs import output_of, written_by
+from .shells import run_script
 from .syntax import DECLARES, Parser
 from .tree import (
     Assignment,
@@ -29,11 +32,9 @@ from .tree import (
     Simple,
     Substitution,
     TooComplex,
-)  # fmt: skip
-from .tree import Redirect as RedirectTree
-from .tree import (
-    Word as WordTree,
 )
+from .tree import Redirect as RedirectTree
+from .tree import Word as WordTree
 from .words import Expander, Value, Word, is_exact, made, unknown_of
 
 _ODD = re.compile("[\0\r]")
@@ -41,61 +42,6 @@ _ODD = re.compile("[\0\r]")
 NESTED = 6
 """How deep lines in lines are read: `sh -c "sh -c ..."`."""
 _KEYED = re.compile(r"\[[^\]]*\]\+?=")
-_HOLDS_LINE = frozenset(
-    {
-        "PROMPT_COMMAND",
-        "EDITOR",
-        "VISUAL",
-        "PAGER",
-        "MANPAGER",
-        "GIT_PAGER",
-        "GIT_EDITOR",
-        "GIT_SEQUENCE_EDITOR",
-        "GIT_SSH",
-        "GIT_SSH_COMMAND",
-        "GIT_EXTERNAL_DIFF",
-        "GIT_ASKPASS",
-        "GIT_PROXY_COMMAND",
-        "SSH_ASKPASS",
-        "SUDO_ASKPASS",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "BROWSER",
-        "RSYNC_RSH",
-        "SUDO_EDITOR",
-        "SYSTEMD_EDITOR",
-        "KUBE_EDITOR",
-    }
-)
-"""Variables whose value programs run as a line."""
-_HOLDS_CODE = frozenset(
-    {
-        "BASH_ENV",
-        "ENV",
-        "LD_PRELOAD",
-        "LD_AUDIT",
-        "PERL5OPT",
-        "PERL5DB",
-        "RUBYOPT",
-        "NODE_OPTIONS",
-        "PYTHONSTARTUP",
-        "PS0",
-        "PS4",
-        "PYTHONINSPECT",
-        "DYLD_INSERT_LIBRARIES",
-        "TAR_OPTIONS",
-        "BASH_FUNC",
-        "ZDOTDIR",
-        "SHELLOPTS",
-        "BASHOPTS",
-        "JAVA_TOOL_OPTIONS",
-        "GIT_CONFIG_GLOBAL",
-        "GIT_CONFIG_SYSTEM",
-        "GIT_CONFIG",
-        "GIT_EXEC_PATH",
-    }
-)
-"""Variables with which programs run more than the line says."""
 CALLS = 8
 """How deep functions that call functions are followed."""
 TURNS = 16
@@ -421,11 +367,11 @@ class Shell:
 
     def note_environment(self, command: Command, names: Iterable[str]) -> None:
         """Variables that have programs run a line, or code that is not on the line."""
-        if any(name in _HOLDS_CODE for name in names):
+        if any(name in HOLDS_CODE for name in names):
             command.sure = False
         for name in names:
             value = command.assignments.get(name) or self.variables.get(name)
-            if name in _HOLDS_LINE and isinstance(value, str) and value:
+            if name in HOLDS_LINE and isinstance(value, str) and value:
                 self.line(value.lstrip("|"), f"{name}=", command, apart=True)
             elif name in ("BASH_ENV", "ENV") and isinstance(value, str):
                 run_script(self, command, value, [])
@@ -651,42 +597,3 @@ class Shell:
             if unknown_of(text)
             else text.rstrip("\n")
         )
-
-
-class Files:
-    """The files that commands of the line write, for those that run them later."""
-
-    def __init__(self) -> None:
-        self.commands: list[Command] = []
-        """All commands in the order in which they were found."""
-        self._written: dict[str, list[Command] | None] = {}
-
-    def write(self, path: str, command: Command | None, operator: str = ">") -> None:
-        """Without a command, what the file has is not known."""
-        old = self._written.get(path)
-        if command is None or (operator in (">>", "&>>") and (old is None or path not in self._written)):
-            self._written[path] = None
-        else:
-            self._written[path] = [*(old or ()), command] if operator in (">>", "&>>") else [command]
-
-    def writers_of(self, path: str) -> list[Command] | None:
-        """The commands that wrote a file. None if the line does not say what it has."""
-        return self._written.get(path)
-
-    def names(self, file: str, by: Command) -> bool:
-        """Does a command before this one name a file, so that it may have written it?"""
-        name = file.rsplit("/", 1)[-1]
-        for command in self.commands:
-            if command is by:
-                return False
-            if command.inner and any(one is by for one in command.walk()):
-                continue  # it runs this one
-            words = command.writes() if command.program in _LOOKS_ONLY else (*command.args, *command.writes())
-            if any(name in word for word in words):
-                return True
-        return False
-
-
-_LOOKS_ONLY = frozenset(
-    {"chmod", "test", "[", "ls", "cat", "stat", "file", "head", "tail", "grep", "wc", "cd", "echo", "printf"}
-)

@@ -62,6 +62,11 @@ def made(texts: Sequence[str]) -> str:
     return Word(joined, unknown) if unknown else joined
 
 
+def joined(words: Sequence[str]) -> str:
+    """Words as one line."""
+    return made([part for word in words for part in (" ", word)][1:])
+
+
 def is_exact(text: str) -> bool:
     """Is this precisely what the program is given? Names of files that a pattern stands for may differ."""
     return type(text) is str

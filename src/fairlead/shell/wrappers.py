@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
+from .commands import Command, quote
+from .words import is_exact, joined
+
+if TYPE_CHECKING:
+    from .reading import Shell
+
+_CHDIR = re.compile(r"(?:-[CD]|--chdir=?|--cwd=?|--directory=?|--working-directory=?)(.*)")
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.DOTALL)
 
 
@@ -257,3 +265,113 @@ def _takes_next(word: str, letters: str) -> bool:
         if letter in letters:
             return place == len(word) - 1
     return False
+
+
+# --- how they are followed ------------------------------------------------------------------------
+
+
+def run_wrapper(shell: Shell, command: Command) -> None:
+    wrapper = WRAPPERS[command.program]
+    words, assignments = wrapped(wrapper, command.args)
+    if assignments:
+        command.assignments.update(assignments)
+        shell.note_environment(command, list(assignments))
+    if not words:
+        return
+    via = " ".join([command.program, *[word for word in command.args[:3] if word in wrapper.subcommands]])
+    if command.program in ELSEWHERE:
+        with shell.elsewhere(), shell.environment(dict(assignments)):
+            _run_wrapped(shell, command, wrapper, words, via)
+    else:
+        with shell.environment(dict(assignments)):
+            _run_wrapped(shell, command, wrapper, words, via)
+
+
+def _run_wrapped(shell: Shell, command: Command, wrapper: Wrapper, words: list[str], via: str) -> None:
+    folder, before = shell.words.folder, shell.before
+    own = command.args[: len(command.args) - len(words)]
+    for option, value in pairwise((*own, "")):
+        if found := _CHDIR.fullmatch(option):
+            shell.change_folder(found[1] or value)
+    if wrapper.line:
+        shell.line(joined(words), via, command, apart=True, feed=command.source)
+    else:
+        shell.program(words, via, command)
+        for skipped in range(1, min(doubts(wrapper, own), 4) + 1):  # an option that is not known may have a value
+            command.sure = False
+            shell.program(words[skipped:], via, command, sure=False)
+    shell.words.folder, shell.before = folder, before
+
+
+ELSEWHERE = frozenset(
+    {
+        "sudo",
+        "doas",
+        "pkexec",
+        "gosu",
+        "su-exec",
+        "docker",
+        "podman",
+        "nerdctl",
+        "kubectl",
+        "oc",
+        "lxc",
+        "incus",
+        "machinectl",
+        "ssh",
+        "mosh",
+        "autossh",
+        "nsenter",
+        "chroot",
+    }
+)
+"""What these run has an environment of its own."""
+
+
+def run_sudo(shell: Shell, command: Command) -> None:
+    words, _ = wrapped(WRAPPERS[command.program], command.args)
+    own = _without(command, words)
+    if command.program == "sudo" and not words and own.has("-s", "--shell", "-i", "--login"):
+        shell.program(["sh"], "sudo", command)
+    elif not own.has("-e", "--edit", "-l", "--list"):
+        run_wrapper(shell, command)
+
+
+def _without(command: Command, words: list[str]) -> Command:
+    """A command without the words of the one that it runs, whose options are none of its own."""
+    own = command.args[: len(command.args) - len(words)]
+    return Command([command.program, *own], command.folder, command.via, command.sure)
+
+
+def run_env(shell: Shell, command: Command) -> None:
+    """`env -S 'rm x'` splits its text into words."""
+    words, _ = wrapped(WRAPPERS["env"], command.args)
+    own = _without(command, words)
+    for at, word in enumerate(own.args):
+        if re.match(r"-\w*S|--split-string", word):
+            text = word.partition("=")[2] if word.startswith("--") else word.partition("S")[2]
+            before, rest = command.args[:at], command.args[at + 1 :]
+            if not text:
+                text, rest = (rest or [""])[0], rest[1:]
+            line = joined(["env", *before, text, *map(quote, rest)])
+            shell.line(line, "env -S", command, apart=True, feed=command.source)
+            if re.search(r"[$\\]", text) or not is_exact(line):
+                command.sure = False
+            return
+        if word[:1] != "-":
+            break
+    if own.has("-i", "--ignore-environment", "-u", "--unset") or "-" in own.args[:1]:
+        with shell.elsewhere():
+            run_wrapper(shell, command)
+    else:
+        run_wrapper(shell, command)
+
+
+def run_command(shell: Shell, command: Command) -> None:
+    at = 0
+    while at < len(command.args) and re.fullmatch(r"-[pvV]+|--", command.args[at]):
+        if "v" in command.args[at].lower():
+            return
+        at += 1
+    if at < len(command.args):
+        shell.program(command.args[at:], "command", command)

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..carriers import SHELLS, carrier_of
+from ..carriers import carrier_of
 from ..commands import Command
+from ..shells import SHELLS
 from ..words import Word, unknown_of
 from ..wrappers import WRAPPERS
 from .cmdlets import Parameters, WindowsCommand, parameters_of, program_of

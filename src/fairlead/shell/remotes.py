@@ -1,0 +1,99 @@
+"""Programs that run a command on another machine or in a container: `ssh`, `docker`, `kubectl`."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from .commands import Command
+from .line_options import run_line_options
+from .shells import run_input
+from .wrappers import WRAPPERS, Wrapper, run_wrapper, wrapped
+
+if TYPE_CHECKING:
+    from .reading import Shell
+
+
+def run_ssh(shell: Shell, command: Command) -> None:
+    """`ssh host LINE`, `ssh -o ProxyCommand=LINE`; without a line, the host runs what ssh reads."""
+    for option, after in pairwise((*command.args, "")):
+        setting = after if option == "-o" else option[2:] if option[:2] == "-o" else ""
+        name, value = (*re.split("[= ]+", setting, maxsplit=1), "")[:2]
+        if name.lower() in ("proxycommand", "localcommand", "knownhostscommand", "permitlocalcommand"):
+            shell.line(value, f"{command.program} -o", command, apart=True)
+    if command.program in ("scp", "sftp"):
+        run_line_options(shell, command)
+        return
+    words, _ = wrapped(WRAPPERS[command.program], command.args)
+    if words or not command.operands:
+        run_wrapper(shell, command)
+    elif command.program == "ssh":
+        run_input(shell, command)
+
+
+def run_docker(shell: Shell, command: Command) -> None:
+    """`docker exec`, `docker compose run`, and an `--entrypoint`."""
+    args = command.args
+    if args[:1] and args[0] in (
+        "container",
+        "-H",
+        "--host",
+        "--context",
+        "-c",
+        "--config",
+        "-l",
+        "--log-level",
+        "-D",
+        "--debug",
+    ):
+        rest = args[1:] if args[0] in ("container", "-D", "--debug") else args[2:]
+        same = Command([command.program, *rest], command.folder, command.via, command.sure)
+        same.read_from(command.source)
+        same.inner = command.inner
+        run_docker(shell, same)
+        command.sure = command.sure and same.sure
+        return
+    at = next((at for at, word in enumerate(args) if word == "compose"), None)
+    if command.program.endswith("-compose") or (at is not None and command.operands[:1] == ["compose"]):
+        rest = args[(at or 0) + 1 :] if at is not None else args
+        words, _ = wrapped(_COMPOSE, [word for word in rest if word not in ("-T", "-it", "-i", "-t", "-d")])
+        with shell.elsewhere():
+            shell.program(words, f"{command.program} compose", command)
+        return
+    entry = next(
+        (word.partition("=")[2] or after for word, after in pairwise((*args, "")) if word.startswith("--entrypoint")),
+        "",
+    )
+    if entry and command.operands[:1] in (["run"], ["create"]):
+        words, _ = wrapped(WRAPPERS[command.program], args)
+        with shell.elsewhere():
+            after = _after_image(args, words)
+            shell.program([entry, *after], f"{command.program} run", command)
+            command.sure = False
+        return
+    run_wrapper(shell, command)
+
+
+def _after_image(args: list[str], words: list[str]) -> list[str]:
+    """The words for an entrypoint: those after the image, which may be options."""
+    at = next((at for at, word in enumerate(args) if word == "-c"), None)
+    return args[at:] if at is not None else words
+
+
+_COMPOSE = Wrapper(
+    "fpeuwlv --file --project-name --env --user --workdir --index --name --volume --publish --label --env-file "
+    "--profile",
+    words=1,
+    subcommands=("exec", "run"),
+)
+
+
+def run_kubectl(shell: Shell, command: Command) -> None:
+    if "--" in command.args and command.operands[:1] in (["run"], ["debug"], ["create"]):
+        with shell.elsewhere():
+            shell.program(
+                command.args[command.args.index("--") + 1 :], f"{command.program} {command.operands[0]}", command
+            )
+    else:
+        run_wrapper(shell, command)

@@ -1,0 +1,214 @@
+"""Shells, and what gives them a line or a script: `sh -c`, `... | sh`, `eval`, `source`, `su -c`, `at`, `crontab`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .commands import Command, Feed
+from .outputs import input_of, output_of
+from .words import Word, is_exact, joined, unknown_of
+from .wrappers import Wrapper, wrapped
+
+if TYPE_CHECKING:
+    from .reading import Shell
+
+_STDIN = frozenset({"/dev/stdin", "/dev/fd/0", "-", "/proc/self/fd/0"})
+SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "yash", "pdksh"})
+
+
+def run_shell(shell: Shell, command: Command) -> None:
+    """`sh -c LINE`, `... | sh`, `sh <<END`. A file that it runs is not looked into."""
+    args, at = command.args, 0
+    while at < len(args):
+        word = args[at]
+        if word in ("--", "-"):
+            at += 1
+            break
+        if word.startswith("--"):
+            if word in ("--rcfile", "--init-file") and at + 1 < len(args):
+                run_script(shell, command, args[at + 1], [])
+                at += 1
+            at += 1
+            if word.startswith(("--rcfile", "--init-file", "--init-command")):
+                command.sure = False
+            if word.startswith("--command="):  # fish
+                _run_line(shell, command, word.partition("=")[2], [])
+                return
+            if word == "--command" and at < len(args):
+                _run_line(shell, command, args[at], args[at + 1 :])
+                return
+        elif word[:1] in "-+" and len(word) > 1:
+            if "c" in word[1:] and word[0] == "-":
+                at += 1
+                while at < len(args) and args[at][:1] in ("-", "+") and args[at] not in ("--", "-"):
+                    at += 2 if args[at] in ("-o", "+o", "-O", "+O") else 1
+                if at < len(args) and args[at] in ("--", "-"):
+                    at += 1
+                if at < len(args):
+                    _run_line(shell, command, args[at], args[at + 1 :])
+                return
+            if "s" in word[1:] and word[0] == "-":
+                run_input(shell, command, args[at + 2 :] if args[at + 1 : at + 2] == ["--"] else args[at + 1 :])
+                return
+            at += 2 if word in ("-o", "+o", "-O", "+O") else 1
+        else:
+            break
+    if at < len(args) and args[at] not in _STDIN:
+        run_script(shell, command, args[at], args[at + 1 :])
+    else:
+        run_input(shell, command, args[at + 1 :])
+
+
+def _run_line(shell: Shell, command: Command, text: str, given: list[str]) -> None:
+    with _arguments(shell, given[0] if given else command.program, given[1:]):
+        _line_of_shell(shell, command, text, f"{command.program} -c", command.source)
+
+
+def _line_of_shell(shell: Shell, command: Command, text: str, via: str, feed: Feed | None = None) -> None:
+    """A line that a shell runs. `sh` may be dash, which takes what bash has of its own for plain text."""
+    if command.program in ("sh", "dash", "ash") and _BASH_ONLY.search(text):
+        text = Word(text, (*unknown_of(text), "sh"))
+    if not is_exact(text):
+        command.sure = False
+    shell.line(text, via, command, apart=True, feed=feed)
+
+
+_BASH_ONLY = re.compile(r"\$['\"]|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}|<<<|\$\{\w+(?:[/^,:@]|\[)(?![-=+?])")
+
+
+@contextmanager
+def _arguments(shell: Shell, name: str, arguments: list[str]) -> Iterator[None]:
+    """The positional parameters of another shell."""
+    old, old_name = shell.words.arguments, shell.words.name
+    shell.words.arguments, shell.words.name = arguments, name
+    yield
+    shell.words.arguments, shell.words.name = old, old_name
+
+
+def run_script(shell: Shell, command: Command, file: str, arguments: list[str], *, apart: bool = True) -> None:
+    """A script is a file, or a process: `sh <(echo rm x)`. Only one that the line itself wrote is looked into."""
+    text = process_output(shell, command, file) if file.startswith("<(") else shell.script_of(command, file)
+    if text is None:
+        return
+    first = text.partition("\n")[0]
+    if first[:2] == "#!" and not _SHELL_LINE.search(first) and command.program not in SHELLS:
+        command.sure = False
+        return
+    with _arguments(shell, file, arguments if apart or arguments else shell.words.arguments or []):
+        shell.line(text, command.program, command, apart=apart)
+
+
+_SHELL_LINE = re.compile(rf"\b(?:{'|'.join(sorted(SHELLS))})\b")
+
+
+def process_output(shell: Shell, command: Command, file: str) -> str | None:
+    """What `<(...)` writes, if the line says it."""
+    if not file.startswith("<("):
+        return None
+    inside = [one for one in command.inner if one.via[-1:] == ("<(...)",)]
+    text = output_of(inside, shell.maybe)
+    if text is None:
+        command.sure = False
+    return text
+
+
+def run_input(shell: Shell, command: Command, arguments: list[str] | None = None) -> None:
+    """A shell without words runs what it reads."""
+    files = [
+        redirect.target for redirect in command.redirects if redirect.operator == "<" and redirect.descriptor in "0"
+    ]
+    if files and files[-1] not in _STDIN:
+        run_script(shell, command, files[-1], arguments or [])
+        return
+    if command.source is None:
+        return
+    text = input_of(command)
+    if text is None:
+        command.sure = False
+    else:
+        with _arguments(shell, command.program, arguments or []):
+            _line_of_shell(shell, command, text, command.program)
+
+
+def run_su(shell: Shell, command: Command) -> None:
+    """`su -c LINE user`, `script -c LINE`, `flock file -c LINE`, `runuser -u x -- words`."""
+    for at, word in enumerate(command.args):
+        if (word in ("--command", "--session-command") or re.fullmatch(r"-\w*c", word)) and at + 1 < len(command.args):
+            shell.line(command.args[at + 1], f"{command.program} -c", command, apart=True, feed=command.source)
+            return
+        if word.startswith("--command="):
+            shell.line(word.partition("=")[2], f"{command.program} -c", command, apart=True, feed=command.source)
+            return
+        if (found := re.fullmatch(r"-\w*?c(.+)", word, re.DOTALL)) and word[1:2] != "-":
+            line = Word(found[1], unknown_of(word)) if unknown_of(word) else found[1]
+            shell.line(line, f"{command.program} -c", command, apart=True, feed=command.source)
+            return
+    if command.program == "runuser" and command.has("-u", "--user"):
+        words, _ = wrapped(Wrapper("ugGs --user --group --shell"), command.args)
+        shell.program(words, "runuser", command)
+        return
+    if command.program in ("sg", "capsh", "newgrp", "script"):
+        words, _ = wrapped(Wrapper("IOBTEmo", words=1), command.args)
+        if words and command.program != "newgrp":
+            shell.line(joined(words), command.program, command, apart=True)
+        elif command.source is not None and command.program != "capsh":
+            run_input(shell, command)
+    if command.program == "flock":
+        words, _ = wrapped(Wrapper("wE --timeout --conflict-exit-code", words=1), command.args)
+        shell.program(words, "flock", command)
+    elif command.program == "runuser" and "--" in command.args:
+        shell.program(command.args[command.args.index("--") + 1 :], "runuser", command)
+    elif command.program in ("su", "runuser"):
+        run_input(shell, command)
+
+
+def run_eval(shell: Shell, command: Command) -> None:
+    text = joined(command.args[1:] if command.args[:1] == ["--"] else command.args)
+    if text:
+        shell.line(text, "eval", command, feed=command.source)
+    if unknown_of(text):
+        command.sure = False
+
+
+def run_source(shell: Shell, command: Command) -> None:
+    args = command.args[1:] if command.args[:1] == ["--"] else command.args
+    if not args:
+        return
+    if args[0] in _STDIN:
+        text = input_of(command)
+        if text is None:
+            command.sure = False
+        else:
+            shell.line(text, command.program, command)
+    else:
+        run_script(shell, command, args[0], args[1:], apart=False)
+
+
+def run_trap(shell: Shell, command: Command) -> None:
+    if len(command.operands) > 1 and command.operands[0] not in ("", "-"):
+        shell.line(command.operands[0], "trap", command)
+
+
+def run_at(shell: Shell, command: Command) -> None:
+    """`echo rm x | at now` runs what it reads, later."""
+    if command.has("-l", "-r", "-d", "-c", "-q") or (command.has("-f") and command.program != "crontab"):
+        command.sure = command.sure and not command.has("-f")
+        return
+    run_input(shell, command)
+
+
+def run_crontab(shell: Shell, command: Command) -> None:
+    """`echo '* * * * * rm x' | crontab -`"""
+    text = input_of(command) if not command.has("-l", "-e", "-r") else ""
+    if text is None and command.source is not None:  # one of the commands before it may still say what it writes
+        text = "".join(output_of([one]) or "" for one in command.source.commands)
+        command.sure = False
+    if text is None and command.source is not None:
+        command.sure = False
+    for line in (text or "").split("\n"):
+        fields = line.split(None, 1 if line[:1] == "@" else 5)
+        if line[:1] != "#" and len(fields) == (2 if line[:1] == "@" else 6):
+            shell.line(Word(fields[-1], ("crontab",)), "crontab", command, apart=True)
