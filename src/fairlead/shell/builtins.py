@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .commands import Command, Feed
 from .outputs import input_of, output_of_command
-from .words import Word, is_exact, split_at, unknown_of
+from .words import Word, is_exact, is_number, split_at, unknown_of
 
 if TYPE_CHECKING:
     from .reading import Shell
@@ -26,7 +26,8 @@ def declare(shell: Shell, command: Command) -> None:
     """`export A=1`, `declare -x A`, `local A=1`. What `declare` makes of a value of another kind is not known."""
     flags = "".join(word for word in command.args if word[:1] in "-+" and len(word) > 1)
     exports = (command.program == "export" and "n" not in flags) or "x" in flags.replace("+x", "")
-    odd = command.program != "export" and any(letter in flags for letter in "nluAcF")
+    odd = command.program != "export" and any(letter in flags for letter in "nAcF")
+    case = str.lower if "l" in flags else str.upper if "u" in flags else None
     own = command.program == "local" or (command.program in ("declare", "typeset") and "g" not in flags)
     for word in command.args:
         found = _ASSIGNS.fullmatch(word)
@@ -37,7 +38,8 @@ def declare(shell: Shell, command: Command) -> None:
             shell.exported.add(name)
         if found is None:
             continue
-        text = Word(found[3], unknown_of(word)) if unknown_of(word) else found[3]
+        text = found[3] if case is None or command.program == "export" else case(found[3])
+        text = Word(text, unknown_of(word)) if unknown_of(word) else text
         if odd:
             shell.variables[name] = None
             if "n" in flags:
@@ -83,7 +85,7 @@ def set_arguments(shell: Shell, command: Command) -> None:
 
 def shift(shell: Shell, command: Command) -> None:
     if shell.words.arguments is not None:
-        count = int(command.args[0]) if command.args and command.args[0].isdigit() else 1
+        count = int(command.args[0]) if command.args and is_number(command.args[0]) else 1
         shell.words.arguments = None if shell.maybe else shell.words.arguments[count:]
 
 
@@ -97,9 +99,9 @@ def alias(shell: Shell, command: Command) -> None:
 def read_words(shell: Shell, command: Command) -> None:
     """`read a b`: the words of the line that it reads. The next `read` gets the line after it."""
     names, options = _options_of_read(command.args)
-    text = input_of(command)
+    text = input_of(command) if "u" not in options else shell.text_behind(command, options["u"])
     line = None
-    if text is not None and not unknown_of(text) and not set(options) & set("inNtu"):
+    if text is not None and not unknown_of(text) and not set(options) & set("inNt"):
         line, _, rest = text.partition(options.get("d", "\n")[:1] or "\0")
         if command.source is not None and command.source is shell.feed:
             shell.feed = Feed(rest, [])

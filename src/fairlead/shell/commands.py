@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from .options import Argument, Options, arguments, read_options
-from .words import Word, is_exact, is_known, unknown_of
+from .words import Word, is_exact, is_known, is_number, unknown_of
 
 Dialect = Literal["posix", "powershell", "cmd"]
 """Whose syntax a line has."""
@@ -24,7 +24,7 @@ class Redirect(NamedTuple):
     @property
     def writes(self) -> bool:
         """Does this create or change the file that it names?"""
-        return ">" in self.operator and not (self.operator == ">&" and self.target.lstrip("-").isdigit())
+        return ">" in self.operator and not (self.operator == ">&" and is_number(self.target.lstrip("-")))
 
 
 class Command:

@@ -14,3 +14,5 @@ HOLDS_CODE = frozenset({
     "GIT_CONFIG", "GIT_EXEC_PATH",
 })  # fmt: skip
 """Variables with which programs run more than the line says."""
+PROMPTS = frozenset({"PS0", "PS1", "PS2", "PS4"})
+"""Variables that shells expand when they prompt or trace: what is substituted in them runs."""

@@ -131,15 +131,20 @@ def run_tmux(shell: Shell, command: Command) -> None:
     typed = next((at for at, word in enumerate(args) if word in ("send-keys", "send", "stuff")), None)
     if typed is not None:
         keys = [word for word in args[typed + 1 :] if word[:1] != "-"]
+        if len(keys) > 1:
+            keys.append("".join(_KEYS.get(word, word) for word in keys))
         for word in keys:
             shell.line(word, command.program, command, apart=True)
         command.sure = False
         return
     words, _ = wrapped(_TMUX if command.program == "tmux" else Wrapper("cehpsSt"), args)
-    if words:
-        shell.line(joined(words), command.program, command, apart=True)
+    if len(words) > 1:
+        shell.program(words, command.program, command)
+    elif words:
+        shell.line(words[0], command.program, command, apart=True)
 
 
+_KEYS = {"Enter": "\n", "C-m": "\n", "Space": " ", "Tab": "\t", "C-j": "\n"}
 _TMUX = Wrapper(
     "cefFLnsStxy",
     subcommands=(
@@ -190,5 +195,11 @@ def run_package(shell: Shell, command: Command) -> None:
     """`npx WORDS`, `npm exec -- WORDS`, `npx -c LINE`"""
     if command.program in LINE_OPTIONS:
         run_line_options(shell, command)
+    if command.operands[:2] in (["pkg", "set"], ["set-script"]):
+        for word in command.operands[2:]:
+            name, _, line = word.partition("=")
+            if name.startswith("scripts."):  # which `npm run` runs
+                shell.line(line, "npm scripts", command, apart=True)
+        return
     if not command.has("-c", "--call"):
         run_wrapper(shell, command)

@@ -10,7 +10,7 @@ import string
 from collections.abc import Callable
 
 from .commands import Command
-from .words import LONGEST, Word, joined, made, unknown_of
+from .words import LONGEST, Word, is_number, joined, made, unknown_of
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 _ESCAPED = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|0?([0-7]{1,3})|(.))", re.DOTALL)
@@ -40,7 +40,7 @@ _ENDS = frozenset({"break", "continue", "return", "exit"})
 def output_of_command(command: Command) -> str | None:
     """The text that a command writes to its standard output. None if only running it would tell."""
     for redirect in command.redirects:
-        if redirect.operator in (">&", "<&") and redirect.target.isdigit():
+        if redirect.operator in (">&", "<&") and is_number(redirect.target):
             if redirect.descriptor in ("", "1") and redirect.operator == ">&" and redirect.target != "1":
                 return None
         elif redirect.writes and (redirect.descriptor in ("", "1") or redirect.operator[0] == "&"):

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import NamedTuple
 
+from .assignments import assigned
 from .carriers import CARRIERS, carrier_of
 from .commands import Command, Dialect, Feed, Line, Redirect, join, quote
-from .environment import HOLDS_CODE, HOLDS_LINE
+from .environment import HOLDS_CODE, HOLDS_LINE, PROMPTS
 from .files import Files
 from .outputs import output_of, written_by
 from .shells import run_script
 from .syntax import DECLARES, Parser
 from .tree import (
-    Assignment,
     Block,
     Budget,
     Compound,
@@ -41,7 +41,7 @@ _ODD = re.compile("[\0\r]")
 """Characters that shells disagree about."""
 NESTED = 6
 """How deep lines in lines are read: `sh -c "sh -c ..."`."""
-_KEYED = re.compile(r"\[[^\]]*\]\+?=")
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)", re.ASCII)
 CALLS = 8
 """How deep functions that call functions are followed."""
 TURNS = 16
@@ -60,6 +60,7 @@ def read(text: str, folder: str = "", variables: Mapping[str, str] | None = None
     known: dict[str, Value] = {"IFS": " \t\n", "SHELL": "/bin/sh", "BASH": "/bin/bash", **(variables or {})}
     shell = Shell(known, folder, Budget())
     shell.sure = not _ODD.search(text)
+    shell.keeps_last = "$_" in text or "${_" in text
     tree: list[Command] = []
     try:
         parser = Parser(text, shell.budget)
@@ -105,7 +106,7 @@ class Shell:
         self.descriptors: dict[str, str | None] = {}
         """What `exec 3<<<text` puts behind a descriptor."""
         self.files = Files()
-        self.exports_all = False
+        self.exports_all = self.keeps_last = False
         self._last_turn: list[tuple[str, tuple[str, ...], bool]] | None = None
         self.locals: list[dict[str, Value]] = []
         """What the variables were that functions have made their own, call by call."""
@@ -333,7 +334,9 @@ class Shell:
     # --- commands -------------------------------------------------------------------------------
 
     def _simple(self, node: Simple, into: list[Command]) -> None:
-        assigned = [(one, self._assigned(one)) for one in node.assignments] if node.assignments else ()
+        assigned = (
+            [(one, assigned(self.words, one, self.depth)) for one in node.assignments] if node.assignments else ()
+        )
         words: list[str] = []
         for word in node.words:
             if type(word) is str and not any(sign in word for sign in "{*?[~"):
@@ -361,6 +364,8 @@ class Shell:
                 self.invoke(command)
         else:
             self.invoke(command)
+        if words and self.keeps_last:
+            self.variables["_"] = words[-1]
         for redirect in command.redirects:
             if redirect.writes:
                 self.files.write(self.path_of(redirect.target), None if self.maybe else command, redirect.operator)
@@ -373,6 +378,9 @@ class Shell:
             value = command.assignments.get(name) or self.variables.get(name)
             if name in HOLDS_LINE and isinstance(value, str) and value:
                 self.line(value.lstrip("|"), f"{name}=", command, apart=True)
+            elif name in PROMPTS and isinstance(value, str) and ("$" in value or "`" in value):
+                self.words.text(Parser(value, self.budget, self.depth).parse_text())
+                command.inner += self._taken()
             elif name in ("BASH_ENV", "ENV") and isinstance(value, str):
                 run_script(self, command, value, [])
 
@@ -392,8 +400,19 @@ class Shell:
         self.exported -= new
         self.variables.update(old)
 
+    def text_behind(self, command: Command, descriptor: str) -> str | None:
+        """What a command reads from a descriptor: `sh /dev/fd/3 3<<<text`, or after `exec 3<<<text`."""
+        for redirect in reversed(command.redirects):
+            if (redirect.descriptor or "0") == descriptor and redirect.operator in ("<<", "<<-", "<<<"):
+                return redirect.target
+        return self.descriptors.get(descriptor)
+
     def script_of(self, command: Command, file: str) -> str | None:
         """The text of a file that the line wrote before. The command is not sure if that is not known."""
+        if behind := _DESCRIPTOR.fullmatch(file):
+            text = self.text_behind(command, behind[1])
+            command.sure = command.sure and text is not None
+            return text
         self.budget.spend(1 + len(self.files.commands) // 8)
         writers = self.files.writers_of(self.path_of(file))
         texts = [written_by(one) for one in writers or ()]
@@ -401,29 +420,6 @@ class Shell:
             command.sure = command.sure and writers is None and not self.files.names(file, command)
             return None
         return made([text for text in texts if text is not None]) if texts else None
-
-    def _assigned(self, one: Assignment) -> Value:
-        old = self.variables.get(one.name)
-        if isinstance(one.value, list):
-            items = [field for word in one.value for field in self.words.fields(word)]
-            if any(_KEYED.match(item) for item in items):
-                return None
-            return [*old, *items] if one.adds and isinstance(old, list) else None if one.adds and old is None else items
-        text = self.words.text(one.value)
-        if one.item is not None:
-            if "$(" in one.item or "`" in one.item:
-                self.words.text(Parser(one.item, self.budget, self.depth).parse_text())  # what runs in it counts
-            return self._with_item(old, self.words.calculated(one.item), text) if not one.adds else None
-        if one.adds:
-            return made((old, text)) if isinstance(old, str) else None
-        return text
-
-    def _with_item(self, old: Value, index: str | None, text: str) -> Value:
-        """`a[1]=x`: an array with one more item, if it has no gaps."""
-        items = list(old) if isinstance(old, list) else [] if old is None else [old]
-        if index is None or not 0 <= int(index) <= len(items):
-            return None
-        return [*items[: int(index)], text, *items[int(index) + 1 :]]
 
     def _command(self, words: list[str], into: list[Command]) -> Command:
         self.budget.spend()

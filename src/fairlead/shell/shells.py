@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .commands import Command, Feed
@@ -194,8 +195,11 @@ def run_trap(shell: Shell, command: Command) -> None:
 
 def run_at(shell: Shell, command: Command) -> None:
     """`echo rm x | at now` runs what it reads, later."""
-    if command.has("-l", "-r", "-d", "-c", "-q") or (command.has("-f") and command.program != "crontab"):
-        command.sure = command.sure and not command.has("-f")
+    if command.has("-l", "-r", "-d", "-c"):
+        return
+    if command.has("-f"):
+        file = next((after for word, after in pairwise(command.args) if word == "-f"), "")
+        run_script(shell, command, file, [])
         return
     run_input(shell, command)
 

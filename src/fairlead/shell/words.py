@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Self, Union
 
 from .arithmetic import NotKnown, calculate
+from .quoting import ANSI, character
 from .tree import Arithmetic, Budget, Part, Substitution, Text, Variable
 from .tree import Word as Tree
 
@@ -60,6 +61,11 @@ def made(texts: Sequence[str]) -> str:
     unknown = [one for text in texts for one in unknown_of(text)]
     joined = "".join(texts)
     return Word(joined, unknown) if unknown else joined
+
+
+def is_number(text: str) -> bool:
+    """Is this a number as shells take it? `str.isdigit` is also true of signs that `int` does not take."""
+    return text.isascii() and text.isdigit()
 
 
 def joined(words: Sequence[str]) -> str:
@@ -232,22 +238,30 @@ class Expander:
         value = self._raw(part.name)
         how = part.operator
         if not how:
-            return value
+            if part.argument:  # `${a[$i]}`
+                self._not_known(part)
+            return None if part.argument else value
         if how[0] == "!":
+            self._not_known(part)
             named = value if isinstance(value, str) and how == "!" else None
             return self._raw(named) if named else None
         if how in ("#", "#?") and not part.argument:
             return None if value is None or unknown_of(value if isinstance(value, str) else "") else str(len(value))
         if how in (":-", "-", ":=", "=", ":+", "+", ":?", "?"):
             return self._or_else(part, value, how)
+        argument = self.text(part.argument)  # what runs in it counts, whatever the value is
         if not isinstance(value, str) or isinstance(value, Word) or len(value) > 256:
             return None
-        argument = self.text(part.argument)
         return None if unknown_of(argument) else _edited(value, how, argument)
+
+    def _not_known(self, part: Variable) -> None:
+        """Only running it would tell. What runs in its words counts."""
+        self.text(part.argument)
 
     def _or_else(self, part: Variable, value: Value, how: str) -> Value:
         """`${x:-default}` and its kin. Of a variable that the line does not set, the default is the best guess."""
         if how[-1] == "?":
+            self._not_known(part)
             return value
         doubtful = value is None or (isinstance(value, str) and bool(unknown_of(value)))
         empty = not value and (len(how) == 2 or isinstance(value, list))
@@ -270,7 +284,7 @@ class Expander:
             return self._item(name)
         if name in ("@", "*"):
             return self.arguments
-        if name.isdigit():
+        if is_number(name):
             at = int(name[:4])
             if at == 0:
                 return self.name
@@ -297,7 +311,9 @@ class Expander:
         if number is None:
             return None
         at = int(number)
-        return items[at] if -len(items) <= at < len(items) else ""
+        if -len(items) <= at < len(items):
+            return items[at]
+        return None if any(map(unknown_of, items)) else ""
 
     def calculated(self, text: str) -> str | None:
         """The value of an expression, and what it sets is set. None if the line does not say it."""
@@ -392,14 +408,14 @@ def _range(inside: str) -> list[str] | None:
         return None
     numbers = [found[1], found[2]]
     try:
-        first, last = (int(number) if number.lstrip("-").isdigit() else ord(number) for number in numbers)
+        first, last = (int(number) if is_number(number.lstrip("-")) else ord(number) for number in numbers)
     except ValueError:
         return None
     step = abs(int(found[3] or 1)) or 1
     if abs(last - first) // step >= MANY:
         return None
     values = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
-    if not numbers[0].lstrip("-").isdigit():
+    if not is_number(numbers[0].lstrip("-")):
         return [chr(one) for one in values]
     padded = any(re.match(r"-?0[0-9]", number) for number in numbers)
     width = max(map(len, numbers)) if padded else 0
@@ -417,10 +433,13 @@ def _edited(value: str, how: str, argument: str) -> str | None:
         return value.replace(old, new, -1 if how == "//" else 1)
     if how == ":":
         return _cut(value, argument)
+    if how == "@":
+        how, argument = argument, ""
     if argument:
         return None
     cases: dict[str, Callable[[str], str]] = {
         "^^": str.upper, ",,": str.lower, "^": lambda s: s[:1].upper() + s[1:], ",": lambda s: s[:1].lower() + s[1:],
+        "U": str.upper, "L": str.lower, "u": lambda s: s[:1].upper() + s[1:], "E": lambda s: ANSI.sub(character, s),
     }  # fmt: skip
     return cases[how](value) if how in cases else None
 

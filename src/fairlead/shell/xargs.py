@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .commands import Command
 from .outputs import input_of
 from .shells import process_output
-from .words import Word, joined, unknown_of
+from .words import Word, is_number, joined, unknown_of
 from .wrappers import Wrapper, wrapped
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run_xargs(shell: Shell, command: Command) -> None:
         runs = [[*words, *line] for line in lines]
         command.sure = command.sure and options["L"] == "1"
     else:
-        count = int(options["n"]) if options.get("n", "").isdigit() and int(options["n"]) else len(given) or 1
+        count = int(options["n"]) if is_number(options.get("n", "")) and int(options["n"]) else len(given) or 1
         runs = [[*words, *given[at : at + count]] for at in range(0, len(given) or 1, count)]
         if not given and "r" in options:
             runs = []
@@ -153,7 +153,7 @@ def run_parallel(shell: Shell, command: Command) -> None:
         text = input_of(command)
         given = [Word("", ("stdin",))] if text is None else text.split("\n")
     odd = len(signs) > 1 or command.has("--pipe") or bool(signs and words != [] and "::::" in command.args)
-    given = [word for word in given if word and not word.startswith(":::")]
+    given = [word for word in given if (word or unknown_of(word)) and not word.startswith(":::")]
     odd = odd or command.has("-a", "--arg-file")
     for one in given[:_TURNS]:
         line = joined(words) if words else one
