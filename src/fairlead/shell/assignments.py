@@ -11,7 +11,7 @@ from .words import Expander, Value, Word, made
 _KEYED = re.compile(r"\[[^\]]*\]\+?=")
 
 
-def assigned(words: Expander, one: Assignment, depth: int) -> Value:
+def assigned_value(words: Expander, one: Assignment, depth: int) -> Value:
     """The new value of a variable."""
     old = words.variables.get(one.name)
     if isinstance(one.value, list):

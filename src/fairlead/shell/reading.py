@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import NamedTuple
 
-from .assignments import assigned
+from .assignments import assigned_value
 from .carriers import CARRIERS, carrier_of
 from .commands import Command, Dialect, Feed, Line, Redirect, join, quote
 from .environment import HOLDS_CODE, HOLDS_LINE, PROMPTS
@@ -335,7 +335,7 @@ class Shell:
 
     def _simple(self, node: Simple, into: list[Command]) -> None:
         assigned = (
-            [(one, assigned(self.words, one, self.depth)) for one in node.assignments] if node.assignments else ()
+            [(one, assigned_value(self.words, one, self.depth)) for one in node.assignments] if node.assignments else ()
         )
         words: list[str] = []
         for word in node.words:
