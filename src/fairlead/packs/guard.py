@@ -10,22 +10,18 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from stat import S_ISLNK
 from typing import Any
 
 from ..engine.threads import active_offload, threads
 from ..hook import Hook
 from ..shell import Command, Line, read
-from ..shell.outputs import input_of, written_by
-from ..shell.shells import SHELLS
-from ..shell.syntax import DECLARES
+from ..shell.outputs import input_of
 from ..shell.tree import TooComplex
 from ..shell.words import unknown_of
-from ..shell.wrappers import WRAPPERS
 from ..tools import is_named
 from ..verdict import Verdict, deny
 from .effort import LIMIT, LONGEST, Effort, join
@@ -36,61 +32,75 @@ from .guarded_files import (
     GLOB,
     GuardedFiles,
     changed_words,
+    finds,
     fold,
-    is_set,
-    possible_words,
     search_of_find,
     takes,
-    texts_of,
 )
+from .guarded_git import untracked_taken
 from .guarded_programs import (
     AGENTS,
-    CARRIES,
+    CHANGES_FILES,
     CHANGES_UNNAMED,
-    CHOOSES,
     CODE,
-    CONTAINERS,
+    CONCATENATES,
     DEBUGS,
     DECODES,
-    DOES_MORE,
+    ENDS_FAIRLEAD,
+    INSTALLERS,
     KILLS,
-    OWN_CONTROLS,
+    OTHER_USERS,
+    OVERWRITES,
     PACKERS,
+    PATTERNS,
     RUNS_LINES,
     SCRIPTED,
     SYNTAX,
     TAKES_AWAY,
     WAY_OUT,
+    WORD_OF_LINE,
+    assigned_texts,
+    changes_control,
     control_problem,
     downloads,
-    ends_process,
     files_of_sed,
+    finds_to_read,
+    moves_settings,
+    only_carries,
     only_reads,
     owner,
+    says_control,
+    takes_folders,
     written_words,
 )
+from .guarded_words import alternatives, feeders, is_line, is_renamed, possible_lines, possible_words, written_scripts
 from .protected_paths import (
     MOVED,
     PATH_FLAGS,
     PROTECTED,
     SHARED,
+    current_folder,
+    exists,
+    has_link,
     mention_finder,
     moved_settings,
     package_paths,
     path_matcher,
+    real_path,
 )
 
 _ADDRESS = re.compile(r"(?i)\b(?!file:)[a-z][a-z0-9+.-]{0,20}://\S*")
-_BRACES = re.compile(r"\{([^{}]*)\}")
+_EXTENDED_GLOB = re.compile(r"[?*+@!]\([^()]*\)")
+_PATHSPEC = re.compile(r":(?:\([a-z,:=]*\)|/)")
+_EXCLUDES = re.compile(r":(?:[!^]|\([a-z,:=]*exclude)")
 _PART = re.compile(r"[=:,@]")
 _QUICK_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s;&|<>()=:,@"'])+""")
 _FOLDER_ARGS = frozenset({"workdir", "cwd", "dir_path", "directory", "working_directory", "workingDirectory"})
 _IS_COMMAND = re.compile(r"(?i)(?:cmd|command|shell|exec|line|argv)[^ ]*$")
 _IS_PATH = re.compile(r"(?i)(?:path|file|uri|url|dest|target|source|src)[^ ]*$")
 _PATH_LIKE = re.compile(r"[./]")
-_MOVES = frozenset({*MOVED, "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CODE_SIMPLE"})
 _OWN_FOLDER = re.compile(r"\bfairlead\.__(?:file|path)__|find_spec\(\s*[\"']fairlead")
-_ENVIRONMENT = re.compile(r"environ|getenv|ENV\b|process\.env")
+_ENVIRONMENT = re.compile(r"environ|getenv|ENV\b|ENVIRON|process\.env")
 _SAYS_WHAT_TO_DO = re.compile(r"(?i)cmd|command|script|code|shell|exec|arg|line|input|patch|diff")
 
 
@@ -162,10 +172,10 @@ class Guard:
         names = {place.partition("*")[0].rstrip("/").rpartition("/")[2] for place in self._rooted}
         names |= {place.partition("/")[0].partition("*")[0] for place in self._kept if place[0] != "/"}
         parts = "|".join(map(re.escape, sorted(names)))
-        closer_look = AGENTS | KILLS | DEBUGS | TAKES_AWAY | DECODES | {"stash", "clean"}
+        closer_look = AGENTS | KILLS | DEBUGS | TAKES_AWAY | DECODES | OVERWRITES | {"xargs"}
         programs = "|".join(map(re.escape, sorted(closer_look | (CHANGES_UNNAMED if self._files else set()))))
         return (
-            re.compile(rf"{parts}|[*?\[{{$`~\\]|\b(?:{programs})\b|{self._files.clue}", PATH_FLAGS),
+            re.compile(rf"{parts}|(?i:fairlead)|[*?\[{{$`~\\]|\b(?:{programs})\b|{self._files.clue}", PATH_FLAGS),
             re.compile(rf"{parts}|{self._files.near}", PATH_FLAGS),
         )
 
@@ -181,7 +191,7 @@ class Guard:
 
     def _judge(self, step: Any) -> str | None:
         kind, target, safety = step.kind, step.target, step.safety
-        folder = step.cwd if isinstance(step.cwd, str) and step.cwd[:1] == "/" else _here()
+        folder = step.cwd if isinstance(step.cwd, str) and step.cwd[:1] == "/" else current_folder()
         if kind == "shell":
             for key in step.args if len(step.args) > 1 else ():
                 if key in _FOLDER_ARGS and isinstance(step.args[key], str):
@@ -213,7 +223,7 @@ class Guard:
         """
         text = text.replace("\0", "")
         first = text.partition("/")[0]
-        if work and " " in first and first[0] not in "~." and not _exists(f"{folder}/{first}"):
+        if work and " " in first and first[0] not in "~." and not exists(f"{folder}/{first}"):
             return None  # a sentence
         path = join(folder, text, self._variables["HOME"])
         if len(path) > LONGEST:  # which no system takes, so any mention counts
@@ -221,8 +231,8 @@ class Guard:
         whose = self._whose(path, strictness, work, changed)
         real = self._last[1]  # no part of that is a link
         start = len(real) + 1 if path.startswith(f"{real}/") else 1
-        if whose is None and _has_link(path, start):
-            path = _real(f"{folder}/{text}" if text[:1] not in ("/", "~") else path)
+        if whose is None and has_link(path, start):
+            path = real_path(f"{folder}/{text}" if text[:1] not in ("/", "~") else path)
             whose = self._whose(path, strictness, work, changed)
         return None if whose is None else f"{path[-200:]} {whose}: {WAY_OUT.format('edit')}"
 
@@ -242,11 +252,11 @@ class Guard:
             return None
         below = fold(path.rstrip("/") + "/")
         held = [(place, whose) for place, whose in self._around if place.startswith(below)]
-        held.sort(key=lambda one: not _exists(one[0]))  # what is there says more than what may be
+        held.sort(key=lambda one: not exists(one[0]))  # what is there says more than what may be
         for place, whose in held:
             return f"holds {place[-200:]}, which belongs to {owner(whose)}"
         for holder, rest, whose in self._shared:
-            if path.endswith(holder) and _exists(f"{path}/{rest}"):
+            if path.endswith(holder) and exists(f"{path}/{rest}"):
                 return f"holds {rest}, which belongs to {owner(whose)}"
         return None
 
@@ -275,13 +285,17 @@ class Guard:
         if len(names) > 1 or not GLOB.search(parts[-1]):
             return True
         folder = "/".join(("", *parts[:-1]))
-        return parts[-1].strip("*?") != "" if GLOB.search(folder) else _exists(f"{folder}/{names[0]}")
+        return parts[-1].strip("*?") != "" if GLOB.search(folder) else exists(f"{folder}/{names[0]}")
 
     def _word(self, word: str, folders: list[str], strictness: int, work: Effort, changed: int = FILE) -> str | None:
         """A word of a command, and its parts: `--output=path`, `of=path`, `path:path`, `-opath`, `{path,path}`."""
         if "://" in word:
             word = _ADDRESS.sub("", word)
-        for text in _alternatives(word, work) if "{" in word else (word,):
+        if "(" in word:
+            word = _EXTENDED_GLOB.sub("*", word)
+        if word[:1] == ":":  # of git: `:(top)file`, `:/file`; what is excluded is left alone
+            word = "" if _EXCLUDES.match(word) else _PATHSPEC.sub("", word)
+        for text in alternatives(word, work) if "{" in word else (word,):
             parts = [text, *_PART.split(text)] if _PART.search(text) else [text]
             if text[:1] == "-" and len(text) > 2:
                 parts.append(text[2:])
@@ -353,7 +367,7 @@ class Guard:
     def _look_at(self, folder: str) -> tuple[str, bool]:
         """Where a folder really is, and whether that is close to what is protected. Most steps have the last one's."""
         if self._last[0] != folder:
-            real = _real(folder)
+            real = real_path(folder)
             self._last = (folder, real, bool(self._near.search(folder) or self._near.search(real)))
         return self._last[1:]
 
@@ -365,16 +379,16 @@ class Guard:
                 if '"' in word or "'" in word:
                     return True
             if word[:1] == "/":
-                linked = _has_link(word, 1)
+                linked = has_link(word, 1)
             else:
-                linked = word[:1] not in ("-", "") and _has_link(f"{folder}/{word}", len(folder) + 1)
+                linked = word[:1] not in ("-", "") and has_link(f"{folder}/{word}", len(folder) + 1)
             if linked:
                 return True
         return False
 
     def _line(self, text: str, folder: str, work: Effort) -> str | None:
         line = read(text, folder, work.variables)
-        moved = any(_moves(command) for command in line.commands)
+        moved = any(moves_settings(command) for command in line.commands)
         for command in line.commands:
             if problem := self._command(command, line, moved, work):
                 return problem
@@ -391,19 +405,31 @@ class Guard:
                 return problem
         name, rest = command.program, command.args
         words = [name, *rest, *guesses]
-        if problem := control_problem(name, words, moved):
+        if name in INSTALLERS:  # `pip uninstall -r FILE`
+            words += " ".join(written_scripts(command, line)).split()
+        elsewhere = name in AGENTS and any(
+            via.split()[0] in OTHER_USERS for via in command.via
+        )  # it has other settings
+        if problem := control_problem(name, words, moved or elsewhere):
             return problem
-        if name in RUNS_LINES and (problem := self._guessed_lines(command, line, work)):
+        if name in RUNS_LINES and (problem := self._possible_lines(command, line, work)):
             return problem
-        if not name or _only_carries(command):
-            return None
+        return None if not name or only_carries(command) else self._changes(command, line, guesses, folders, work)
+
+    def _changes(
+        self, command: Command, line: Line, guesses: list[str], folders: list[str], work: Effort
+    ) -> str | None:
+        """All that a command names, unless it only reads."""
+        name, rest = command.program, command.args
+        words = [name, *rest, *guesses]
         mentions = partial(self._code, folder=command.folder)
-        if only_reads(name, rest, mentions) or (name == "find" and _finds_to_read(command, mentions)):
-            if name == "sed":
-                return self._any_word(files_of_sed(rest), folders, work)
-            return None
+        reads = only_reads(name, rest, mentions) or (name == "find" and finds_to_read(command, mentions))
+        if reads and not is_renamed(name, line):
+            if name in SCRIPTED and (problem := self._script(command, line)):
+                return problem
+            return self._any_word(files_of_sed(rest), folders, work) if name == "sed" else None
         copies = name in COPIES and name != "ln"
-        changed = changed_words(name, rest + guesses) if self._files or copies else {}
+        changed = changed_words(name, rest, guesses) if self._files or copies else {}
         if any(_OWN_FOLDER.search(word) for one in command.inner for word in one.args):
             return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
         if (written := written_words(name, rest)) is not None:
@@ -422,23 +448,30 @@ class Guard:
             return problem
         return self._program_text(command, line, guesses, folders[-1])
 
-    def _guessed_lines(self, command: Command, line: Line, work: Effort) -> str | None:
-        """A line that a variable of the line has may be any text on it: `if a; then x='rm y'; fi; eval "$x"`."""
-        unknown = {one for word in command.args for one in unknown_of(word)}
-        if not any(is_set(one, line.text) for one in unknown if one[:2] != "$("):
+    def _possible_lines(self, command: Command, line: Line, work: Effort) -> str | None:
+        """Why a shell must not run a text that is not known: `... | sort | sh`, `... && x='rm y'; eval "$x"`."""
+        if command.sure:
             return None
-        for text in texts_of(command, line):
+        work.spend(1 + len(line.commands) // 8)
+        texts = possible_lines(command, line)
+        folder = command.folder or work.variables.get("PWD", "/")
+        for text in filter(is_line, texts):
             work.spend(100)
-            if problem := self._line(text, command.folder or work.variables.get("PWD", "/"), work):
+            if problem := self._line(text, folder, work):
                 return problem
-        return None
+        if not texts or command.carries:
+            return None
+        words = [word for text in texts for word in WORD_OF_LINE.findall(text)]
+        if says_control(words):
+            return f"this may change what judges this agent: {WAY_OUT.format('run')}"
+        return self._mention("\n".join(texts)) or self._any_word(filter(GLOB.search, words), [folder], work)
 
     def _named(
         self, command: Command, words: list[str], changed: dict[str, int], folders: list[str], work: Effort
     ) -> str | None:
         """What a command that may write names. Of the files that hooks name, only what is `changed` counts."""
         name = command.program
-        strictness = 2 if name in TAKES_AWAY and not CHOOSES & set(words) else 0 if name == "mkdir" else 1
+        strictness = 2 if takes_folders(command) else 0 if name == "mkdir" else 1
         into = len(command.args) if name == "mv" else -1  # from there it takes nothing away
         for i, word in enumerate(words):
             level = 1 if i == into else strictness
@@ -461,59 +494,73 @@ class Guard:
         path = join(folder, word, home)
         if os.path.basename(word) != "fairlead.toml":
             own = any(path.startswith(f"{place.rstrip('/')}/") for place in (home, folder, *self._rooted))
-            return path.startswith(("/tmp/", "/var/tmp/")) and not own and not _exists(path)  # noqa: S108
-        return not _exists(path)
+            return path.startswith(("/tmp/", "/var/tmp/")) and not own and not exists(path)  # noqa: S108
+        return not exists(path)
+
+    def _script(self, command: Command, line: Line) -> str | None:
+        """Why a script of sed or awk must not run that it reads with `-f`: it names what is protected."""
+        if not any(re.match(r"-[a-zA-Z]*f|--file", word[:20]) for word in command.args):
+            return None
+        return self._mention("\n".join((input_of(command) or "", *written_scripts(command, line))))
 
     def _program_text(self, command: Command, line: Line, guesses: list[str], folder: str) -> str | None:
         """Code and patches that a command is given: a mention of what is protected counts."""
         name = command.program
-        patches = name == "git" and not {"apply", "am"}.isdisjoint(command.args)
-        scripts = _written_scripts(command, line)
-        if not CODE.fullmatch(name) and not patches and not scripts:
+        patches = name == "patch" or (name == "git" and not {"apply", "am"}.isdisjoint(command.args))
+        makes = name in ("make", "gmake")
+        scripts = written_scripts(command, line)
+        if not CODE.fullmatch(name) and not patches and not scripts and not makes:
             return None
-        texts = [*command.args, *guesses, input_of(command) or "", *scripts]
+        texts = [input_of(command) or "", *scripts, *([] if makes else [*command.args, *guesses])]
+        texts += [one.target for one in command.redirects if one.operator in ("<<", "<<-", "<<<")]
         if any(map(_ENVIRONMENT.search, texts)):
-            texts += [text for one in line.commands for text in _assigned(one)]
+            texts.append(" ".join(text for one in line.commands for text in assigned_texts(one)) + "\n")
+        if patches and input_of(command) is None and command.source is not None:  # `git diff -R | git apply`
+            texts += [f"{word}\n" for one in feeders(command, line) for word in one.args]
         for text in texts:
-            if OWN_CONTROLS.search(text) or ends_process(text):
+            whole = CONCATENATES.sub("", text)
+            if changes_control(text) or changes_control(whole) or (name != "sed" and ENDS_FAIRLEAD.search(text)):
                 return f"this code changes what judges this agent: {WAY_OUT.format('run')}"
             if name in SCRIPTED and not SYNTAX.search(text):
                 continue
             if problem := (self._code(text, folder) if SYNTAX.search(text) else self._mention(text)):
                 return problem
+            if problem := self._mention(whole) or self._patterns(text, folder):
+                return problem
         return None
+
+    def _patterns(self, code: str, folder: str) -> str | None:
+        """Whether code removes or writes files by a pattern that takes a protected one: `unlink glob("*.toml")`."""
+        if not CHANGES_FILES.search(code):
+            return None
+        work = Effort(self._variables)
+        words = (found[1] for found in PATTERNS.finditer(code[:LIMIT]))
+        return self._any_word([word for word in words if GLOB.search(word)][:20], [folder], work)
 
     def _find(self, command: Command) -> str | None:
-        """Whether `find` comes upon a file that a hook names, and changes what it finds."""
-        search = search_of_find(command.args) if self._files else None
+        """Whether `find` comes upon a protected file or one that a hook names, and changes what it finds."""
+        search = search_of_find(command.args)
         for start in search[0] if search else ():
             folder = join(command.folder, start, self._variables["HOME"])
-            if search and (found := self._files.find(folder, search[1])):
+            if search and self._files and (found := self._files.find(folder, search[1])):
                 return f"{found[-200:]} belongs to {owner('a hook in force')}: {WAY_OUT.format('edit')}"
+            for place, whose in self._below(folder) if search else ():
+                if search and finds(place, folder, search[1]):
+                    return f"{place[-200:]} belongs to {owner(whose)}: {WAY_OUT.format('edit')}"
         return None
 
-    def _untracked(self, command: Command, line: Line) -> str | None:
-        """Whether `git stash -u` or `git clean -f` takes a protected file away that git does not track."""
-        added = any(
-            one.runs("git add") and (one.has("--all") or not {".", ":/", "*"}.isdisjoint(one.operands))
-            for one in line.commands
-        )
-        stash = command.runs("git stash") and (added or command.has("--include-untracked", "--all"))
-        clean = command.runs("git clean") and command.has("--force") and not command.has("--dry-run")
-        root = Path(command.folder or "/")
-        while (stash or clean) and root != root.parent and not _exists(f"{root}/.git"):
-            root = root.parent
-        if not (stash or clean) or root == root.parent:
-            return None
-        tracked = _tracked(root)
-        paths = [join(command.folder, word, self._variables["HOME"]) for word in command.operands[1:]] if clean else []
+    def _below(self, folder: str) -> Iterator[tuple[str, str]]:
+        """Protected files and folders that are there, below a folder."""
         for place, whose in self._kept.items():
-            name = place.removesuffix("/**")
-            if paths and not any(f"{root}/{name}".startswith(path) for path in paths):
-                continue
-            if name[0] != "/" and "*" not in name and _exists(f"{root}/{name}") and name.encode() not in tracked:
-                return f"this takes {name} away, which belongs to {owner(whose)}: {WAY_OUT.format('do')}"
-        return None
+            path = place.removesuffix("/**")
+            path = (path if path[0] == "/" else f"{folder.rstrip('/')}/{path}").replace("*", "")
+            if path.startswith(f"{folder.rstrip('/')}/") and exists(path):
+                yield path, whose
+
+    def _untracked(self, command: Command, line: Line) -> str | None:
+        if (taken := untracked_taken(command, line, self._kept, self._variables["HOME"])) is None:
+            return None
+        return f"this takes {taken[0]} away, which belongs to {owner(taken[1])}: {WAY_OUT.format('do')}"
 
     def _folders(self, command: Command, work: Effort) -> list[str]:
         """Where a command's words may be relative to, `git -C` included. If that is not known, where the line is."""
@@ -530,110 +577,10 @@ class Guard:
         return folders
 
 
-def _moves(command: Command) -> bool:
-    """Does a command set a variable that moves the settings of an agent?"""
-    words = command.args if command.program in DECLARES | {"env"} else ()
-    names = {*command.assignments, *(word.partition("=")[0] for word in words if "=" in word)}
-    unsets = command.program == "env" and command.has("-i", "--ignore-environment")
-    return unsets or not names.isdisjoint(_MOVES) or any(name.startswith("FAIRLEAD_") for name in names)
-
-
-def _only_carries(command: Command) -> bool:
-    """Does a command run others, and change nothing by itself?"""
-    name = command.program
-    if any(one.via[-1:] == (f"{name}()",) for one in command.inner):
-        return True  # a function of the line
-    wraps = (name in WRAPPERS and name not in DOES_MORE) or name in SHELLS or name in CARRIES
-    return wraps and name not in CONTAINERS and command.carries
-
-
-def _written_scripts(command: Command, line: Line) -> list[str]:
-    """What the line writes to the files that a command names: `cat > x.py <<END` before `python x.py`."""
-    names = {os.path.basename(word) for word in (command.path, *command.args) if word}
-    found = []
-    for one in line.commands:
-        files = [*one.writes(), *(one.operands if one.program == "tee" else ())]
-        if one is not command and not names.isdisjoint(map(os.path.basename, files)):
-            found.append(written_by(one) or input_of(one) or "")
-    return found
-
-
-def _finds_to_read(command: Command, mentions: Callable[[str], str | None]) -> bool:
-    """Does `find` only run programs that read? `find . -exec grep x {} +`"""
-    runs = [one for one in command.inner if len(one.via) == len(command.via) + 1]
-    if not runs or any(word == "-delete" or word.startswith(("-fprint", "-fls")) for word in command.args):
-        return False
-    return all(only_reads(one.program, one.args, mentions) for one in runs)
-
-
-def _assigned(command: Command) -> list[str]:
-    """What a command sets variables to."""
-    words = command.args if command.program in DECLARES | {"env"} else ()
-    return [*command.assignments.values(), *(word.partition("=")[2] for word in words if "=" in word)]
-
-
-def _alternatives(word: str, work: Effort) -> list[str]:
-    """What braces stand for, up to a bound."""
-    words = [word]
-    work.spend(20, len(word))
-    for _ in range(6):
-        expanded = []
-        for text in words:
-            found = _BRACES.search(text)
-            parts = found[1].split(",")[:64] if found else ()
-            expanded += [text[: found.start()] + part + text[found.end() :] for part in parts] if found else [text]
-        words = expanded[:64]
-    return words
-
-
-def _has_link(path: str, start: int) -> bool:
-    """Whether a part of a path is a link, from a position on."""
-    while True:
-        end = path.find("/", start)
-        try:
-            if S_ISLNK(os.lstat(path if end < 0 else path[:end]).st_mode):
-                return True
-        except (OSError, ValueError):
-            return False  # nor is anything below it
-        if end < 0:
-            return False
-        start = end + 1
-
-
-def _tracked(root: Path) -> bytes:
-    """The index of a repository, in which the names of tracked files stand."""
-    try:
-        with open(root / ".git" / "index", "rb") as file:
-            return file.read(64 << 20)
-    except OSError:
-        return b""
-
-
-def _real(path: str) -> str:
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError):
-        return path
-
-
-def _exists(path: str) -> bool:
-    try:
-        return os.path.lexists(path)
-    except ValueError:
-        return False
-
-
 def _is_in(command: str, value: Any) -> bool:
     """Whether an argument is all in a command that was looked at."""
     words = value if isinstance(value, (list, tuple)) else (value,)
     return all(isinstance(word, str) and word in command for word in words)
-
-
-def _here() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return "/"
 
 
 def guard_hook(

@@ -14,8 +14,6 @@ from functools import lru_cache
 from itertools import chain, dropwhile, pairwise
 from pathlib import Path
 
-from ..shell import Command, Line
-from ..shell.words import unknown_of
 from .effort import join
 from .protected_paths import find_all
 
@@ -102,13 +100,17 @@ _KNOWN = (
     CHANGES | COPIES | frozenset(_ONLY_WITH) | frozenset(_INLINE_CODE) | words_of("git tar zip 7z 7za dd wget curl")
 )
 
-_VARIABLE = re.compile(r"\$\{?(\w+)")
 FILE, FOLDER = 1, 2
 """What a word changes: a file of that name, or also all that is in a folder of that name."""
 
 
-def changed_words(name: str, rest: Sequence[str]) -> dict[str, int]:
-    """The words of a command that name what it changes, each as a `FILE` or a `FOLDER`."""
+def changed_words(name: str, rest: Sequence[str], guesses: Sequence[str] = ()) -> dict[str, int]:
+    """The words of a command that name what it changes, each as a `FILE` or a `FOLDER`.
+
+    `guesses` are what its unknown words may stand for: the last one may be its target.
+    """
+    if guesses:
+        return changed_words(name, rest) | changed_words(name, [*rest, *guesses])
     name, rest = _looked_through(name, list(rest))
     operands = [word for word in rest if word[:1] != "-"]
     if name == "$(":
@@ -276,70 +278,33 @@ def search_of_find(rest: Sequence[str]) -> tuple[list[str], list[str]] | None:
     names = [
         word
         for first, before, word in zip(("", "", *rest), ("", *rest), rest, strict=False)
-        if before in ("-name", "-iname", "-path", "-ipath", "-wholename") and first not in ("!", "-not")
+        if before in ("-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex")
+        and first not in ("!", "-not")
     ]
     return list(rest[:start]) or ["."], names
 
 
-def possible_words(command: Command, line: Line) -> list[str]:
-    """What the unknown words of a command may stand for, as far as the line says it.
-
-    The output of a substitution may be any word in it, what is read any word of the pipeline, and a variable that
-    the line sets any word of the line. A variable from elsewhere is none of these.
-    """
-    unknown = {one for word in (*command.args, command.program, *command.writes()) for one in unknown_of(word)}
-    if not unknown - {"*", "{}"}:
-        return []
-    if any(one[:1] == "$" and is_set(one, line.text) for one in unknown):
-        sources = line.commands
-    else:
-        inner = [one for top in command.inner for one in top.walk()] if "$(...)" in unknown else []
-        piped = [one for one in line.commands if one.pipeline == command.pipeline] if "stdin" in unknown else []
-        sources = [*inner, *piped]
-    words = [
-        word
-        for one in sources
-        if one is not command
-        for word in (*one.args, one.stdin or "", *one.assignments.values(), *_read_by(one))
-    ]
-    parts = [part for word in dict.fromkeys(words) for part in word.split()]
-    parts += [part for one in sources if one.program in _FILTERS for word in one.args for part in _PATTERN.split(word)]
-    if re.search(r"\bcase\b", line.text):  # its patterns are words of no command
-        parts += _BETWEEN.split(line.text)
-    for word in (*command.args, *command.writes()):
-        if "$(...)" in unknown_of(word):  # what it puts out may be any word of it
-            parts += filter(None, _BETWEEN.split(word))
-    return parts
+def finds(path: str, folder: str, names: Sequence[str]) -> bool:
+    """Does a search from a folder for these names come upon a path? Each is a pattern, or maybe an expression."""
+    parts = path[len(folder.rstrip("/")) + 1 :].split("/")
+    below = [path, "/".join((".", *parts)), *parts]
+    return any(matches(name, one) or _expresses(name, one) for name in names for one in below)
 
 
-_FILTERS = frozenset({"sed", "awk", "gawk", "mawk", "grep", "egrep", "rg"})
-_PATTERN = re.compile(r"[/^$|()\\]+")
+def _expresses(expression: str, path: str) -> bool:
+    """May an expression of `find -regex` match a path? Those that would take long to try may."""
+    if ".*" not in expression and "\\" not in expression:
+        return False
+    if len(expression) > 100 or COSTLY.search(expression):
+        return True
+    try:
+        return re.fullmatch(expression, path) is not None
+    except re.error:
+        return True
 
 
-def _read_by(command: Command) -> list[str]:
-    return [redirect.target for redirect in command.redirects if redirect.operator == "<"]
-
-
-_BETWEEN = re.compile(r"[\s|;&()<>`'\"$]+")
-
-
-def texts_of(command: Command, line: Line) -> list[str]:
-    """The texts on a line that another command may run as a line of its own."""
-    words = [
-        word
-        for one in line.commands
-        if one is not command
-        for word in (*one.args, one.stdin or "", *one.assignments.values())
-    ]
-    return [word for word in dict.fromkeys(words) if _BETWEEN.search(word)]
-
-
-def is_set(variable: str, text: str) -> bool:
-    """Is a variable set on a line? Then its name stands there without a dollar sign, too."""
-    if variable[:2] in ("$1", "$2", "$@", "$*"):
-        return re.search(r"\bset\b", text) is not None
-    name = _VARIABLE.match(variable)
-    return name is not None and re.search(rf"(?<![$\w{{!#]){name[1]}\b", text) is not None
+COSTLY = re.compile(r"\)[*+?{]|(?:[*+{].*){5}")
+"""Expressions that could take very long to try."""
 
 
 # --- the files --------------------------------------------------------------------------------------

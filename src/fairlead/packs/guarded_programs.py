@@ -7,8 +7,11 @@ import re
 from collections.abc import Callable
 from itertools import pairwise, takewhile
 
+from ..shell import Command
 from ..shell.shells import SHELLS
-from .guarded_files import packs_into, words_of
+from ..shell.syntax import DECLARES
+from ..shell.wrappers import WRAPPERS
+from .guarded_files import COSTLY, packs_into, words_of
 from .protected_paths import MOVED
 
 AGENTS = frozenset({
@@ -116,23 +119,34 @@ TAKES_AWAY = frozenset({"rm", "mv", "find", "fd", "shred", "unlink", "rmdir", "t
 CHANGES_UNNAMED = frozenset({"cp", "rsync", "chmod", "chown", "chgrp", "chattr", "setfacl"})
 """Programs that may change files which they do not name."""
 CHOOSES = words_of("-name -iname -path -ipath -wholename -regex -iregex")
-DECODES = frozenset({"base64", "xxd", "rev"})
+DECODES = frozenset({"base64", "xxd", "rev", "tr"})
 """Programs whose output the reader knows, and in which a name may be hidden."""
 OWN_CONTROLS = re.compile(
-    r"\bfairlead(?:\.|\s+import\s+)(?:cli|enforcement|approvals|config)\b|run_module\(\s*[\"']fairlead"
-    r"|\bfairlead[\"']?[\s,]+[\"']?(?:pause|monitor|enforce|trust|approvals|tokens|serve|install|uninstall)\b"
+    r"\bfairlead(?:\.|\s+import\s+)(?:cli|enforcement|approvals|config|__main__)\b|run_module\(\s*[\"']fairlead"
+    r"|\bfairlead[\"']?[\s,\[(]+[\"']?"
+    r"(?:pause|resume|monitor|enforce|trust|approvals|tokens|serve|stop|restart|install|uninstall|prune)\b"
 )
 """Parts of fairlead that code has no business with, unless it changes them."""
-KILLS = frozenset({"kill", "pkill", "killall", "skill", "systemctl", "launchctl", "service", "fuser"})
+OVERWRITES = frozenset({"stash", "clean", "reset", "checkout", "switch"})
+"""Commands of git that may take a file away which git does not track."""
+KILLS = frozenset({
+    "kill", "pkill", "killall", "skill", "systemctl", "launchctl", "service", "fuser", "killall5",
+    "rc-service", "sv", "supervisorctl", "initctl", "brew",
+})  # fmt: skip
+_SIGNALS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
 _ONLY_ASKS = frozenset({"status", "is-active", "is-enabled", "show", "list-units", "list", "print", "-l", "-L"})
 DEBUGS = frozenset({
     "chrt", "gcore", "gdb", "ionice", "lldb", "ltrace", "nsenter", "prlimit", "py-spy", "renice", "strace", "taskset",
 })  # fmt: skip
 """Programs that reach into another process."""
-RUNS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye", "sudo", "doas", "env", "nohup", "timeout"})
-INSTALLERS = words_of("pip pip2 pip3 pipx uv poetry pdm hatch rye pipenv conda mamba micromamba easy_install")
-REMOVES_PACKAGES = words_of("uninstall remove rm uninject")
-_OWN_PACKAGE = re.compile(r"fairlead(?![\w./-])")
+RUNS = frozenset(
+    {"coverage", "uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye", "sudo", "doas", "env", "nohup", "timeout"}
+)
+INSTALLERS = words_of("""
+    pip pip2 pip3 pipx uv poetry pdm hatch rye pipenv conda mamba micromamba easy_install apt apt-get aptitude dnf yum
+    zypper apk brew port snap pacman dpkg rpm""")
+REMOVES_PACKAGES = words_of("uninstall remove rm uninject purge autoremove erase del -R -Rs -Rns -r -P -e")
+_OWN_PACKAGE = re.compile(r"fairlead(?![\w./-])", re.IGNORECASE)
 INSTALLS_PACKAGES = words_of("install add upgrade update reinstall inject")
 _OWN_REQUIREMENT = re.compile(
     r"(?:^|[/=@+#,\s])fairlead(?=/*$|[\[=<>!~;@#?&,\s]|\.git(?:$|[@#?/])|-\d[^/]*$)", re.IGNORECASE
@@ -140,6 +154,17 @@ _OWN_REQUIREMENT = re.compile(
 """What stands for fairlead where packages are installed: its name, with a version or extras, an address, an archive."""
 _INTO_FOLDER = words_of("-t --target --prefix --root -d --dest --src")
 """Options of package managers whose values are folders."""
+ENDS_FAIRLEAD = re.compile(
+    r"(?s)\b(?:system|exec\w*|popen|run|call|print)\b[^\n]{0,200}\bp?kill(?:all)?\b[^\n]{0,200}fairlead"
+    r"|fairlead[^\n]{0,200}\b(?:system|exec\w*|popen|run|call|print)\b[^\n]{0,200}\bp?kill(?:all)?\b"
+)
+"""Code that has a shell end fairlead: `awk '/fairlead/ { system("kill " $2) }'`."""
+WORD_OF_LINE = re.compile(r"[^\s;&|()<>`'\"$/^{}]+")
+CONCATENATES = re.compile(r"[\"']\s*[.+]?\s*[\"']")
+"""What stands between two texts that code makes one: `"fair" + "lead"`."""
+CHANGES_FILES = re.compile(r"\b(?:unlink|remove|rename|truncate|rmtree|write_text|unlinkSync|rmSync|writeFile\w*)\b")
+PATTERNS = re.compile(r"[\"'<]([^\"'<>\s]{1,200})[\"'>]")
+"""A text in code, which may be a pattern for names of files."""
 CODE = re.compile(
     r"(?:python|pypy|ipython|node|nodejs|deno|bun|tsx|perl|ruby|php|lua|osascript|Rscript|tclsh|expect|ed|ex|n?vim?|emacs"
     r"|patch|apply_?patch|sqlite3|m4|dc|gdb|sed|[gm]?awk"
@@ -243,22 +268,34 @@ def _ends_fairlead(names: set[str], words: list[str]) -> bool:
     is_own = str(os.getpid()) in words
     if names & DEBUGS and is_own:
         return True
-    if not names & KILLS or names & _ONLY_ASKS:
+    if not names & KILLS or (not names & _SIGNALS and names & _ONLY_ASKS):
         return False
-    everything = "kill" in names and words[-1] == "-1" and len(words) > 2
+    if words[1:2] in (["-l"], ["-L"]):
+        return False
+    everything = ("kill" in names and words[-1] == "-1" and len(words) > 2) or "killall5" in names
     return everything or ("kill" in names and is_own) or any(map(_means_fairlead, words))
 
 
-def ends_process(code: str) -> bool:
-    """Does code end this process? `os.kill(1234, 9)`"""
+def says_control(words: list[str]) -> bool:
+    """Do words say to change or end fairlead, in whatever order? Of these, a line is made that is not known."""
+    if not any("fairlead" in word.lower() for word in words):
+        return False
+    return not KILLS.isdisjoint(words) or ("fairlead" in words and not _CONTROLS.isdisjoint(words))
+
+
+_CONTROLS = words_of("pause resume monitor enforce trust approvals tokens serve stop restart install uninstall prune")
+
+
+def changes_control(code: str) -> bool:
+    """Does code use fairlead's own controls, or end this process? `os.kill(1234, 9)`"""
+    return OWN_CONTROLS.search(code) is not None or _ends_process(code)
+
+
+def _ends_process(code: str) -> bool:
     return "kill" in code and re.search(rf"\b{os.getpid()}\b", code) is not None
 
 
 _COMMAND = "python -m fairlead.server"
-
-
-_COSTLY = re.compile(r"\)[*+?{]|(?:[*+{].*){5}")
-"""Patterns that could take very long to try."""
 
 
 def _means_fairlead(word: str) -> bool:
@@ -267,13 +304,14 @@ def _means_fairlead(word: str) -> bool:
         return True
     if word[:1] == "-" or len(word) < 4 or len(word) > 100:
         return False
-    if _COSTLY.search(word):
+    if COSTLY.search(word):
         return True
     try:
         found = re.search(word, _COMMAND)
     except re.error:
         return False
-    return found is not None and len(range(max(found.start(), 10), min(found.end(), 18))) > 3
+    own = _COMMAND.index("fairlead")
+    return found is not None and len(range(max(found.start(), own), found.end())) > 3
 
 
 def _installed(words: list[str]) -> list[str]:
@@ -285,3 +323,59 @@ def _installed(words: list[str]) -> list[str]:
     if not rest or rest[0] not in INSTALLS_PACKAGES:
         return []
     return [word for before, word in pairwise(rest) if before not in _INTO_FOLDER]
+
+
+# --- commands ---------------------------------------------------------------------------------------
+
+
+def moves_settings(command: Command) -> bool:
+    """Does a command set or unset a variable that moves the settings of an agent?"""
+    name, words = command.program, command.args
+    names = set(command.assignments)
+    if name in DECLARES | {"env"}:
+        names |= {word.partition("=")[0] for word in words if "=" in word}
+        if name == "env" and (
+            any(word in ("-", "-i", "--ignore-environment") for word in words) or words[:1] == ["$(...)"]
+        ):
+            return True
+    if name in ("unset", "env", "read") or words[:1] == ["-v"]:  # `env -u NAME`, `printf -v NAME`
+        names |= {word.removeprefix("--unset=").removeprefix("-u") for word in words}
+    return any(one in _MOVES or one.startswith("FAIRLEAD_") for one in names)
+
+
+_CLEARS = frozenset({"-", "-i", "--ignore-environment"})
+_MOVES = frozenset({*MOVED, "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CODE_SIMPLE"})
+OTHER_USERS = frozenset({"sudo", "su", "doas", "runuser", "gosu", "su-exec", "setuidgid", "pkexec", "machinectl"})
+
+
+def takes_folders(command: Command) -> bool:
+    """Does a command change or remove all that is in a folder which it names?"""
+    if command.program in TAKES_AWAY:
+        before = ("", *command.args)
+        return "-empty" not in before and not any(
+            word in CHOOSES and last not in ("!", "-not") for last, word in pairwise(before)
+        )
+    return command.runs("git rm") and not command.has("--cached", "--dry-run")
+
+
+def only_carries(command: Command) -> bool:
+    """Does a command run others, and change nothing by itself?"""
+    name = command.program
+    if any(one.via[-1:] == (f"{name}()",) for one in command.inner):
+        return True  # a function of the line
+    wraps = (name in WRAPPERS and name not in DOES_MORE) or name in SHELLS or name in CARRIES
+    return wraps and name not in CONTAINERS and command.carries
+
+
+def finds_to_read(command: Command, mentions: Callable[[str], str | None]) -> bool:
+    """Does `find` only run programs that read? `find . -exec grep x {} +`"""
+    runs = [one for one in command.inner if len(one.via) == len(command.via) + 1]
+    if not runs or any(word == "-delete" or word.startswith(("-fprint", "-fls")) for word in command.args):
+        return False
+    return all(only_reads(one.program, one.args, mentions) for one in runs)
+
+
+def assigned_texts(command: Command) -> list[str]:
+    """What a command sets variables to."""
+    words = command.args if command.program in DECLARES | {"env"} else ()
+    return [*command.assignments.values(), *(word.partition("=")[2] for word in words if "=" in word)]

@@ -11,6 +11,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from stat import S_ISLNK
 
 from ..paths import fixed_folders
 from .effort import LONGEST
@@ -156,3 +157,38 @@ def find_all(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 def _regex(place: str) -> str:
     folder = place.removesuffix("/**")
     return re.escape(folder).replace(r"\*", "[^/]*") + ("(?:/.*)?" if folder != place else "")
+
+
+def has_link(path: str, start: int) -> bool:
+    """Whether a part of a path is a link, from a position on."""
+    while True:
+        end = path.find("/", start)
+        try:
+            if S_ISLNK(os.lstat(path if end < 0 else path[:end]).st_mode):
+                return True
+        except (OSError, ValueError):
+            return False  # nor is anything below it
+        if end < 0:
+            return False
+        start = end + 1
+
+
+def real_path(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return path
+
+
+def exists(path: str) -> bool:
+    try:
+        return os.path.lexists(path)
+    except ValueError:
+        return False
+
+
+def current_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"

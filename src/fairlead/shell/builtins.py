@@ -108,7 +108,9 @@ def read_words(shell: Shell, command: Command) -> None:
         if "\\" in line and "r" not in options:
             line = None
     separators = shell.variables.get("IFS", " \t\n")
-    if line is None or not isinstance(separators, str) or not is_exact(separators):
+    if text is not None and unknown_of(text) == ("*",):  # `ls | while read f`
+        words: list[str] | None = [Word(text.strip(), ("*",))]
+    elif line is None or not isinstance(separators, str) or not is_exact(separators):
         words = None
     else:
         words = _fields(line, separators, 0 if "a" in options else len(names))

@@ -8,6 +8,7 @@ import os
 import re
 import string
 from collections.abc import Callable
+from itertools import pairwise
 
 from .commands import Command
 from .words import LONGEST, Word, is_number, joined, made, unknown_of
@@ -247,6 +248,21 @@ def _ls(command: Command) -> str | None:
     return None if command.operands else Word("*", ("*",))
 
 
+def _find(command: Command) -> str | None:
+    """The names of all files of folders, unless it looks for some of them."""
+    if any(word[:1] == "-" and word not in _FIND_TAKES_ALL for word in command.args):
+        return None
+    folders = [word for before, word in pairwise(("", *command.args)) if not _is_value(word, before)]
+    return Word("".join(f"{folder.rstrip('/')}/*\n" for folder in folders or ["."]), ("*",))
+
+
+_FIND_TAKES_ALL = frozenset({"-type", "-maxdepth", "-mindepth", "-print", "-print0", "-xdev", "-mount", "-depth", "-L"})
+
+
+def _is_value(word: str, before: str) -> bool:
+    return word[:1] == "-" or before in ("-type", "-maxdepth", "-mindepth")
+
+
 def _mktemp(command: Command) -> str | None:
     return None if command.operands else Word("/tmp/tmp.XXXXXXXXXX\n", ("$(...)",))  # noqa: S108
 
@@ -271,8 +287,8 @@ def _inner(command: Command) -> str | None:
 WRITERS: dict[str, Callable[[Command], str | None]] = {
     "echo": _echo, "printf": _printf, "cat": _cat, "tee": _tee, "base64": _base64, "xxd": _xxd, "rev": _rev,
     "tr": _tr, "tac": _tac, "type": _type, "pwd": _pwd, "which": _which, "basename": _basename, "dirname": _dirname,
-    "ls": _ls, "mktemp": _mktemp, "command": _command_v, "builtin": _inner, "env": _inner, "sudo": _inner,
-    "exec": _inner, "eval": _inner, "sh": _inner, "bash": _inner, "zsh": _inner, "dash": _inner,
+    "ls": _ls, "find": _find, "mktemp": _mktemp, "command": _command_v, "builtin": _inner, "env": _inner,
+    "sudo": _inner, "exec": _inner, "eval": _inner, "sh": _inner, "bash": _inner, "zsh": _inner, "dash": _inner,
     "": _redirected, ":": _nothing, "true": _nothing, "false": _nothing, "cd": _nothing, "export": _nothing,
     "set": _nothing, "unset": _nothing, "local": _nothing, "declare": _nothing, "sleep": _nothing,
     "mkdir": _nothing, "touch": _nothing, "alias": _nothing, "shopt": _nothing, "read": _nothing,

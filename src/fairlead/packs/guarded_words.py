@@ -1,0 +1,179 @@
+"""What a command may be given or may run, where only running the line would tell.
+
+The reader says which words it does not know. Most often what they may be stands on the line all the same: in what a
+variable is set to, in the commands that a command reads from, and in the files that the line writes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+from ..shell import Command, Line
+from ..shell.outputs import input_of, written_by
+from ..shell.words import is_exact, unknown_of
+from .effort import Effort
+
+_VARIABLE = re.compile(r"\$\{?(\w+)")
+_FILTERS = frozenset({"sed", "awk", "gawk", "mawk", "grep", "egrep", "rg"})
+_PATTERN = re.compile(r"[/^$|()\\]+")
+_BETWEEN = re.compile(r"[\s|;&()<>`'\"$]+")
+_BETWEEN_ALL = re.compile(r"[\s|;&()<>`'\"${}=]+")
+_MAKEFILES = frozenset({"Makefile", "makefile", "GNUmakefile"})
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_GLOB = re.compile(r"[*?\[]")
+
+
+def possible_words(command: Command, line: Line) -> list[str]:
+    """What the unknown words of a command may stand for, as far as the line says it.
+
+    The output of a substitution may be any word in it, what is read any word of the pipeline, and a variable that
+    the line sets any word of the line. A variable from elsewhere is none of these.
+    """
+    unknown = {one for word in (*command.args, command.program, *command.writes()) for one in unknown_of(word)}
+    in_code = not command.sure and any(via.endswith((" code", "sed", "parallel")) for via in command.via)
+    parts = [word.lower() for word in command.args if "nocaseglob" in line.text and _GLOB.search(word)]
+    if not unknown - {"*", "{}"} and not in_code:
+        return parts
+    if any(one[:1] == "$" and is_set(one, line.text) for one in unknown):
+        sources = [one for one in line.commands if one is not command]
+        parts += _BETWEEN_ALL.split(line.text)
+    elif in_code or not unknown.isdisjoint(("stdin", "$(...)")):
+        sources = list(feeders(command, line))
+    else:
+        sources = []
+    words = [word for one in sources for word in (*one.args, *_texts(one), *_read_by(one))]
+    parts += [part for word in dict.fromkeys(words) for part in word.split()]
+    parts += [part for one in sources if one.program in _FILTERS for word in one.args for part in _PATTERN.split(word)]
+    if re.search(r"\bcase\b", line.text):  # its patterns are words of no command
+        parts += _BETWEEN.split(line.text)
+    for word in (*command.args, *command.writes()):
+        if "$(...)" in unknown_of(word):  # what it puts out may be any word of it
+            parts += filter(None, _BETWEEN.split(word))
+    return parts
+
+
+def possible_lines(command: Command, line: Line) -> list[str]:
+    """The words and texts of which a shell may run a line, where the line does not say which one it is."""
+    unknown = {one for word in command.args for one in unknown_of(word)}
+    if any(is_set(one, line.text) for one in unknown if one[:2] != "$("):
+        sources: Iterable[Command] = (one for one in line.commands if one is not command)
+    elif _runs_unknown_text(command):
+        sources = feeders(command, line, scripts=True)
+    else:
+        return []
+    words = [word for one in sources for word in (*one.args, " ".join(one.args), *_texts(one), written_by(one) or "")]
+    return list(dict.fromkeys(words))
+
+
+def is_line(text: str) -> bool:
+    """Is this more than one word?"""
+    return _BETWEEN.search(text) is not None
+
+
+def _runs_unknown_text(command: Command) -> bool:
+    """Does a shell run a text of which not even the program is known?"""
+    if command.sure or any(is_exact(one.program) and one.program for one in command.inner if _is_run(one, command)):
+        return False
+    return command.source is not None or any(unknown_of(word) != ("*",) for word in command.args)
+
+
+def _is_run(inner: Command, command: Command) -> bool:
+    own = len(command.via)
+    return len(inner.via) > own and inner.via[own].split()[0] == command.program
+
+
+def feeders(command: Command, line: Line, *, scripts: bool = False) -> Iterator[Command]:
+    """The commands whose output a command may be given: of its pipeline and those of the commands that run it, of its
+    substitutions, and those that write the files which these read. `scripts`: also the files that it names itself.
+    """
+    around = [command, *_ancestors(command, line)]
+    pipelines = {one.pipeline for one in around}
+    found = [one for one in line.commands if one.pipeline in pipelines and one is not command]
+    found += [one for top in found + command.inner for one in top.walk()]
+    named = [
+        *_read_by(command),
+        *(command.args if scripts else ()),
+        *(word for one in around for word in _read_by(one)),
+    ]
+    seen = {id(command)}
+    for _ in range(4):
+        fresh = [one for one in found if id(one) not in seen]
+        seen.update(map(id, fresh))
+        yield from fresh
+        named += [word for one in fresh for word in (*one.args, *_read_by(one))]
+        files = {os.path.basename(word) for word in named if word}
+        writers = {one.pipeline for one in line.commands if files & set(map(os.path.basename, _written(one)))}
+        found = [one for top in line.commands if top.pipeline in writers for one in top.walk()]
+
+
+def _ancestors(command: Command, line: Line) -> list[Command]:
+    """The commands that run a command, the innermost first."""
+    path: list[Command] = []
+    level = line.tree
+    while (above := next((one for one in level if any(sub is command for sub in one.walk())), command)) is not command:
+        path.insert(0, above)
+        level = above.inner
+    return path
+
+
+def written_scripts(command: Command, line: Line) -> list[str]:
+    """What the line writes to the files that a command names: `cat > x.py <<END` before `python x.py`."""
+    names = {os.path.basename(word) for word in (command.path, *command.args) if word}
+    names |= _MAKEFILES if command.program in ("make", "gmake") else set()
+    return [
+        written_by(one) or input_of(one) or ""
+        for one in line.commands
+        if one is not command and not names.isdisjoint(map(os.path.basename, _written(one)))
+    ]
+
+
+def is_renamed(name: str, line: Line) -> bool:
+    """Does the line itself say what a program of this name is? `ln -s "$(command -v rm)" cat; ./cat file`"""
+    for one in line.commands:
+        if one.program in ("ln", "cp", "mv", "install", "hash") and len(one.args) > 1:
+            places = one.args[-1:]
+        elif one.program == "enable":
+            places = one.args
+        else:
+            places = _written(one)
+        if any(os.path.basename(place) == name for place in places):
+            return True
+    return False
+
+
+def _written(command: Command) -> list[str]:
+    return [*command.writes(), *(command.operands if command.program == "tee" else ())]
+
+
+def _texts(command: Command) -> list[str]:
+    """Texts that a command has besides its words: here-documents, here-strings and the values of variables."""
+    documents = [one.target for one in command.redirects if one.operator in ("<<", "<<-", "<<<")]
+    return [command.stdin or "", *documents, *command.assignments.values()]
+
+
+def _read_by(command: Command) -> list[str]:
+    return [redirect.target for redirect in command.redirects if redirect.operator == "<"]
+
+
+def is_set(variable: str, text: str) -> bool:
+    """Is a variable set on a line? Then its name stands there without a dollar sign, too."""
+    if variable[:2] in ("$1", "$2", "$@", "$*"):
+        return re.search(r"\bset\b", text) is not None
+    name = _VARIABLE.match(variable)
+    return name is not None and re.search(rf"(?<![$\w{{!#]){name[1]}\b", text) is not None
+
+
+def alternatives(word: str, work: Effort) -> list[str]:
+    """What braces stand for, up to a bound."""
+    words = [word]
+    work.spend(20, len(word))
+    for _ in range(6):
+        expanded = []
+        for text in words:
+            found = _BRACES.search(text)
+            parts = found[1].split(",")[:64] if found else ()
+            expanded += [text[: found.start()] + part + text[found.end() :] for part in parts] if found else [text]
+        words = expanded[:64]
+    return words
