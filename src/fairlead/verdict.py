@@ -447,14 +447,19 @@ def clean(text: str, limit: int | None = None) -> str:
 
 
 def cut_warnings(hook: Hook, verdict: Verdict) -> list[str]:
-    """A warning for each text of a verdict that is longer than the limit of its hook."""
-    limit = hook.text_limit or TEXT_LIMIT
-    texts = {"reason": (verdict.reason or "",), "context": verdict.context, "warning": verdict.warnings}
+    """A warning for each text of a verdict that is longer than it may be."""
+    limit, way_out = hook.text_limit or TEXT_LIMIT, "; text_limit= sets the limit"
+    reason = ("reason", limit, way_out) if verdict.control != "ask" else ("question", TEXT_LIMIT, "")
+    texts = {
+        reason: (verdict.reason or "",),
+        ("context", limit, way_out): verdict.context,
+        ("warning", limit, way_out): verdict.warnings,
+    }
     return [
-        f"hook {hook.name!r}: a {part} of {size:,} bytes was cut to {limit:,}; text_limit= sets the limit"
-        for part, some in texts.items()
+        f"hook {hook.name!r}: a {part} of {size:,} bytes was cut to {most:,}{way_out}"
+        for (part, most, way_out), some in texts.items()
         for text in some
-        if len(text) > limit // 4 and (size := len(re.sub(_UNSAFE, "", text).encode())) > limit
+        if len(text) > most // 4 and (size := len(re.sub(_UNSAFE, "", text).encode())) > most
     ]
 
 

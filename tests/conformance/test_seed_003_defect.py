@@ -1375,6 +1375,13 @@ OUTPUTS = [
     kind="same",
     about="whatever JSON a tool returns, a hook in another process may see it, and the model reads it",
 )
+@behaviour(
+    "003-182",
+    lines="114, 473",
+    kind="different",
+    about="from the loop, hooks get a list, number, true or false as the JSON text that the model reads; the value in "
+    "the seed",
+)
 async def test_a_worker_sees_every_output_and_the_model_reads_it(tmp_path):
     from fairlead.hosts.loop import Agent
     from fairlead.hosts.loop.tools import Tool
@@ -1395,9 +1402,10 @@ async def test_a_worker_sees_every_output_and_the_model_reads_it(tmp_path):
         async with Agent(model.model, [tool], hooks, policy="open", max_requests=50) as agent:
             await agent.run("Go.")
     assert [(end.control, end.failures) for end in ends] == [("proceed", ())] * len(OUTPUTS)
-    read = [part for part in model.sent[-1] if part.startswith("result: ")]
-    assert len(read) == len(OUTPUTS)
-    assert read[:6] == ["result: 1\n2", "result: a\n", "result: 42", f"result: {2**70}", "result: 1.5", "result: true"]
+    read = [part.removeprefix("result: ") for part in model.sent[-1] if part.startswith("result: ")]
+    texts = ["[1,2]", '["a",null]', "42", str(2**70), "1.5", "true", "false"]
+    assert [end.step.output for end in ends] == [*texts, *OUTPUTS[len(texts) :]]
+    assert read == [*texts, "", "", "{}", "", '{"a":[1]}', "a"]
 
 
 @behaviour("003-162", lines="476-480", kind="same", about="after_tool takes context and a break")
