@@ -14,6 +14,7 @@ begins with a page's header: the Rust source is six lines shorter.
 """
 
 import asyncio
+import re
 import threading
 
 import pytest
@@ -466,10 +467,11 @@ def test_an_empty_pattern_is_refused(hooks):
         hooks.add(aborts_later, on="before_tool", tool="")
 
 
-@behaviour("001-57", lines="172-195", kind="same", about="without ?, {} and repetition, a glob is synwire's")
+@behaviour("001-57", lines="172-195", kind="same", about="a star is any text, and what synwire matches, a glob matches")
 @given(st.text("ab*", min_size=1, max_size=6), st.text("ab", max_size=6))
-def test_a_glob_matches_at_least_what_synwire_matches(pattern, tool):
+def test_a_star_is_any_text_and_a_glob_matches_what_synwire_matches(pattern, tool):
     applies = Hook(aborts_later, "before_tool", tool=pattern).applies(received(BeforeTool, tool=tool))
+    assert applies == bool(re.fullmatch(pattern.replace("*", ".*"), tool))
     assert applies or not synwire_glob_match(pattern, tool)
 
 
@@ -753,6 +755,24 @@ async def test_the_time_of_one_hook_is_not_taken_from_the_next(hooks):
         return abort("in time")
 
     assert (await hooks.dispatch(READ_FILE)).reason == "in time"
+
+
+@behaviour(
+    "001-91",
+    lines="526",
+    kind="different",
+    about="a default time-out leaves sync functions inline, where nothing can end them; one of their own ends them",
+)
+@pytest.mark.parametrize(("own", "control"), [({}, "abort"), ({"timeout": 0.02}, "proceed")])
+async def test_a_sync_function_needs_a_timeout_of_its_own(own, control):
+    hooks = Hooks(timeout=0.02, on_failure="open")
+
+    def slow(step):
+        threading.Event().wait(0.1)
+        return abort("late abort")
+
+    hooks.add(slow, on="before_tool", **own)
+    assert (await hooks.dispatch(READ_FILE)).control == control
 
 
 @behaviour(

@@ -790,6 +790,20 @@ def test_a_result_of_an_unknown_kind_is_an_error(result):
 
 
 @behaviour(
+    "003-183", lines="201-204", kind="different", about="an unknown key in a result is malformed; the seed ignores it"
+)
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"kind": "text", "text": "a", "extra": 1}, {"kind": "json", "value": 1, "extra": 1},
+        {"kind": "content", "blocks": [{"kind": "text", "text": "a", "extra": 1}]},
+    ],
+)  # fmt: skip
+def test_an_unknown_key_in_a_result_is_malformed(result):
+    assert malformed("before_tool", {"result": result}) == "result"
+
+
+@behaviour(
     "003-81", lines="201-204", kind="same", about="a result that is a number, true or a list of them is an error"
 )
 @pytest.mark.parametrize("result", [42, True, 1.5, [1], ["text"], [[]]])
