@@ -164,6 +164,8 @@ def read_verdict(data: bytes | str | Mapping[str, Any], event: Event[Any] | str)
 
 def encode_verdict(verdict: Verdict | None, event: Event[Any] | str) -> bytes:
     """A verdict as JSON, which `read_verdict` reads back. Raises `MalformedVerdict` if the event does not take it."""
+    import json  # most programs write no verdicts
+
     event = event_named(event) if isinstance(event, str) else event
     if verdict is None:
         return b"null"
@@ -177,10 +179,13 @@ def encode_verdict(verdict: Verdict | None, event: Event[Any] | str) -> bytes:
         "warnings": checked.warnings or None,
         "metadata": checked.metadata,
     }
+    written = {key: value for key, value in parts.items() if value is not None} | checked.changes
     try:
-        return msgspec.json.encode({key: value for key, value in parts.items() if value is not None} | checked.changes)
+        data = msgspec.json.encode(written)
+        json.dumps(msgspec.to_builtins(written, str_keys=True), allow_nan=False)  # msgspec writes NaN as null
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise MalformedVerdict("verdict", f"cannot be written as JSON: {error}") from None
+    return data
 
 
 def _read(data: Any, event: Event[Any]) -> Verdict:

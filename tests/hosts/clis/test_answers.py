@@ -361,6 +361,8 @@ async def test_a_session_that_may_not_start_gets_no_message_and_runs_no_tool(hos
     twice = ("before_input", "before_tool") * 2  # also after the user's second message
     await cli.refusals("session_start")
     assert await cli.refusals(*twice) == refusable(host, *twice)
+    (reason,) = {str(state.halt) for state in cli.states.values() if state.halt}
+    assert reason.endswith("; start a new session to try again") == (says is broken)
 
 
 @pytest.mark.parametrize("host", STARTS)

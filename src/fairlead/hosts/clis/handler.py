@@ -303,11 +303,11 @@ class EventHandler:
             await self._end_denied_call(decision.step, effect.deny, effect)
         elif event == "before_tool" and effect.ask is not None:
             state.asked_calls = [*state.asked_calls, decision.step.call_id][-CALLS:]
-        elif event == "session_start":
-            self._start_session(decision, effect)
-        if event == "before_input" and state.halt_scope == "first_turn":
-            state.halt_scope = "turn"  # the next message starts another one
         state.halt = effect.halt or state.halt
+        if event == "session_start":
+            self._start_session(decision, effect)
+        elif event == "before_input" and state.halt_scope == "first_turn":
+            state.halt_scope = "turn"  # the next message starts another one
         if event in WARNING:
             self._pass_on_warnings(effect)
 
@@ -315,7 +315,8 @@ class EventHandler:
         """Remember whether hooks refuse the session. Few CLIs can keep it from starting, or stop there for good."""
         state = self.state
         if decision.aborts:
-            state.halt, state.halt_scope = reason_of(decision), "session"
+            again = "; start a new session to try again" if decision.cause == "failure" else ""
+            state.halt, state.halt_scope = reason_of(decision) + again, "session"
         elif effect.halt is not None:
             state.halt, state.halt_scope = effect.halt, "first_turn"
         elif state.halt_scope != "turn":  # the session is resumed, and its hooks do not object any more
