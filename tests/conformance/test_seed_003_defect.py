@@ -658,6 +658,14 @@ async def test_the_loop_counts_the_continues(scene):
     assert [step.continues_so_far for step in one.steps("before_turn_end")] == [0, 1, 2, 3]
 
 
+async def test_a_continue_without_feedback_has_a_text_of_the_loop_s_own(scene):
+    one = scene("One.", "Two.")
+    said = iter([{"control": "continue"}])
+    one.add(lambda step: next(said, None), on="before_turn_end")
+    await one.play()
+    assert one.sent[1][-1] == "user: The work is not finished yet. Go on."
+
+
 @behaviour("003-64", lines="150", kind="same", about="the end is involuntary where the cap on requests was hit")
 async def test_the_end_is_involuntary_at_the_cap(scene):
     (end,) = (await scene(LOOK, LOOK, max_requests=2).play()).steps("before_turn_end")
