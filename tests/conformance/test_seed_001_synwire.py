@@ -22,7 +22,18 @@ from behaviours import behaviour
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead import Hook, Hooks, ReadOnlyError, RegistrationError, abort, decode_step, deny, encode_step, extend
+from fairlead import (
+    Hook,
+    Hooks,
+    ReadOnlyError,
+    RegistrationError,
+    UnknownName,
+    abort,
+    decode_step,
+    deny,
+    encode_step,
+    extend,
+)
 from fairlead.hosts.loop import Agent
 from fairlead.lifecycle import (
     AfterCompact,
@@ -304,6 +315,17 @@ def test_a_payload_can_be_printed(event):
 async def test_success_and_failure_hooks_are_kept_apart(hooks, registered, happened):
     hooks.add(aborting("blocked"), **EVENTS[registered].options)
     assert (await hooks.dispatch(EVENTS[happened].step)).control == "proceed"
+
+
+@behaviour(
+    "001-92", lines="221-230", kind="otherwise", about="an error about the seed's name of an event suggests ours"
+)
+@each_event
+def test_the_seed_s_name_of_an_event_is_suggested(hooks, event):
+    registering = "on" + re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", event)  # such as on_pre_tool_use
+    for name in (event, registering):
+        with pytest.raises(UnknownName, match=f"did you mean '{EVENTS[event].step.event}'"):
+            hooks.add(aborts_later, on=name)
 
 
 # --- results --------------------------------------------------------------------------------------
