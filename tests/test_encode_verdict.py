@@ -152,6 +152,13 @@ def test_what_is_no_json_is_not_written(state: Any) -> None:
         encode_verdict(change(state=state), "before_request")
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("place", [lambda x: x, lambda x: [1, {"n": x}]], ids=["itself", "nested"])
+def test_a_number_that_json_has_not_is_not_written(number: float, place: Any) -> None:
+    with pytest.raises(MalformedVerdict, match="cannot be written as JSON: Out of range float"):
+        encode_verdict(change(args={"n": place(number)}), "before_tool")
+
+
 def test_a_value_that_holds_itself_is_not_written() -> None:
     loop = Loop()
     loop.inner = loop

@@ -1020,6 +1020,13 @@ def test_a_wrong_option_of_an_object_is_an_error() -> None:
         Hooks().add(type("Odd", (Named,), {"priority": "high"})())
 
 
+@pytest.mark.parametrize("name", ["", 5])
+@pytest.mark.parametrize("on", [None, "before_tool"])
+def test_a_name_of_an_object_that_is_none_is_an_error(name: Any, on: str | None) -> None:
+    with pytest.raises(RegistrationError, match="must be a non-empty string"):
+        Hooks().add(type("Odd", (Named,), {"name": name})(), on=on)  # type: ignore[call-overload]
+
+
 def test_a_mock_has_no_options() -> None:
     from unittest.mock import AsyncMock
 

@@ -245,7 +245,8 @@ class Decision(msgspec.Struct, Generic[S], frozen=True, repr_omit_defaults=True)
             return
         refusal = fold([one for one in self.verdicts if one.verdict.control != "stop"])  # a stop is above a deny
         if refusal is not None:
-            raise HookAborted(refusal.verdict.name or refusal.hook.name, _reason_of(refusal)) from refusal.error
+            name = refusal.hook.name if refusal.verdict.name is None else refusal.verdict.name
+            raise HookAborted(name, _reason_of(refusal)) from refusal.error
 
     # --- all contributions ------------------------------------------------------------------
 

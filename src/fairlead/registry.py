@@ -458,7 +458,9 @@ def _hooks_of(thing: Any, options: dict[str, Any]) -> Iterator[Hook]:
     """Hooks for the methods of an object, each for the event it is named after."""
     if isinstance(thing, type):
         raise RegistrationError(f"{thing.__name__} is a class; register an object of it: hooks.add({thing.__name__}())")
-    prefix = options.pop("name", None) or type(thing).__name__
+    prefix = options.pop("name", type(thing).__name__)
+    if not isinstance(prefix, str) or not prefix:
+        raise RegistrationError(f"the name of {type(thing).__name__} must be a non-empty string, not {prefix!r}")
     names = [name for name in dir(thing) if not name.startswith("_") and callable(getattr(thing, name))]
     methods = [name for name in names if name in EVENTS]
     for name in names:

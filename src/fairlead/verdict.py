@@ -164,6 +164,8 @@ def read_verdict(data: bytes | str | Mapping[str, Any], event: Event[Any] | str)
 
 def encode_verdict(verdict: Verdict | None, event: Event[Any] | str) -> bytes:
     """A verdict as JSON, which `read_verdict` reads back. Raises `MalformedVerdict` if the event does not take it."""
+    import json  # most programs write no verdicts
+
     event = event_named(event) if isinstance(event, str) else event
     if verdict is None:
         return b"null"
@@ -177,10 +179,13 @@ def encode_verdict(verdict: Verdict | None, event: Event[Any] | str) -> bytes:
         "warnings": checked.warnings or None,
         "metadata": checked.metadata,
     }
+    written = {key: value for key, value in parts.items() if value is not None} | checked.changes
     try:
-        return msgspec.json.encode({key: value for key, value in parts.items() if value is not None} | checked.changes)
+        data = msgspec.json.encode(written)
+        json.dumps(msgspec.to_builtins(written, str_keys=True), allow_nan=False)  # msgspec writes NaN as null
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise MalformedVerdict("verdict", f"cannot be written as JSON: {error}") from None
+    return data
 
 
 def _read(data: Any, event: Event[Any]) -> Verdict:
@@ -447,14 +452,19 @@ def clean(text: str, limit: int | None = None) -> str:
 
 
 def cut_warnings(hook: Hook, verdict: Verdict) -> list[str]:
-    """A warning for each text of a verdict that is longer than the limit of its hook."""
-    limit = hook.text_limit or TEXT_LIMIT
-    texts = {"reason": (verdict.reason or "",), "context": verdict.context, "warning": verdict.warnings}
+    """A warning for each text of a verdict that is longer than it may be."""
+    limit, way_out = hook.text_limit or TEXT_LIMIT, "; text_limit= sets the limit"
+    reason = ("reason", limit, way_out) if verdict.control != "ask" else ("question", TEXT_LIMIT, "")
+    texts = {
+        reason: (verdict.reason or "",),
+        ("context", limit, way_out): verdict.context,
+        ("warning", limit, way_out): verdict.warnings,
+    }
     return [
-        f"hook {hook.name!r}: a {part} of {size:,} bytes was cut to {limit:,}; text_limit= sets the limit"
-        for part, some in texts.items()
+        f"hook {hook.name!r}: a {part} of {size:,} bytes was cut to {most:,}{way_out}"
+        for (part, most, way_out), some in texts.items()
         for text in some
-        if len(text) > limit // 4 and (size := len(re.sub(_UNSAFE, "", text).encode())) > limit
+        if len(text) > most // 4 and (size := len(re.sub(_UNSAFE, "", text).encode())) > most
     ]
 
 

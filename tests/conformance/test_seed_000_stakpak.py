@@ -458,11 +458,13 @@ async def test_skip_goes_on_with_the_operation(scene):
 
 @behaviour("000-46", lines="81-84", kind="same", about="Abort has an optional name and a reason")
 @behaviour("000-47", lines="86-92", kind="same", about='an abort is the error "[name:hook_abort] reason"')
+@behaviour("000-48", lines="91, 144", kind="same", about="an abort whose name is empty has an empty one in its text")
 @pytest.mark.parametrize(
     ("verdict", "text"),
     [
         (abort("no budget left"), "[budget:hook_abort] no budget left"),
         (abort("no budget left", name="accounting"), "[accounting:hook_abort] no budget left"),
+        (abort("no budget left", name=""), "[:hook_abort] no budget left"),
     ],
 )
 async def test_an_abort_is_an_error_in_the_seed_s_words(hooks, ran, verdict, text):
@@ -471,11 +473,6 @@ async def test_an_abort_is_an_error_in_the_seed_s_words(hooks, ran, verdict, tex
     with pytest.raises(HookAborted) as raised:
         decision.raise_for_abort()
     assert str(raised.value) == text
-
-
-@behaviour("000-48", lines="91", kind="same", about="without a name, the text of an abort has an empty one")
-def test_an_abort_without_a_name_has_an_empty_one():
-    assert str(HookAborted("", "no budget left")) == "[:hook_abort] no budget left"
 
 
 @behaviour("000-49", lines="94-95", kind="same", about="what is no abort is no error")

@@ -14,6 +14,7 @@ begins with a page's header: the Rust source is six lines shorter.
 """
 
 import asyncio
+import re
 import threading
 
 import pytest
@@ -21,7 +22,18 @@ from behaviours import behaviour
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead import Hook, Hooks, ReadOnlyError, RegistrationError, abort, decode_step, deny, encode_step, extend
+from fairlead import (
+    Hook,
+    Hooks,
+    ReadOnlyError,
+    RegistrationError,
+    UnknownName,
+    abort,
+    decode_step,
+    deny,
+    encode_step,
+    extend,
+)
 from fairlead.hosts.loop import Agent
 from fairlead.lifecycle import (
     AfterCompact,
@@ -305,6 +317,17 @@ async def test_success_and_failure_hooks_are_kept_apart(hooks, registered, happe
     assert (await hooks.dispatch(EVENTS[happened].step)).control == "proceed"
 
 
+@behaviour(
+    "001-92", lines="221-230", kind="otherwise", about="an error about the seed's name of an event suggests ours"
+)
+@each_event
+def test_the_seed_s_name_of_an_event_is_suggested(hooks, event):
+    registering = "on" + re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", event)  # such as on_pre_tool_use
+    for name in (event, registering):
+        with pytest.raises(UnknownName, match=f"did you mean '{EVENTS[event].step.event}'"):
+            hooks.add(aborts_later, on=name)
+
+
 # --- results --------------------------------------------------------------------------------------
 
 
@@ -466,10 +489,11 @@ def test_an_empty_pattern_is_refused(hooks):
         hooks.add(aborts_later, on="before_tool", tool="")
 
 
-@behaviour("001-57", lines="172-195", kind="same", about="without ?, {} and repetition, a glob is synwire's")
+@behaviour("001-57", lines="172-195", kind="same", about="a star is any text, and what synwire matches, a glob matches")
 @given(st.text("ab*", min_size=1, max_size=6), st.text("ab", max_size=6))
-def test_a_glob_matches_at_least_what_synwire_matches(pattern, tool):
+def test_a_star_is_any_text_and_a_glob_matches_what_synwire_matches(pattern, tool):
     applies = Hook(aborts_later, "before_tool", tool=pattern).applies(received(BeforeTool, tool=tool))
+    assert applies == bool(re.fullmatch(pattern.replace("*", ".*"), tool))
     assert applies or not synwire_glob_match(pattern, tool)
 
 
@@ -753,6 +777,24 @@ async def test_the_time_of_one_hook_is_not_taken_from_the_next(hooks):
         return abort("in time")
 
     assert (await hooks.dispatch(READ_FILE)).reason == "in time"
+
+
+@behaviour(
+    "001-91",
+    lines="526",
+    kind="different",
+    about="a default time-out leaves sync functions inline, where nothing can end them; one of their own ends them",
+)
+@pytest.mark.parametrize(("own", "control"), [({}, "abort"), ({"timeout": 0.02}, "proceed")])
+async def test_a_sync_function_needs_a_timeout_of_its_own(own, control):
+    hooks = Hooks(timeout=0.02, on_failure="open")
+
+    def slow(step):
+        threading.Event().wait(0.1)
+        return abort("late abort")
+
+    hooks.add(slow, on="before_tool", **own)
+    assert (await hooks.dispatch(READ_FILE)).control == control
 
 
 @behaviour(

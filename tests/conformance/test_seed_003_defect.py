@@ -201,9 +201,8 @@ async def test_the_loop_takes_the_input_and_then_begins_the_turn(scene):
 async def test_the_loop_goes_on_in_the_seed_s_order(scene):
     one = await whole_run(scene)
     order = ["before_compact", "after_compact", "before_model", "after_model", "after_tool_batch", "before_turn_end"]
-    first = sorted(order, key=one.events.index)
-    assert [event for event in first if event not in ("before_compact", "after_compact")] == order[2:]
-    assert one.events.index("after_compact") == one.events.index("before_compact") + 1
+    request = order[:-1]
+    assert [event for event in one.events if event in order] == [*request, *request, *request[:-1], "before_turn_end"]
 
 
 # --- controls -------------------------------------------------------------------------------------
@@ -238,8 +237,16 @@ async def test_skip_leaves_the_operation_out(scene):
 @behaviour(
     "003-11", lines="25", kind="same", about="HookControl is open for more: deny, ask, allow, retry, abort, skip_rest"
 )
-async def test_there_are_more_controls():
-    assert (await decide(BASH, {"control": "deny", "reason": "no"})).control == "deny"
+@pytest.mark.parametrize(
+    ("name", "control"),
+    [
+        ("before_tool_apply", "deny"), ("before_tool_apply", "ask"), ("before_tool_apply", "allow"),
+        ("after_tool_apply", "retry"), ("before_tool_apply", "abort"), ("before_tool_apply", "skip_rest"),
+    ],
+)  # fmt: skip
+async def test_there_are_more_controls(name, control):
+    decision = await decide(STEPS[name], {"control": control})
+    assert ([one.verdict.control for one in decision.verdicts], decision.failures) == ([control], ())
 
 
 @behaviour("003-12", lines="37-38, 73", kind="same", about="an unknown control is an error that shows the word")
@@ -514,8 +521,12 @@ async def test_invisible_characters_are_taken_out():
     about="context may be added where the seed ignores it, such as before_tool",
 )
 @pytest.mark.parametrize(
-    "name", ["before_ingest", "before_compact", "before_generate", "before_tool_apply", "before_permission"]
-)
+    "name",
+    [
+        "before_ingest", "before_compact", "before_generate", "after_generate", "before_tool_apply",
+        "before_permission", "after_permission",
+    ],
+)  # fmt: skip
 async def test_context_may_be_added_at_more_events(name):
     assert (await decide(STEPS[name], {"additional_context": ["one"]})).context == ("one",)
 
@@ -645,6 +656,14 @@ async def test_the_loop_counts_the_continues(scene):
     one.add(handler({"control": "continue"}), on="before_turn_end")
     await one.play()
     assert [step.continues_so_far for step in one.steps("before_turn_end")] == [0, 1, 2, 3]
+
+
+async def test_a_continue_without_feedback_has_a_text_of_the_loop_s_own(scene):
+    one = scene("One.", "Two.")
+    said = iter([{"control": "continue"}])
+    one.add(lambda step: next(said, None), on="before_turn_end")
+    await one.play()
+    assert one.sent[1][-1] == "user: The work is not finished yet. Go on."
 
 
 @behaviour("003-64", lines="150", kind="same", about="the end is involuntary where the cap on requests was hit")
@@ -790,6 +809,20 @@ def test_a_result_of_an_unknown_kind_is_an_error(result):
 
 
 @behaviour(
+    "003-183", lines="201-204", kind="different", about="an unknown key in a result is malformed; the seed ignores it"
+)
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"kind": "text", "text": "a", "extra": 1}, {"kind": "json", "value": 1, "extra": 1},
+        {"kind": "content", "blocks": [{"kind": "text", "text": "a", "extra": 1}]},
+    ],
+)  # fmt: skip
+def test_an_unknown_key_in_a_result_is_malformed(result):
+    assert malformed("before_tool", {"result": result}) == "result"
+
+
+@behaviour(
     "003-81", lines="201-204", kind="same", about="a result that is a number, true or a list of them is an error"
 )
 @pytest.mark.parametrize("result", [42, True, 1.5, [1], ["text"], [[]]])
@@ -906,8 +939,12 @@ async def test_a_break_after_the_model_ends_the_turn(scene):
 @behaviour(
     "003-98", lines="233-235", kind="different", about="after_model may change the output; the seed only watches"
 )
-async def test_after_model_may_change_the_output():
+async def test_after_model_may_change_the_output(scene):
     assert (await decide(STEPS["after_generate"], {"output": "other words"})).step.output == "other words"
+    one = scene("My words.")
+    one.add(handler({"output": "other words"}), on="after_model")
+    await one.play()
+    assert one.output == "other words"
 
 
 # --- sessions and turns ---------------------------------------------------------------------------
@@ -1375,6 +1412,13 @@ OUTPUTS = [
     kind="same",
     about="whatever JSON a tool returns, a hook in another process may see it, and the model reads it",
 )
+@behaviour(
+    "003-182",
+    lines="114, 473",
+    kind="different",
+    about="from the loop, hooks get a list, number, true or false as the JSON text that the model reads; the value in "
+    "the seed",
+)
 async def test_a_worker_sees_every_output_and_the_model_reads_it(tmp_path):
     from fairlead.hosts.loop import Agent
     from fairlead.hosts.loop.tools import Tool
@@ -1395,9 +1439,10 @@ async def test_a_worker_sees_every_output_and_the_model_reads_it(tmp_path):
         async with Agent(model.model, [tool], hooks, policy="open", max_requests=50) as agent:
             await agent.run("Go.")
     assert [(end.control, end.failures) for end in ends] == [("proceed", ())] * len(OUTPUTS)
-    read = [part for part in model.sent[-1] if part.startswith("result: ")]
-    assert len(read) == len(OUTPUTS)
-    assert read[:6] == ["result: 1\n2", "result: a\n", "result: 42", f"result: {2**70}", "result: 1.5", "result: true"]
+    read = [part.removeprefix("result: ") for part in model.sent[-1] if part.startswith("result: ")]
+    texts = ["[1,2]", '["a",null]', "42", str(2**70), "1.5", "true", "false"]
+    assert [end.step.output for end in ends] == [*texts, *OUTPUTS[len(texts) :]]
+    assert read == [*texts, "", "", "{}", "", '{"a":[1]}', "a"]
 
 
 @behaviour("003-162", lines="476-480", kind="same", about="after_tool takes context and a break")

@@ -230,9 +230,9 @@ def test_parameters_are_an_object():
         ('{"Inbond": {}}', "did you mean 'Inbound'"),
         ('{"Inbound": {"user_id": "u-1", "channel": "cli"}}', "content"),
         ('{"SessionStart": {"user_id": "u-1", "session_id": 7}}', "session_id"),
-        ('{"Inbound": {}, "Outbound": {}}', "not an event"),
-        ("{}", "not an event"),
-        ("[]", "not an event"),
+        ('{"Inbound": {}, "Outbound": {}}', "it is an object with one variant"),
+        ("{}", "it is an object with one variant"),
+        ("[]", "it is an object with one variant"),
         ("nonsense", "not an event"),
         (b"\xff", "not an event"),
     ],
@@ -686,7 +686,7 @@ async def test_dispatch_in_flight_keeps_the_hooks_it_started_with(hooks):
 async def test_hooks_form_a_chain_by_priority():
     hooks = Hooks(priority=100)
     hooks.add(appending(" third"), on="before_input", name="c", priority=200)
-    hooks.add(appending(" first"), on="before_input", name="a", priority=10)
+    hooks.add(appending(" first"), on="before_input", name="a", priority=60)
     hooks.add(appending(" second"), on="before_input", name="b")
     assert (await hooks.dispatch(HELLO)).step.input == "hello first second third"
 

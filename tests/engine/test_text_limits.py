@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead import Hooks, RegistrationError, change, deny, extend, inject
+from fairlead import Approval, ApprovalRequest, Hooks, RegistrationError, ask, change, deny, extend, inject
 from fairlead.lifecycle import BeforeTool, BeforeTurnEnd
 from fairlead.verdict import TEXT_LIMIT, clean
 from fairlead.wire.decisions import decode_decision, encode_decision
@@ -43,6 +43,21 @@ def test_a_hook_s_own_limit_lets_longer_texts_pass(verdict: Any) -> None:
     decision = decide(verdict, text_limit=10_000)
     assert LONG in (decision.reason, *decision.context, *decision.warnings)
     assert [warning for warning in decision.warnings if "was cut" in warning] == []
+
+
+@pytest.mark.parametrize("options", [{}, {"text_limit": 10_000}, {"text_limit": 12}])
+def test_a_question_has_the_same_limit_whatever_the_hook_s_own(options: Any) -> None:
+    questions: list[str | None] = []
+
+    async def approve(request: ApprovalRequest) -> Approval:
+        questions.append(request.question)
+        return Approval("allow")
+
+    hooks = Hooks(approver=approve)
+    hooks.add(lambda step: ask(LONG), on="before_tool", name="h", **options)
+    decision = hooks.dispatch_sync(BASH)
+    assert len(str(questions[0]).encode()) in range(TEXT_LIMIT - 300, TEXT_LIMIT + 1)
+    assert decision.warnings[-1] == "hook 'h': a question of 10,000 bytes was cut to 4,096"
 
 
 def test_a_limit_may_be_lower() -> None:

@@ -66,13 +66,15 @@ def read_event(data: bytes | str | Mapping[str, Any]) -> Step:
     """The step of a `HookEvent`. Raises `FairleadError` for anything else."""
     try:
         event = msgspec.json.decode(data) if isinstance(data, (bytes, str)) else data
+        if not isinstance(event, Mapping) or len(event) != 1:
+            raise FairleadError('not an event of ironclaw: it is an object with one variant, like {"Inbound": {...}}')
         ((variant, body),) = event.items()
+        if variant not in _VARIANTS:
+            raise FairleadError(f"unknown event of ironclaw {variant!r}{nearest(variant, _VARIANTS)}")
         fields, kind, names = _VARIANTS[variant]
         read = msgspec.structs.asdict(msgspec.convert(body, fields))
         return kind(**{names.get(name, name): value for name, value in read.items() if value is not None})
-    except KeyError:
-        raise FairleadError(f"unknown event of ironclaw {variant!r}{nearest(variant, _VARIANTS)}") from None
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, AttributeError, ValueError) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise FairleadError(f"not an event of ironclaw: {error}") from None
 
 

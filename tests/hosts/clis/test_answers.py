@@ -152,14 +152,15 @@ def should_come(host: str, event: str, said: str) -> Comes:
 
     if said == "ask":  # nobody was there, so it is a deny by now
         return Comes(reply("deny"))
-    if said in takes:
-        return Comes(reply(said))
-    without = Comes({}, unsupported=(said,))
     ours = host_named(host).events[event].event
+    refused = text if ours == "session_start" and said in ("deny", "abort") else None  # for all of the session
+    if said in takes:
+        return Comes(reply(said), halts=refused)
+    without = Comes({}, unsupported=(said,), halts=refused)
     after = ours.startswith("after_")
     match said:
-        case "deny" if ours == "session_start":  # which an abort does instead, or no tool runs
-            return without._replace(reply=reply("abort"), halts=None if "abort" in takes else text)
+        case "deny" if ours == "session_start":  # which an abort does, if the host has one
+            return without._replace(reply=reply("abort"))
         case "deny":
             return without._replace(reply=reply("stop") if after else {})
         case "stop" | "abort":
@@ -310,11 +311,73 @@ async def test_a_deny_that_cannot_be_carried_out_is_logged_as_an_error(
             continue
         caplog.clear()
         await Played(host, saying(deny("no"), ours)).tell(event)
-        instead = "stop" if ours.startswith("after_") else "abort" if ours == "session_start" else "deny"
-        lost = "deny" not in takes and instead not in takes
+        instead = "stop" if ours.startswith("after_") else "deny"
+        lost = ours != "session_start" and "deny" not in takes and instead not in takes
         errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
         assert len(errors) == lost, (event, errors)
         assert all("[judge] no" in error for error in errors)
+
+
+# --- the start of a session ---------------------------------------------------------------------
+
+STARTS = tuple(
+    host for host in HOSTS if "session_start" in {moment.event for moment in host_named(host).events.values()}
+)
+
+
+class OneSession(Played):
+    """A CLI with one session, which starts, gets a message, and wants to run a tool."""
+
+    async def refusals(self, *ours: str) -> list[str]:
+        """The events among these at which the CLI is told to refuse."""
+        names = {moment.event: name for name, moment in reversed(self.host.events.items())}
+        first = payload_of(self.host.name, names["session_start"])
+        refused = []
+        for one in ours:
+            ids = {key: value for key, value in first.items() if key in SESSION_IDS}
+            payload = payload_of(self.host.name, names[one]) | ids
+            said = await self.tell(names[one], payload)
+            refused += [one] * ("closed" in said.text)
+        return refused
+
+
+SESSION_IDS = ("session_id", "sessionId", "sessionContext", "taskId", "conversation_id", "trajectory_id")
+
+
+def refusable(host: str, *ours: str) -> list[str]:
+    """The events among these that the host can deny."""
+    can = {moment.event: moment.can for moment in host_named(host).events.values()}
+    return [one for one in ours if "deny" in can[one]]
+
+
+def broken(step: Any) -> Verdict | None:
+    raise ValueError("closed")
+
+
+@pytest.mark.parametrize("says", [deny("closed"), abort("closed"), broken], ids=["deny", "abort", "failure"])
+@pytest.mark.parametrize("host", STARTS)
+async def test_a_session_that_may_not_start_gets_no_message_and_runs_no_tool(host: str, says: Any) -> None:
+    cli = OneSession(host, saying(says, "session_start"))
+    twice = ("before_input", "before_tool") * 2  # also after the user's second message
+    await cli.refusals("session_start")
+    assert await cli.refusals(*twice) == refusable(host, *twice)
+    (reason,) = {str(state.halt) for state in cli.states.values() if state.halt}
+    assert reason.endswith("; start a new session to try again") == (says is broken)
+
+
+@pytest.mark.parametrize("host", STARTS)
+async def test_a_stop_at_the_start_ends_the_first_turn_only(host: str) -> None:
+    cli = OneSession(host, saying(stop("closed"), "session_start"))
+    turn = ("before_input", "before_tool")
+    assert [one for one in await cli.refusals("session_start", *turn) if one in turn] == refusable(host, *turn)
+    assert await cli.refusals(*turn) == []
+
+
+@pytest.mark.parametrize("host", STARTS)
+async def test_a_session_that_hooks_accept_when_it_is_resumed_goes_on(host: str) -> None:
+    cli = OneSession(host, saying(deny("closed"), "session_start", times=1))
+    await cli.refusals("session_start")
+    assert await cli.refusals("session_start", "before_input", "before_tool") == []
 
 
 # --- asking -------------------------------------------------------------------------------------

@@ -698,7 +698,39 @@ def test_a_compiled_client_of_another_python_does_no_harm(here: Launched) -> Non
     assert REASON in here.shell("touch forbidden").out
 
 
+SUNDAYS = """
+[[hook]]
+name = "closed"
+on = "session_start"
+rule = "true"
+deny = "Closed on Sundays."
+"""
+AT_START = {"session_id": "a-session", "source": "startup"}
+
+
+def test_a_session_that_may_not_start_is_refused_also_if_the_daemon_is_killed(machine: Machine) -> None:
+    here = Launched(machine)
+    here.policy(SUNDAYS)
+    assert here.call("claude_code", "SessionStart", AT_START | {"cwd": str(here.project)}).passes
+    here.stop(signal.SIGKILL)
+    message = {"session_id": "a-session", "cwd": str(here.project), "prompt": "hello"}
+    for _ in range(2):
+        assert here.call("claude_code", "UserPromptSubmit", message).reply["reason"] == "[closed] Closed on Sundays."
+        assert "Closed on Sundays." in here.shell("ls").out
+    assert here.shell("ls", session_id="another").passes
+
+
 # --- without a daemon ---------------------------------------------------------------------------
+
+
+def test_without_a_daemon_a_session_that_may_not_start_does_and_the_record_says_so(here: Launched) -> None:
+    here.policy(SUNDAYS)
+    ended = here.alone().call("claude_code", "SessionStart", AT_START | {"cwd": str(here.project)})
+    assert (ended.passes, here.shell("ls").passes) == (True, True)
+    with Reader(here.state / "journal.db") as reader:
+        (record,) = [one.body for one in reader.records() if one.body["step"]["event"] == "session_start"]
+    assert (record["control"], record["effect"]) == ("deny", "proceed")
+    assert [part["unsupported"] for part in record["said"] if "unsupported" in part] == ["deny"]
 
 
 def test_without_a_daemon_the_answer_is_the_same(here: Launched) -> None:

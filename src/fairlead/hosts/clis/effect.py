@@ -18,14 +18,15 @@ from ...lifecycle import BeforeInput, Control
 from ...verdict import clean
 
 RULES: dict[str, str] = {
-    "deny": "At an event after the fact, the turn is stopped instead. At `session_start` it is an `abort`; at "
-    "`session_end` it is only recorded. If the host cannot do that either, the journal "
-    "marks the verdict as unsupported, fairlead logs an error, and `fairlead doctor` shows it.",
+    "deny": "At an event after the fact, the turn is stopped instead. At `session_start` every message and every tool "
+    "call of the session is denied; at `session_end` it is only recorded. If the host cannot do that either, the "
+    "journal marks the verdict as unsupported, fairlead logs an error, and `fairlead doctor` shows it.",
     "ask": "The question goes to `fairlead approvals`. Until a human approves, the operation is denied. A host that "
     "would run the tool never gets an `ask`.",
     "allow": "Ignored. The host's own permissions decide.",
-    "stop": "The operation is denied. So is every tool call until the user's next message.",
-    "abort": "The same as `stop`.",
+    "stop": "The operation is denied. So is every tool call until the user's next message. At `session_start` the "
+    "first message is denied, and every tool call until the second.",
+    "abort": "The same as `stop`; at `session_start` the same as `deny`.",
     "args": "The call is denied. The reason tells the model which arguments to repeat it with.",
     "result": "The call is denied. The reason gives the model the result.",
     "output": "The output is withheld, and the reason gives the model the new output. If it cannot be withheld, the "
@@ -68,7 +69,7 @@ class Effect(msgspec.Struct):
     warnings: list[str] = []
     """Texts for the user, not for the model."""
     halt: str | None = None
-    """Why no tool runs until the user's next message, where the host cannot stop the turn."""
+    """Why no tool runs until the user's next message, where the host cannot stop the turn or refuse the session."""
 
 
 def effect_of(decision: Decision[Any], can: Collection[str]) -> Effect:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from time import time
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -55,6 +55,10 @@ class OpenCall(NamedTuple):
     started: float
 
 
+HaltScope = Literal["turn", "first_turn", "session"]
+"""How long no tool runs. After a refusal at the session's start, messages are refused, too: the first one, or all."""
+
+
 class CliSessionState(msgspec.Struct):
     """What fairlead keeps of a CLI's session between two events, because the CLI does not repeat it.
 
@@ -73,7 +77,8 @@ class CliSessionState(msgspec.Struct):
     context: list[str] = []
     """Texts for the model that wait for an event that takes context."""
     halt: str | None = None
-    """Why no tool runs until the user's next message."""
+    """Why no tool runs until the user's next message, or for as long as `halt_scope` says."""
+    halt_scope: HaltScope = "turn"
     extends: dict[str, int] = msgspec.field(default_factory=dict, name="extended")
     """How often a turn was extended, by the subagent's id; the session's main agent has the key ""."""
     extend_reason: str | None = msgspec.field(default=None, name="extending")
@@ -192,7 +197,8 @@ class EventHandler:
 
     def _effect(self, decision: Decision[Any], can: tuple[str, ...]) -> Effect:
         effect = effect_of(decision, can)
-        if decision.denied and effect.deny is None and effect.stop is None:
+        refuses_later = decision.event == "session_start"  # all messages and tool calls of the session
+        if decision.denied and effect.deny is None and effect.stop is None and not refuses_later:
             logger.error(
                 "%s cannot carry out at %s what a hook wants: %s", self.host.title, self.event, reason_of(decision)
             )
@@ -201,7 +207,8 @@ class EventHandler:
     def _limited(self, event: str, effect: Effect) -> Effect:
         """Apply earlier decisions: no tool runs after a stop, and a turn is extended only so often."""
         state = self.state
-        if event == "before_tool" and state.halt is not None and effect.deny is None:
+        halted = event == "before_tool" or (event == "before_input" and state.halt_scope != "turn")
+        if state.halt is not None and halted and "deny" in self.mapping.can and effect.deny is None:
             effect.deny = state.halt
         if effect.extend is not None and event in ENDS and state.extends.get(self.identity.subagent_id, 0) >= EXTENDS:
             logger.warning("%s: a turn was kept alive %d times, and now ends", self.host.title, EXTENDS)
@@ -256,7 +263,8 @@ class EventHandler:
             state.extends.pop("", None)
             state.extend_reason = None
             agent = self._agent()
-            if fields.get("source", "user") == "user" and (agent is None or agent.parent is None):
+            is_users = fields.get("source", "user") == "user" and (agent is None or agent.parent is None)
+            if is_users and state.halt_scope == "turn":
                 state.halt = None  # an agent that another agent started hears no user
 
     def _open_call(self, fields: dict[str, Any]) -> None:
@@ -296,8 +304,23 @@ class EventHandler:
         elif event == "before_tool" and effect.ask is not None:
             state.asked_calls = [*state.asked_calls, decision.step.call_id][-CALLS:]
         state.halt = effect.halt or state.halt
+        if event == "session_start":
+            self._start_session(decision, effect)
+        elif event == "before_input" and state.halt_scope == "first_turn":
+            state.halt_scope = "turn"  # the next message starts another one
         if event in WARNING:
             self._pass_on_warnings(effect)
+
+    def _start_session(self, decision: Decision[Any], effect: Effect) -> None:
+        """Remember whether hooks refuse the session. Few CLIs can keep it from starting, or stop there for good."""
+        state = self.state
+        if decision.aborts:
+            again = "; start a new session to try again" if decision.cause == "failure" else ""
+            state.halt, state.halt_scope = reason_of(decision) + again, "session"
+        elif effect.halt is not None:
+            state.halt, state.halt_scope = effect.halt, "first_turn"
+        elif state.halt_scope != "turn":  # the session is resumed, and its hooks do not object any more
+            state.halt, state.halt_scope = None, "turn"
 
     def _pass_on_warnings(self, effect: Effect) -> None:
         """Ask the model to pass on warnings that the CLI may not show. In a headless run, no CLI shows any."""

@@ -177,7 +177,7 @@ class ToolCall:
             self._replace(STOPPED, "aborted")
         elif decision is not None and decision.step.result is not None:
             called.outcome, called.replaced = "answered", True
-            called.output, called.is_error = _readable(thaw(decision.step.result)), bool(decision.step.is_error)
+            called.output, called.is_error = readable(thaw(decision.step.result)), bool(decision.step.is_error)
         else:
             if decision is not None:
                 self.args = thaw(decision.step.args)
@@ -326,7 +326,7 @@ class ToolCall:
         error = called.error_text
         output = error  # a failed call has only this for the model to read, so hooks must be able to change it
         if not called.is_error:
-            output = called.output if called.replaced else _readable(self.read(called.output))
+            output = called.output if called.replaced else readable(self.read(called.output))
         return {"outcome": called.outcome, "output": output, "is_error": called.is_error, "error": error}
 
 
@@ -348,8 +348,8 @@ def _reason(approval: Approval, asking: Decision[Any] | None) -> str:
     return approval.explain(None if asking is None else asking.reason) or "refused"
 
 
-def _readable(output: Any) -> Any:
-    """Return a tool's output as a step takes it: a text, an object or a list of content blocks."""
+def readable(output: Any) -> Any:
+    """Return a tool's output as hooks get it: a text, an object or a list of objects, or else the text of its JSON."""
     if output is None or isinstance(output, (str, dict)):
         return output
     if isinstance(output, (list, tuple)) and all(isinstance(block, dict) for block in output):

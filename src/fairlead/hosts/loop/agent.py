@@ -24,7 +24,7 @@ from ...session import Session
 from ..frameworks.flow import Call, Flow, run_flow
 from ..frameworks.framework import Framework
 from ..frameworks.messages import Message, Reply, as_messages
-from ..frameworks.tool_call import CANCELLED, RETRIES, ToolCall, ToolError
+from ..frameworks.tool_call import CANCELLED, RETRIES, ToolCall, ToolError, readable
 from ..frameworks.turn import (
     EXTENDS,
     FEEDBACK,
@@ -485,7 +485,7 @@ async def _abort_all(calls: Sequence[ToolCall], why: str) -> None:
 def _result_of(call: ToolCall) -> Message:
     """Return the message with which the model reads what came of a call."""
     called = call.called
-    content, is_error = called.error_text if called.is_error else called.output, called.is_error
+    content, is_error = called.error_text if called.is_error else readable(called.output), called.is_error
     if not call.finished:
         known = "it ran, but its result is not known" if call.started else "it did not run"
         content, is_error = f"{known}: the request failed", True
