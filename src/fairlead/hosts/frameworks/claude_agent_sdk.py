@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionResultAllow, PermissionResultDeny
+from claude_agent_sdk.types import HookEvent
 from msgspec.structs import replace
 
 from ...approvals import Approval, ApprovalRequest
@@ -111,7 +112,7 @@ JUDGED = 1000
 BLOCKS = {"on_failure": "block"} if "on_failure" in HookMatcher.__dataclass_fields__ else {}
 
 
-class Fairlead(Closable, dict[str, list[HookMatcher]]):
+class Fairlead(Closable, dict[HookEvent, list[HookMatcher]]):
     """Runs the agents of the Claude Agent SDK under hooks. Pass it as the `hooks` of `ClaudeAgentOptions`:
 
         options = ClaudeAgentOptions(hooks=Fairlead(hooks))
@@ -172,7 +173,7 @@ class Fairlead(Closable, dict[str, list[HookMatcher]]):
     def __ior__(self, others: Any) -> Any:  # type: ignore[misc]
         return NotImplemented  # Python then uses `|`
 
-    def __or__(self, others: Mapping[str, list[HookMatcher]]) -> dict[str, list[HookMatcher]]:  # type: ignore[override]
+    def __or__(self, others: Mapping[Any, list[HookMatcher]]) -> dict[HookEvent, list[HookMatcher]]:  # type: ignore[override]
         """These hooks and others together. The union of two dicts would lose some."""
         return {name: [*self.get(name, ()), *others.get(name, ())] for name in {**self, **others}}
 
