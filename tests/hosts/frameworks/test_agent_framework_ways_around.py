@@ -237,6 +237,23 @@ async def test_a_hook_that_extends_the_turn_does_not_lose_a_handoff() -> None:
     assert "extend" in decision.unsupported
 
 
+async def test_a_tool_of_an_mcp_server_is_judged_by_what_it_does(stream: bool) -> None:
+    ran: list[str] = []
+
+    @tool(name="box_shell", approval_mode="never_require", additional_properties={"_mcp_remote_name": "shell"})
+    def remote(command: str) -> str:
+        """Run a command on the server."""
+        ran.append(command)
+        return "ran"
+
+    stage = Stage(call("box_shell", **RM), tools=[remote])
+    stage.hooks.add(lambda step: deny("no shells"), on="before_tool", kind="shell", name="no-shells")
+    await stage.run(stream=stream)
+    assert ran == []
+    (step,) = stage.steps("before_tool")
+    assert (step.kind, step.target.server, step.target.command) == ("shell", "mcp", RM["command"])
+
+
 # --- nested runs ------------------------------------------------------------------------------------
 
 

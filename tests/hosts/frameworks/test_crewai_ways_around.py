@@ -11,8 +11,11 @@ import pytest
 from boundary import Boundary, not_governed
 from crewai.hooks import InterceptionPoint, clear_all_global_hooks, register_hook, unregister_hook
 from crewai.hooks.dispatch import clear_all, register_scoped, scoped_hooks
-from crewai.tools import tool
+from crewai.tools import BaseTool, tool
+from crewai.tools.mcp_native_tool import MCPNativeTool
+from crewai.tools.mcp_tool_wrapper import MCPToolWrapper
 from driver import Say, call
+from pydantic import BaseModel
 from test_crewai import ACTION, FINAL, LS, Stage, a_crew
 from test_crewai import stage as stage
 
@@ -117,6 +120,41 @@ def test_a_model_is_judged_whatever_model_a_hook_puts_in_the_context(strict: Sta
     finally:
         unregister_hook(point, mislead)
     assert strict.played.sent == []
+
+
+class Shell(BaseModel):
+    command: str
+
+
+def mcp_tools() -> dict[str, BaseTool]:
+    """A server's tool `shell`, as each part of crewai makes it."""
+    schema = {"description": "Run a command.", "args_schema": Shell}
+
+    class Adapted(BaseTool):
+        name: str = "shell"
+        description: str = "Run a command."
+        args_schema: type[BaseModel] = Shell
+
+        def _run(self, command: str) -> str:
+            raise AssertionError("it ran")
+
+    Adapted.__module__ = "mcpadapt.crewai_adapter"
+    return {
+        "native": MCPNativeTool(lambda: None, "shell", schema, "box"),
+        "wrapper": MCPToolWrapper({"url": "http://127.0.0.1:9"}, "shell", schema, "box"),
+        "adapted": Adapted(),
+    }
+
+
+@pytest.mark.parametrize("how", ["native", "wrapper", "adapted"])
+def test_a_tool_of_an_mcp_server_is_judged_by_what_it_does(stage: Stage, how: str) -> None:
+    stage.hooks.add(lambda step: deny("no shells"), on="before_tool", kind="shell", name="no-shells")
+    found = mcp_tools()[how]
+    stage.kickoff(stage.agent(call(found.name, command="rm -rf /"), tools=[found]))
+    (step,) = stage.steps("before_tool")
+    assert (step.kind, step.target.server) == ("shell", "mcp" if how == "adapted" else "box")
+    assert step.target.command == "rm -rf /"
+    assert "no shells" in stage.played.sent[1][-1]
 
 
 def test_a_result_that_another_hook_changes_is_judged_last(stage: Stage) -> None:
