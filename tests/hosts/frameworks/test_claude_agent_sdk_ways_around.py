@@ -21,7 +21,7 @@ from claude_agent_sdk import (
 from driver_claude_agent_sdk import variables
 from test_claude_agent_sdk import LS, SHELL, refuses, run, tell
 
-from fairlead import Hooks, change, deny
+from fairlead import FairleadError, Hooks, change, deny
 from fairlead.hosts.clis.probe import model
 from fairlead.hosts.frameworks.claude_agent_sdk import Fairlead
 
@@ -110,6 +110,25 @@ async def test_a_callback_gives_the_users_answers_and_changes_no_question(more: 
     assert isinstance(answer, PermissionResultAllow) is granted
     after = await tell(fairlead, "PostToolUse", tool_name="AskUserQuestion", tool_input={**args, **more})
     assert refuses(after) is not granted
+
+
+@pytest.mark.parametrize("join", ["|", "options"])
+def test_two_on_one_agent_are_an_error_unless_they_have_the_same_hooks(join: str) -> None:
+    async def ask(*asked: Any) -> PermissionResultAllow:
+        return PermissionResultAllow()
+
+    def joined(first: Fairlead, second: Fairlead) -> Any:
+        if join == "|":
+            return first | second
+        for options in (ClaudeAgentOptions(hooks=first, can_use_tool=ask), ClaudeAgentOptions(can_use_tool=ask)):
+            found = second.options(first.options(options))
+            assert all(len(matchers) == (event != "PermissionRequest") for event, matchers in found.hooks.items())  # type: ignore[union-attr]
+        return second.options(ClaudeAgentOptions(hooks=first)).hooks
+
+    hooks = Hooks()
+    with pytest.raises(FairleadError, match="another Fairlead already; register all hooks with one Hooks"):
+        joined(Fairlead(hooks), Fairlead(Hooks()))
+    assert {len(matchers) for matchers in joined(Fairlead(hooks), Fairlead(hooks)).values()} == {1}
 
 
 # --- the check after the tool -----------------------------------------------------------------------

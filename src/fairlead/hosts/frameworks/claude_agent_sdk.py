@@ -8,7 +8,7 @@ has them, so the adapter dispatches these steps itself.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace as replaced
 from functools import partial
@@ -158,6 +158,8 @@ class Fairlead(Closable, dict[HookEvent, list[HookMatcher]]):
         """The same options, with these hooks added, also around `can_use_tool`."""
         options = options if options is not None else ClaudeAgentOptions()
         ask, hooks = options.can_use_tool, self | (options.hooks or {})
+        if isinstance(ask, partial) and getattr(ask.func, "__func__", None) is Fairlead._permit:
+            return options  # they have these hooks already
         if ask is None:
             return replaced(options, hooks=hooks)
         # The CLI does not wait for the hooks of this event before it takes the answer of `can_use_tool`. So our
@@ -175,7 +177,17 @@ class Fairlead(Closable, dict[HookEvent, list[HookMatcher]]):
 
     def __or__(self, others: Mapping[Any, list[HookMatcher]]) -> dict[HookEvent, list[HookMatcher]]:  # type: ignore[override]
         """These hooks and others together. The union of two dicts would lose some."""
-        return {name: [*self.get(name, ()), *others.get(name, ())] for name in {**self, **others}}
+        return {name: [*self.get(name, ()), *self._beside(others.get(name, ()))] for name in {**self, **others}}
+
+    def _beside(self, matchers: Iterable[HookMatcher]) -> Iterator[HookMatcher]:
+        """The matchers that are not of a `Fairlead` with the same hooks. Another one is an error."""
+        for matcher in matchers:
+            owners = [getattr(getattr(one, "func", None), "__self__", None) for one in matcher.hooks]
+            other = next((one for one in owners if isinstance(one, Fairlead)), None)
+            if other is None:
+                yield matcher
+            elif other.engine is not self.engine:
+                raise FairleadError("the options have another Fairlead already; register all hooks with one Hooks")
 
     __ror__ = __or__  # type: ignore[assignment]
 
