@@ -78,11 +78,17 @@ class Unenforceable(FairleadError):
 
 
 class ArgumentsChanged(FairleadError):
-    """A tool was about to run with other arguments than hooks have judged, so it did not run."""
+    """A tool was about to run with other arguments than hooks have judged, so it did not run.
 
-    def __init__(self, tool: str, call_id: str | None, by: str = "code between the hooks and the tool") -> None:
+    Where that can only be seen afterwards, the tool `ran`, and the error ends the turn.
+    """
+
+    def __init__(
+        self, tool: str, call_id: str | None, by: str = "code between the hooks and the tool", *, ran: bool = False
+    ) -> None:
+        what = "ran with other arguments" if ran else "did not run"
         super().__init__(
-            f"tool {tool!r} (call {call_id}) did not run: {by} changed its arguments after hooks had judged them; "
+            f"tool {tool!r} (call {call_id}) {what}: {by} changed its arguments after hooks had judged them; "
             "make the change before the hooks, or let a hook make it: change(args=...)"
         )
         self.tool = tool

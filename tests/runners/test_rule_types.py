@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from itertools import product
+
 import pytest
 
 from fairlead.lifecycle import BeforeTool
@@ -22,6 +25,8 @@ PROBLEMS = [
     ("args.name.startsWith(3)", "args.name.startsWith(3): startsWith() cannot be called on a text with a whole number"),
     ('"a" in args.count', '"a" in args.count: in looks into a list or an object, not into a whole number'),
     ("-args.name == 1", "-args.name: - does not take a text"),
+    ("args.name + 1 == 2", "args.name + 1: + does not take a text and a whole number" + CONVERT),
+    ("size(args.count) > 2", "size() takes a text, a list or an object, not a whole number"),
     ('args.list.exists(x, x > "a")', "an operation in it does not take values of these types" + CONVERT),
 ]
 
@@ -32,6 +37,27 @@ def test_a_type_error_says_which_part_does_not_take_what(expression: str, proble
         Rule(expression, on="before_tool", deny="no")(STEP)
     assert str(raised.value) == problem
     assert "secret" not in str(raised.value)
+
+
+VALUES = ["args.count", "args.name", "args.list", "args.part", "args.ratio", "args.flag", "null"]
+OPERATORS = ["+", "-", "*", "/", "%", "<", ">=", "&&", "||", "in"]
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_no_operator_speaks_in_the_words_of_the_library(operator: str) -> None:
+    args = {"count": 5, "name": "secret", "list": [1, 2], "part": {"x": "y"}, "ratio": 0.5, "flag": True}
+    step = BeforeTool(tool="t", args=args)
+    told = set()
+    for left, right in product(VALUES, VALUES):
+        try:
+            Rule(f"({left} {operator} {right}) == 1", on="before_tool", deny="no")(step)
+        except (BadRule, RuleFailed) as error:
+            told.add(str(error))
+    assert told
+    for text in told:
+        assert not re.search(
+            r"CEL|overload|nsupported|coerce|operand|\b(string|int|double|bool|float|dict|str) [-+*/%<>]", text
+        )
 
 
 def test_what_is_wrong_for_every_step_is_told_in_the_same_words_when_the_rule_is_made() -> None:

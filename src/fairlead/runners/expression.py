@@ -189,7 +189,7 @@ def _inside_out(node: Node) -> Iterator[Node]:
 
 def _type_problem(node: Node, values: list[Any]) -> str:
     """What an operation takes, and what it was given. The values themselves may be secret."""
-    kinds = [_type_name(value) for value in values]
+    kinds = [type_name(value) for value in values]
     if node.kind == "choice" or node.text in _LOGICAL:
         wrong = next((kind for kind in kinds if kind != "true or false"), kinds[0])
         return f"{'a condition' if node.kind == 'choice' else node.text} takes true or false, not {wrong}"
@@ -207,11 +207,11 @@ def _type_problem(node: Node, values: list[Any]) -> str:
     return f"{node.text} does not take {kinds[0]} and {kinds[1]}; convert one with int(), double() or string()"
 
 
-def _type_name(value: Any) -> str:
+def type_name(value: Any) -> str:
     """What a value is, in the words of a user."""
     if isinstance(value, bool):
         return "true or false"
-    names = {int: "a whole number", float: "a number", str: "a text", list: "a list", dict: "an object"}
+    names = {int: "a whole number", float: "a number", str: "a text", list: "a list", dict: "an object", bytes: "bytes"}
     return "null" if value is None else names.get(type(value), f"a {type(value).__name__}")
 
 
@@ -230,7 +230,7 @@ class _Calls:
         """The number of code points, bytes or elements."""
         if isinstance(value, (str, bytes, list, dict)):
             return [len(value)]
-        self.problem = f"size() takes a text, bytes, a list or a map, not a value of type {type(value).__name__}"
+        self.problem = f"size() takes a text, a list or an object, not {type_name(value)}"
         return []
 
     def matches(self, text: Any, pattern: Any) -> list[bool]:

@@ -20,7 +20,7 @@ from ..errors import MalformedVerdict, UnknownName
 from ..lifecycle import HEADER, Event, Step, StopReason, iter_events
 from ..verdict import Verdict, check
 from .cost import BUDGET, TooCostly, as_json
-from .expression import FREE, QUICK, Expression, Reading, RuleFailed, first_line
+from .expression import FREE, QUICK, Expression, Reading, RuleFailed, first_line, type_name
 from .regex import Limit, Regex, TooSlow
 from .syntax import BadRule
 from .template import Template
@@ -32,7 +32,7 @@ EDITS = ("match", "replace", "prepend", "append")
 """How `change` edits the text of a field."""
 
 _UNDEFINED = re.compile(r"Undefined variable or function: '(\w+)'")
-_WRONG_TYPES = "No such overload"
+_WRONG_TYPES = ("No such overload", "Unsupported operation")
 
 
 class Rule:
@@ -79,7 +79,7 @@ class Rule:
     def _judge(self, step: Step, reading: Reading) -> Verdict | None:
         held = self._evaluate(reading)
         if held is not True and held is not False:
-            raise RuleFailed(f"a rule is true or false, and this one gave a value of type {type(held).__name__}")
+            raise RuleFailed(f"a rule is true or false, and this one gave {type_name(held)}")
         return self._verdict(step) if held else None
 
     def _read(self, step: Step) -> Reading:

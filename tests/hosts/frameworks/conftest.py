@@ -30,6 +30,7 @@ collect_ignore_glob = [f"test_{name}*.py" for name in (*ALL, "together") if name
 if NAME == "together":  # two frameworks in one process, and no suite
     collect_ignore_glob += [
         "test_cells.py",
+        "test_one_liners.py",
         "test_portable.py",
         "test_page.py",
         "test_unrecorded.py",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-TESTING = ["pytest>=8.2", "pytest-asyncio>=0.26", "pytest-timeout>=2.3"]
+TESTING = ["pytest>=8.2", "pytest-asyncio>=0.26", "pytest-timeout>=2.3", "mypy>=1.15"]
 
 
 def main(folder: Path, names: list[str]) -> int:
@@ -32,7 +32,7 @@ def main(folder: Path, names: list[str]) -> int:
 def prepare(place: Path, packages: list[str]) -> None:
     """An environment with these packages, the project, and what its tests need."""
     mark = place / "ready"
-    made_of = "\n".join(packages)
+    made_of = "\n".join([*packages, *TESTING])
     if mark.exists() and mark.read_text() == made_of:
         return
     began = time.monotonic()

@@ -6,18 +6,23 @@ import asyncio
 import threading
 from typing import Any
 
+import agent_framework
 import pytest
 from agent_framework import (
     Agent,
+    AgentContext,
     AgentExecutor,
+    AgentMiddleware,
     ContextProvider,
     FunctionInvocationContext,
     FunctionMiddleware,
+    Message,
+    RawAgent,
     WorkflowBuilder,
     tool,
 )
 from boundary import Boundary, not_governed
-from driver import Say, call
+from driver import Played, Say, call
 from driver_agent_framework import Scripted, tools_of
 from test_agent_framework import LS, Stage
 from test_agent_framework import stream as stream
@@ -94,6 +99,51 @@ async def test_a_call_that_a_context_provider_repeats_does_not_run_again(stream:
     assert len(stage.bench.ran) == 1
 
 
+class Meddling(AgentMiddleware):
+    """Changes what the middleware before it has prepared for the run."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    async def process(self, context: AgentContext, call_next: Any) -> None:
+        if self.how == "removes":
+            del context.client_kwargs["middleware"]
+        elif self.how == "replaces":
+            context.client_kwargs = {}
+        elif self.how == "empties":
+            context.client_kwargs["middleware"].clear()
+        else:
+            context.client_kwargs["middleware"].append(Rewriting())
+        await call_next()
+
+
+@pytest.mark.parametrize("how", ["removes", "replaces", "empties", "adds"])
+async def test_agent_middleware_that_comes_later_takes_nothing_away(how: str, stream: bool) -> None:
+    stage = Stage(LS if how == "adds" else call("shell", **RM))
+    stage.agent.middleware.append(Meddling(how))
+    stage.add(no_rm, "before_tool")
+    stage.add(lambda step: None, "before_model", name="watch", phase="observe")
+    await stage.run(stream=stream)
+    assert stage.bench.ran == []
+    assert (len(stage.steps("before_model")), len(stage.steps("before_tool"))) == (2, 1)
+
+
+def test_an_agent_that_never_calls_middleware_refuses_it() -> None:
+    with pytest.raises(FairleadError, match="a RawAgent, which has no AgentMiddlewareLayer, never calls Fairlead"):
+        RawAgent(client=Scripted("first", [], None), middleware=[Fairlead(Hooks())])
+
+
+@pytest.mark.parametrize("where", ["middleware", "client_kwargs", "function_middleware", "chat_middleware"])
+async def test_a_chat_client_refuses_it_with_each_request(where: str) -> None:
+    client: Any = Scripted("first", [LS], Played())
+    given: list[Any] = [Fairlead(Hooks())]
+    options: Any = {"middleware": {"middleware": given}, "client_kwargs": {"client_kwargs": {"middleware": given}}}
+    if where not in options:
+        getattr(client, where).extend(given)
+    with pytest.raises(FairleadError, match="a chat client never calls Fairlead"):
+        await client.get_response([Message("user", ["Go."])], **options.get(where, {}))
+
+
 @pytest.mark.parametrize("as_list", [True, False])
 def test_a_chat_client_refuses_it(as_list: bool) -> None:
     fairlead = Fairlead(Hooks())
@@ -133,6 +183,24 @@ async def test_the_agents_of_a_workflow_share_a_session_and_its_limits() -> None
     assert {step.agent.name for step in stage.steps("before_tool")} == {"one", "two"}
 
 
+async def test_the_agents_of_a_workflow_that_is_a_function_share_a_session_and_its_limits() -> None:
+    stage = Stage()
+    stage.add(limit, "before_tool")
+    one, two = agents(stage, one=[LS, LS, LS], two=[LS, LS, LS])
+    if not hasattr(agent_framework, "workflow"):
+        pytest.skip("there are no such workflows in the oldest versions")
+
+    @agent_framework.workflow
+    async def both(message: str) -> str:
+        return str(await two.run(str(await one.run(message))))
+
+    workflow = both.build() if hasattr(both, "build") else both
+    await workflow.run("Go.")
+    await workflow.run("Go.")
+    assert len(stage.bench.ran) == 3
+    assert len({step.root_session_id for step in stage.steps("before_tool")}) == 1
+
+
 async def handoff(stage: Stage, *script: Any) -> None:
     orchestrations = pytest.importorskip("agent_framework_orchestrations")
     one, two = agents(stage, one=[call("handoff_to_two"), *script], two=[LS, Say("Two is done.")])
@@ -167,6 +235,23 @@ async def test_a_hook_that_extends_the_turn_does_not_lose_a_handoff() -> None:
     assert stage.bench.ran == [("shell", {"command": "ls"})]
     (decision, *_) = [one for one in stage.decisions if one.event == "before_turn_end"]
     assert "extend" in decision.unsupported
+
+
+async def test_a_tool_of_an_mcp_server_is_judged_by_what_it_does(stream: bool) -> None:
+    ran: list[str] = []
+
+    @tool(name="box_shell", approval_mode="never_require", additional_properties={"_mcp_remote_name": "shell"})
+    def remote(command: str) -> str:
+        """Run a command on the server."""
+        ran.append(command)
+        return "ran"
+
+    stage = Stage(call("box_shell", **RM), tools=[remote])
+    stage.hooks.add(lambda step: deny("no shells"), on="before_tool", kind="shell", name="no-shells")
+    await stage.run(stream=stream)
+    assert ran == []
+    (step,) = stage.steps("before_tool")
+    assert (step.kind, step.target.server, step.target.command) == ("shell", "mcp", RM["command"])
 
 
 # --- nested runs ------------------------------------------------------------------------------------

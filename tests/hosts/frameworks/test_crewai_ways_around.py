@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import pytest
 from boundary import Boundary, not_governed
 from crewai.hooks import InterceptionPoint, clear_all_global_hooks, register_hook, unregister_hook
 from crewai.hooks.dispatch import clear_all, register_scoped, scoped_hooks
-from crewai.tools import tool
+from crewai.tools import BaseTool, tool
+from crewai.tools.mcp_native_tool import MCPNativeTool
+from crewai.tools.mcp_tool_wrapper import MCPToolWrapper
 from driver import Say, call
+from pydantic import BaseModel
 from test_crewai import ACTION, FINAL, LS, Stage, a_crew
 from test_crewai import stage as stage
 
@@ -72,6 +76,87 @@ def test_arguments_that_a_hook_of_one_execution_changes_are_judged(strict: Stage
     assert strict.ran == []
 
 
+@pytest.mark.parametrize("text", [False, True], ids=["native", "text"])
+@pytest.mark.parametrize("field", ["tool_input", "tool_name", "tool", "agent", "crew"])
+@pytest.mark.parametrize("point", [PRE, InterceptionPoint.POST_TOOL_CALL])
+def test_a_call_is_judged_as_crewai_runs_it_whatever_hooks_put_in_its_context(
+    strict: Stage, point: InterceptionPoint, field: str, text: bool
+) -> None:
+    """crewai ignores what a hook puts in these places, and runs the call that the model wants."""
+    other = {"tool_input": {"command": "ls"}, "tool_name": "look"}
+    strict.add(lambda step: change(output="[redacted]"), "after_tool")
+
+    def mislead(ctx: Any) -> None:
+        setattr(ctx, field, other.get(field))
+
+    agent = strict.agent(call("shell", **RM), LS)
+    if text:
+        agent = strict.text_agent(ACTION.replace('"ls"', '"rm -rf /"'), ACTION, FINAL)
+    register_hook(point, mislead)
+    try:
+        with Fairlead(strict.hooks, only=agent):
+            a_crew(agent).kickoff()
+    finally:
+        unregister_hook(point, mislead)
+    assert strict.ran == ["ls"]
+    assert [(step.tool, step.args) for step in strict.steps("before_tool")] == [
+        ("shell", RM), ("shell", {"command": "ls"})
+    ]  # fmt: skip
+    assert any("[redacted]" in one for one in strict.played.sent[-1])
+    assert not any("ran ls" in one for request in strict.played.sent for one in request)
+
+
+def test_a_model_is_judged_whatever_model_a_hook_puts_in_the_context(strict: Stage) -> None:
+    strict.add(deny("not now"), "before_model")
+
+    def mislead(ctx: Any) -> None:
+        ctx.llm = strict.llm(Say("Hidden."))
+
+    point = InterceptionPoint.PRE_MODEL_CALL
+    register_hook(point, mislead)
+    try:
+        with Fairlead(strict.hooks):
+            a_crew(strict.agent(Say("Secret."))).kickoff()
+    finally:
+        unregister_hook(point, mislead)
+    assert strict.played.sent == []
+
+
+class Shell(BaseModel):
+    command: str
+
+
+def mcp_tools() -> dict[str, BaseTool]:
+    """A server's tool `shell`, as each part of crewai makes it."""
+    schema = {"description": "Run a command.", "args_schema": Shell}
+
+    class Adapted(BaseTool):
+        name: str = "shell"
+        description: str = "Run a command."
+        args_schema: type[BaseModel] = Shell
+
+        def _run(self, command: str) -> str:
+            raise AssertionError("it ran")
+
+    Adapted.__module__ = "mcpadapt.crewai_adapter"
+    return {
+        "native": MCPNativeTool(lambda: None, "shell", schema, "box"),
+        "wrapper": MCPToolWrapper({"url": "http://127.0.0.1:9"}, "shell", schema, "box"),
+        "adapted": Adapted(),
+    }
+
+
+@pytest.mark.parametrize("how", ["native", "wrapper", "adapted"])
+def test_a_tool_of_an_mcp_server_is_judged_by_what_it_does(stage: Stage, how: str) -> None:
+    stage.hooks.add(lambda step: deny("no shells"), on="before_tool", kind="shell", name="no-shells")
+    found = mcp_tools()[how]
+    stage.kickoff(stage.agent(call(found.name, command="rm -rf /"), tools=[found]))
+    (step,) = stage.steps("before_tool")
+    assert (step.kind, step.target.server) == ("shell", "mcp" if how == "adapted" else "box")
+    assert step.target.command == "rm -rf /"
+    assert "no shells" in stage.played.sent[1][-1]
+
+
 def test_a_result_that_another_hook_changes_is_judged_last(stage: Stage) -> None:
     stage.add(lambda step: change(output=step.output.replace("hunter2", "[redacted]")), "after_tool")
 
@@ -87,11 +172,32 @@ def test_a_result_that_another_hook_changes_is_judged_last(stage: Stage) -> None
     assert not any("hunter2" in text for request in stage.played.sent for text in request)
 
 
-def test_a_copy_of_an_agent_is_governed_as_the_agent_is(strict: Stage) -> None:
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "copy()": lambda one: one.copy(),
+    "a copy of a copy": lambda one: one.copy().copy(),
+    "model_copy()": lambda one: one.model_copy(),
+    "copy.copy()": copy,
+    "a copy of a shallow one": lambda one: copy(one).copy(),
+}
+
+
+@pytest.mark.parametrize("of", COPIES)
+@pytest.mark.parametrize("what", ["agent", "crew"])
+def test_a_copy_is_governed_as_the_original_is(strict: Stage, what: str, of: str) -> None:
     agent = strict.agent(call("shell", **RM))
-    with Fairlead(strict.hooks, only=agent):
-        a_crew(agent.copy()).kickoff()
+    crew = a_crew(agent)
+    with Fairlead(strict.hooks, only=agent if what == "agent" else crew):
+        (a_crew(COPIES[of](agent)) if what == "agent" else COPIES[of](crew)).kickoff()
     assert strict.ran == []
+    assert len(strict.steps("before_tool")) == 1
+
+
+def test_an_agent_has_its_own_copy_method_again_at_the_end(strict: Stage) -> None:
+    agent = strict.agent(LS)
+    with Fairlead(strict.hooks, only=agent):
+        made = agent.copy()
+    assert "copy" not in vars(agent) | vars(made)
+    assert agent.copy().role == agent.role
 
 
 def test_a_helper_in_a_raw_thread_is_judged_but_has_a_root_session_of_its_own(strict: Stage) -> None:
@@ -160,6 +266,6 @@ def test_a_crew_that_only_does_not_name(strict: Stage) -> None:
     assert strict.ran == ["rm -rf /"]
 
 
-@pytest.mark.parametrize("words", ["planning", "memory", "`llm.call`"])
+@pytest.mark.parametrize("words", ["planning", "memory", "`llm.call`", "`LangGraphAgentAdapter`", "A2A"])
 def test_the_page_lists_it(words: str, judged: Boundary) -> None:
     assert words in not_governed("crewai")

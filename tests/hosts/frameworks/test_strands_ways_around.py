@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from copy import copy
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,8 @@ from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent
 from test_strands import LS, Stage
 from test_strands import stage as stage
 
-from fairlead import current_session, deny
+from fairlead import FairleadError, Hooks, current_session, deny
+from fairlead.hosts.frameworks.strands import Fairlead
 from fairlead.hosts.frameworks.strands.versions import ExecuteToolStage
 
 middleware = pytest.mark.skipif(ExecuteToolStage is None, reason="since 1.62")
@@ -173,6 +175,56 @@ async def test_a_helper_in_a_raw_thread_is_judged_but_has_a_root_session_of_its_
     assert "in a thread that your tool starts" in not_governed("strands")
 
 
+async def test_an_agent_without_fairlead_inside_of_a_tool_is_a_subagent_under_its_hooks(strict: Stage) -> None:
+    await helper_in(strict, lambda work: work(), [], [call("shell", **RM), LS]).invoke_async("Go.")
+    assert strict.bench.ran == [("shell", {"command": "ls"})]
+    assert [step.agent_name for step in strict.steps("subagent_start")] == ["helper"]
+
+
+async def test_an_agent_with_hooks_of_its_own_inside_of_a_tool_keeps_to_these(stage: Stage) -> None:
+    other = Hooks()
+    other.add(no_rm, on="before_tool", name="no-rm")
+    await helper_in(stage, lambda work: work(), [Fairlead(other)], [call("shell", **RM)]).invoke_async("Go.")
+    assert stage.bench.ran == []
+    assert [step.tool for step in stage.steps("before_tool")] == ["delegate"]
+
+
+@pytest.mark.parametrize("name", ["subagent", "swarm"])
+async def test_agents_that_a_tool_of_strands_makes_are_subagents(strict: Stage, name: str) -> None:
+    tools = pytest.importorskip(f"strands.vended_tools.{name}")
+    args = {"subagent": {"task": "Go."}, "swarm": {"task": "Go.", "agents": [{"name": "one", "instructions": ""}]}}
+    agent = strict.agent(call(name, **args[name]), call("shell", **RM), LS, tools=[getattr(tools, name)])
+    await agent.invoke_async("Go.")
+    assert strict.bench.ran == [("shell", {"command": "ls"})]
+    assert len({step.agent.id for step in strict.steps("before_tool")}) == 2
+
+
+async def test_a_copy_of_an_agent_is_judged_once_as_the_agent_is(strict: Stage) -> None:
+    agent = strict.agent(LS, call("shell", **RM), Say("Done."), LS)
+    await agent.invoke_async("Go.")
+    await copy(agent).invoke_async("Go.")
+    assert strict.bench.ran == [("shell", {"command": "ls"})] * 2
+    assert [step.args["command"] for step in strict.steps("before_tool")] == ["ls", "rm -rf /", "ls"]
+    assert strict.events.count("after_tool") == strict.events.count("before_tool")
+
+
+def test_a_bidirectional_agent_is_refused(strict: Stage) -> None:
+    try:
+        from strands.bidi import BidiAgent
+        from strands.bidi.models import BidiModel
+    except ImportError:  # before 1.62
+        from strands.experimental.bidi import BidiAgent
+        from strands.experimental.bidi.models import BidiModel
+
+    class Voice(BidiModel):
+        def nothing(self, *args: Any, **options: Any) -> Any: ...
+
+        start = stop = send = receive = get_config = update_config = nothing
+
+    with pytest.raises(FairleadError, match="does not govern bidirectional agents"):
+        BidiAgent(model=Voice(), hooks=[strict.fairlead])
+
+
 def limit_of(calls: int) -> Any:
     def limit(step: Any) -> Any:
         session = current_session()
@@ -185,9 +237,9 @@ def limit_of(calls: int) -> Any:
 # --- what is not governed ---------------------------------------------------------------------------
 
 
-@pytest.mark.ungoverned("An agent without `Fairlead` that your tool makes and runs")
-async def test_an_agent_without_fairlead_inside_of_a_tool(strict: Stage) -> None:
-    await helper_in(strict, lambda work: work(), [], [call("shell", **RM)]).invoke_async("Go.")
+@pytest.mark.ungoverned("An agent without `Fairlead` in a thread that your tool starts")
+async def test_an_agent_without_fairlead_in_a_raw_thread(strict: Stage) -> None:
+    await helper_in(strict, in_a_thread, [], [call("shell", **RM)]).invoke_async("Go.")
     assert strict.bench.ran == [("shell", RM)]
 
 
@@ -199,6 +251,8 @@ async def test_a_tool_that_code_calls_past_its_agent(strict: Stage) -> None:
     assert strict.bench.ran == [("shell", RM)]
 
 
-@pytest.mark.parametrize("words", ["bidirectional agents", "tools that the provider runs itself", "before 1.62"])
+@pytest.mark.parametrize(
+    "words", ["Bidirectional agents", "python_repl", "tools that the provider runs itself", "before 1.62"]
+)
 def test_the_page_lists_it(words: str, judged: Boundary) -> None:
     assert words.casefold() in not_governed("strands").casefold()

@@ -8,13 +8,14 @@ has them, so the adapter dispatches these steps itself.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace as replaced
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionResultAllow, PermissionResultDeny
+from claude_agent_sdk.types import HookEvent
 from msgspec.structs import replace
 
 from ...approvals import Approval, ApprovalRequest
@@ -104,10 +105,14 @@ GUARDS = frozenset(
     name for name, event in HOST.events.items() if event.render is not no_reply and {"deny", "stop"} & {*event.can}
 )
 """Events at which hooks can refuse something. The CLI then also refuses it if it cannot reach the callback."""
+ANSWERS = {"AskUserQuestion": ("answers", "annotations")}
+"""Arguments that a tool gets from the user whom it asks, after hooks have judged it."""
+JUDGED = 1000
+"""How many judged calls of a session are kept until they end."""
 BLOCKS = {"on_failure": "block"} if "on_failure" in HookMatcher.__dataclass_fields__ else {}
 
 
-class Fairlead(Closable, dict[str, list[HookMatcher]]):
+class Fairlead(Closable, dict[HookEvent, list[HookMatcher]]):
     """Runs the agents of the Claude Agent SDK under hooks. Pass it as the `hooks` of `ClaudeAgentOptions`:
 
         options = ClaudeAgentOptions(hooks=Fairlead(hooks))
@@ -153,6 +158,8 @@ class Fairlead(Closable, dict[str, list[HookMatcher]]):
         """The same options, with these hooks added, also around `can_use_tool`."""
         options = options if options is not None else ClaudeAgentOptions()
         ask, hooks = options.can_use_tool, self | (options.hooks or {})
+        if isinstance(ask, partial) and getattr(ask.func, "__func__", None) is Fairlead._permit:
+            return options  # they have these hooks already
         if ask is None:
             return replaced(options, hooks=hooks)
         # The CLI does not wait for the hooks of this event before it takes the answer of `can_use_tool`. So our
@@ -160,9 +167,27 @@ class Fairlead(Closable, dict[str, list[HookMatcher]]):
         hooks["PermissionRequest"] = hooks["PermissionRequest"][1:]
         return replaced(options, hooks=hooks, can_use_tool=partial(self._permit, ask))
 
-    def __or__(self, others: Mapping[str, list[HookMatcher]]) -> dict[str, list[HookMatcher]]:  # type: ignore[override]
+    def _keep(self, *args: Any, **options: Any) -> NoReturn:
+        raise TypeError("this would take hooks out of force; to add hooks of yours, write Fairlead(hooks) | others")
+
+    __setitem__ = __delitem__ = pop = popitem = clear = update = setdefault = _keep  # type: ignore[assignment]
+
+    def __ior__(self, others: Any) -> Any:  # type: ignore[misc]
+        return NotImplemented  # Python then uses `|`
+
+    def __or__(self, others: Mapping[Any, list[HookMatcher]]) -> dict[HookEvent, list[HookMatcher]]:  # type: ignore[override]
         """These hooks and others together. The union of two dicts would lose some."""
-        return {name: [*self.get(name, ()), *others.get(name, ())] for name in {**self, **others}}
+        return {name: [*self.get(name, ()), *self._beside(others.get(name, ()))] for name in {**self, **others}}
+
+    def _beside(self, matchers: Iterable[HookMatcher]) -> Iterator[HookMatcher]:
+        """The matchers that are not of a `Fairlead` with the same hooks. Another one is an error."""
+        for matcher in matchers:
+            owners = [getattr(getattr(one, "func", None), "__self__", None) for one in matcher.hooks]
+            other = next((one for one in owners if isinstance(one, Fairlead)), None)
+            if other is None:
+                yield matcher
+            elif other.engine is not self.engine:
+                raise FairleadError("the options have another Fairlead already; register all hooks with one Hooks")
 
     __ror__ = __or__  # type: ignore[assignment]
 
@@ -178,7 +203,11 @@ class Fairlead(Closable, dict[str, list[HookMatcher]]):
         session = None
         try:
             session = await self._session_of(str(payload["session_id"]))
-            return await _SdkEvent(session, name, payload).reply()
+            event = _SdkEvent(session, name, payload)
+            reply = await event.reply()
+            if name in ("PostToolUse", "PostToolUseFailure"):
+                await event.check_arguments()
+            return reply
         except Exception as error:
             return _refusal(session, name, payload, error)
 
@@ -204,7 +233,8 @@ class Fairlead(Closable, dict[str, list[HookMatcher]]):
                 answer = PermissionResultAllow()
             else:
                 answer = PermissionResultDeny(message=decision["message"])
-            if isinstance(answer, PermissionResultAllow) and answer.updated_input not in (None, args):
+            changed = answer.updated_input if isinstance(answer, PermissionResultAllow) else None
+            if changed is not None and _judged_part(tool, changed) != _judged_part(tool, args):
                 raise ArgumentsChanged(session.named(tool), context.tool_use_id, "can_use_tool")
             refusal = await event.after_permission(isinstance(answer, PermissionResultAllow))
             return answer if refusal is None else PermissionResultDeny(message=refusal)
@@ -249,7 +279,7 @@ def _with_stop(event: str, can: Collection[str], decision: Decision[Any]) -> Dec
 
 def _refusal(session: _CliSession | None, name: str, payload: Any, error: Exception) -> dict[str, Any]:
     """The reply to the CLI after an error: it refuses the operation, and stops the turn."""
-    why = _failure_text(error)
+    why = f"ArgumentsChanged: {error}" if isinstance(error, ArgumentsChanged) else _failure_text(error)
     logger.error("%s: at %s, %s", HOST.title, name, why)
     if session is not None:
         session.stop(why)
@@ -262,6 +292,11 @@ def _failure_text(error: Exception) -> str:
     return f"refused, because this went wrong: {describe(error)}"
 
 
+def _judged_part(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call that hooks have judged: all but those that the user gives."""
+    return {name: value for name, value in args.items() if name not in ANSWERS.get(tool, ())}
+
+
 class _CliSession:
     """A session of the CLI."""
 
@@ -270,6 +305,8 @@ class _CliSession:
         self.state = CliSessionState()
         self.stopped: str | None = None
         """Why hooks have ended the turn, also before the CLI knows it."""
+        self.judged: dict[str, list[str]] = {}
+        """Digests of the arguments of calls that may run, by the call's id. Some models use an id again."""
         self.agents: dict[str, str | None] = {}
         """The names of subagents, by their ids."""
         self.started = self._in_request = self._in_turn = False
@@ -370,6 +407,32 @@ class _SdkEvent(EventHandler):
         elif event == "error":
             await session.end_request("error", str(self.payload.get("error_details") or self.payload.get("error")))
         return reply
+
+    async def check_arguments(self) -> None:
+        """Raise `ArgumentsChanged` if the tool has run with other arguments than hooks have judged."""
+        tool, call_id = str(self.payload.get("tool_name")), str(self.payload.get("tool_use_id"))
+        judged = self.session.judged.pop(call_id, None)
+        if judged is None:
+            return
+        ran = args_digest(_judged_part(tool, a_dict(self.payload.get("tool_input"))))
+        if ran not in judged:
+            name = self.session.named(tool)
+            error = ArgumentsChanged(name, call_id, "another hook, or can_use_tool,", ran=True)
+            await self.session.fire(Error, error=f"ArgumentsChanged: {error}", where=f"tool {name}")
+            raise error
+        judged.remove(ran)
+        if judged:
+            self.session.judged[call_id] = judged
+
+    def _render(self, effect: Effect) -> dict[str, Any]:
+        if self.mapping.event == "before_tool" and effect.deny is None:
+            tool, args = str(self.payload.get("tool_name")), a_dict(self.payload.get("tool_input"))
+            digest = args_digest(_judged_part(tool, args if effect.args is None else effect.args))
+            judged = self.session.judged
+            judged.setdefault(str(self.payload.get("tool_use_id")), []).append(digest)
+            while len(judged) > JUDGED:
+                del judged[next(iter(judged))]
+        return super()._render(effect)
 
     async def _before(self) -> str | None:
         """Dispatch the steps before the event. Gives why hooks stop here, if they do."""

@@ -36,7 +36,7 @@ from ..adapter import Adapter, AgentRun, without
 from ..flow import run_flow
 from ..framework import WHOLE, Framework
 from . import messages
-from .boundaries import WORKFLOW, wrap
+from .boundaries import ADD, WORKFLOW, wrap
 from .model_calls import call_model, close, replay
 from .tool_calls import INSIDE, MiddlewareState, Next, call_handoff, call_tool
 
@@ -117,11 +117,8 @@ class AgentFrameworkRun(AgentRun):
             if not await self._begin():
                 self._set_result(await self._end_refused())
                 return
-            others = context.client_kwargs.get("middleware") or ()
-            state = self.state
-            state.handoffs = _handoffs([*others, *(getattr(context.agent, "context_providers", None) or ())])
-            first = [_HandoffMiddleware(state)] if state.handoffs else []
-            context.client_kwargs["middleware"] = [*first, *others, _ToolMiddleware(state), _ModelMiddleware(state)]
+            self._add()
+            setattr(context, ADD, self._add)
             await self._next()
             if not context.stream:
                 await self._rounds()
@@ -131,6 +128,16 @@ class AgentFrameworkRun(AgentRun):
             await self._raise(error)
         if self.terminated is not None:
             raise self.terminated  # another middleware lets no other run after it
+
+    def _add(self) -> None:
+        """Add our middleware to the run, inside of all other."""
+        context, state = self.context, self.state
+        kwargs = context.client_kwargs or {}
+        others = [one for one in kwargs.get("middleware") or () if not isinstance(one, _OURS)]
+        state.handoffs = _handoffs([*others, *(getattr(context.agent, "context_providers", None) or ())])
+        first = [_HandoffMiddleware(state)] if state.handoffs else []
+        ours = [_ToolMiddleware(state), _ModelMiddleware(state)]
+        context.client_kwargs = {**kwargs, "middleware": [*first, *others, *ours]}
 
     async def _rounds(self) -> None:
         """Run the agent again as long as hooks extend the turn."""
@@ -353,3 +360,6 @@ class _ModelMiddleware(ChatMiddleware):
 
     async def process(self, context: ChatContext, call_next: Next) -> None:
         await call_model(self.state, context, call_next)
+
+
+_OURS = (_HandoffMiddleware, _ToolMiddleware, _ModelMiddleware)

@@ -1,17 +1,26 @@
 """Places of the framework that no middleware reaches: a tool's own call, a workflow's steps, and the chat client.
 
-Importing the adapter wraps three methods of the framework. For programs without a `Fairlead`, they do what they did.
+Importing the adapter wraps methods of the framework. For programs without a `Fairlead`, they do what they did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from agent_framework import ChatMiddlewareLayer, Executor, FunctionInvocationLayer, FunctionTool
+import agent_framework
+from agent_framework import (
+    AgentMiddlewareLayer,
+    BaseAgent,
+    ChatMiddlewareLayer,
+    Executor,
+    FunctionInvocationLayer,
+    FunctionTool,
+)
 
 from ....errors import ArgumentsChanged, FairleadError
 from ....session import new_id
@@ -24,6 +33,8 @@ JUDGED: ContextVar[JudgedRun | None] = ContextVar("fairlead_agent_framework_judg
 """The run of a tool that hooks have just permitted."""
 WORKFLOW: ContextVar[str | None] = ContextVar("fairlead_agent_framework_workflow", default=None)
 """The session of the workflow whose step runs here. All agents of a workflow share one."""
+ADD = "_fairlead_add"
+"""The attribute of a run's context that holds the function with which `Fairlead` adds its middleware to the run."""
 _sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
@@ -57,38 +68,103 @@ def _check_tool(invoke: Any) -> Any:
     return checked
 
 
-def _in_workflow(execute: Any) -> Any:
+def _add_last(handler: Any) -> Any:
+    """Add our middleware to a run after all agent middleware, which could remove it, or add other middleware to it."""
+
+    @wraps(handler)
+    def adding(self: Any, context: Any) -> Any:
+        if (add := getattr(context, ADD, None)) is not None:
+            add()
+        return handler(self, context)
+
+    return adding
+
+
+def _in_executor(execute: Any) -> Any:
     @wraps(execute)
     async def executed(
         self: Any, message: Any, sources: Any, state: Any, runner_context: Any, *rest: Any, **options: Any
     ) -> Any:
-        outer = WORKFLOW.get()
-        token = WORKFLOW.set(outer or _sessions.setdefault(runner_context, new_id("workflow")))
-        try:
+        with _workflow(runner_context):
             return await execute(self, message, sources, state, runner_context, *rest, **options)
-        finally:
-            WORKFLOW.reset(token)
 
     return executed
 
 
-def _refuse_in_client(init: Any, is_ours: Callable[[Any], bool]) -> Any:
-    @wraps(init)
-    def refusing(self: Any, *args: Any, middleware: Any = None, **options: Any) -> None:
-        if any(map(is_ours, middleware if isinstance(middleware, (list, tuple)) else (middleware,))):
+def _in_function(execute: Any) -> Any:
+    @wraps(execute)
+    async def executed(self: Any, *args: Any, **options: Any) -> Any:
+        with _workflow(self):
+            return await execute(self, *args, **options)
+
+    return executed
+
+
+@contextmanager
+def _workflow(owner: Any) -> Iterator[None]:
+    """Run a part of a workflow in the workflow's session."""
+    token = WORKFLOW.set(WORKFLOW.get() or _sessions.setdefault(owner, new_id("workflow")))
+    try:
+        yield
+    finally:
+        WORKFLOW.reset(token)
+
+
+IsOurs = Callable[[Any], bool]
+
+
+def _refuse_in(places: Iterable[Any], is_ours: IsOurs, what: str) -> None:
+    for place in places:
+        if any(map(is_ours, place if isinstance(place, (list, tuple)) else (place,))):
             raise FairleadError(
-                "a chat client never calls Fairlead, which is a middleware of agents; "
+                f"{what} never calls Fairlead, which is a middleware of agents; "
                 "write Agent(client=client, middleware=[Fairlead(hooks)])"
             )
+
+
+def _refusing_client(init: Any, is_ours: IsOurs) -> Any:
+    @wraps(init)
+    def refusing(self: Any, *args: Any, middleware: Any = None, **options: Any) -> None:
+        _refuse_in([middleware], is_ours, "a chat client")
         init(self, *args, middleware=middleware, **options)
 
     return refusing
 
 
-def wrap(is_ours: Callable[[Any], bool]) -> None:
+def _refusing_request(get_response: Any, is_ours: IsOurs) -> Any:
+    @wraps(get_response)
+    def refusing(self: Any, *args: Any, **options: Any) -> Any:
+        own = [getattr(self, name, None) for name in ("chat_middleware", "function_middleware")]
+        given = [options.get("middleware"), (options.get("client_kwargs") or {}).get("middleware")]
+        _refuse_in([*own, *given], is_ours, "a chat client")
+        return get_response(self, *args, **options)
+
+    return refusing
+
+
+def _refusing_agent(init: Any, is_ours: IsOurs) -> Any:
+    @wraps(init)
+    def refusing(self: Any, *args: Any, middleware: Any = None, **options: Any) -> None:
+        if not isinstance(self, AgentMiddlewareLayer):
+            _refuse_in([middleware], is_ours, f"a {type(self).__name__}, which has no AgentMiddlewareLayer,")
+        init(self, *args, middleware=middleware, **options)
+
+    return refusing
+
+
+def wrap(is_ours: IsOurs) -> None:
     """Wrap the framework's methods, once. `is_ours` recognises a `Fairlead`."""
-    tool, executor = FunctionTool, Executor
-    tool.invoke = _check_tool(tool.invoke)  # type: ignore[method-assign]
-    executor.execute = _in_workflow(executor.execute)  # type: ignore[method-assign]
-    for layer in (ChatMiddlewareLayer, FunctionInvocationLayer):
-        layer.__init__ = _refuse_in_client(layer.__init__, is_ours)  # type: ignore[method-assign]
+    agent: Any = AgentMiddlewareLayer
+    agent._middleware_handler = _add_last(agent._middleware_handler)
+    tool: Any = FunctionTool
+    tool.invoke = _check_tool(tool.invoke)
+    executor: Any = Executor
+    executor.execute = _in_executor(executor.execute)
+    if (functional := getattr(agent_framework, "FunctionalWorkflow", None)) is not None:  # not in the oldest versions
+        functional._execute = _in_function(functional._execute)
+    base: Any = BaseAgent
+    base.__init__ = _refusing_agent(base.__init__, is_ours)
+    layers: list[Any] = [ChatMiddlewareLayer, FunctionInvocationLayer]
+    for layer in layers:
+        layer.__init__ = _refusing_client(layer.__init__, is_ours)
+        layer.get_response = _refusing_request(layer.get_response, is_ours)

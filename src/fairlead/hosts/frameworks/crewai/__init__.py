@@ -46,6 +46,23 @@ EXECUTOR: ContextVar[Any] = ContextVar("fairlead_crewai_executor", default=None)
 """The executor that is about to call its model."""
 
 
+class Mark:
+    """Replaces `copy` of a crew or an agent that `only` names. Copies that Python itself makes have it, too."""
+
+    def __init__(self, fairlead: Fairlead, original: Any) -> None:
+        self.fairlead, self.original = fairlead, original
+
+    def __call__(self) -> Any:
+        made = type(self.original).copy(self.original)
+        self.fairlead.copied(made)
+        return made
+
+
+def _is_marked(one: Any, fairlead: Fairlead) -> bool:
+    mark = getattr(one, "__dict__", {}).get("copy")
+    return isinstance(mark, Mark) and mark.fairlead is fairlead
+
+
 class Fairlead(Adapter):
     """Runs crews and agents under hooks: `with Fairlead(hooks): crew.kickoff()`, or `Fairlead(hooks)` at the start.
 
@@ -89,7 +106,7 @@ class Fairlead(Adapter):
             open_points(self._points)
             OPEN.append(self)
             for one in tuple(self._only):
-                self._follow_copies(one)
+                self.follow(one)
 
     def _refuse_second(self) -> None:
         """Two of them in force for the same agents would judge each call twice, by two policies."""
@@ -106,7 +123,8 @@ class Fairlead(Adapter):
             close_points(self._points)
             OPEN.remove(self)
             for one in self._only:
-                vars(one).pop("copy", None)
+                if _is_marked(one, self):
+                    del vars(one)["copy"]
             del self._only[self._given :]
         self.is_open = False
         for patch in list(self._patches):
@@ -132,19 +150,17 @@ class Fairlead(Adapter):
             return False
         if not self._only or self._inside() is not None:
             return True
-        return any(one is agent or one is crew for one in self._only)
+        return _is_marked(agent, self) or _is_marked(crew, self)
 
-    def _follow_copies(self, original: Any) -> None:
-        """Be in force for the copies of a crew or an agent, too. Another one that is made alike is no copy."""
+    def follow(self, original: Any) -> None:
+        """Be in force for a crew or an agent, and for its copies. Another one that is made alike is no copy."""
+        object.__setattr__(original, "copy", Mark(self, original))
 
-        def copy() -> Any:
-            made = type(original).copy(original)
-            if self.is_open:
-                self._only.append(made)
-                self._follow_copies(made)
-            return made
-
-        object.__setattr__(original, "copy", copy)
+    def copied(self, made: Any) -> None:
+        """Be in force for a copy."""
+        if self.is_open:
+            self._only.append(made)
+            self.follow(made)
 
     def _inside(self) -> CrewaiToolCall | None:
         return next((call for call in reversed(INSIDE.get()) if call.run.fairlead is self), None)
@@ -187,10 +203,11 @@ class Fairlead(Adapter):
             if executor is None or not self._watches(ctx.agent, ctx.crew):
                 return
             EXECUTOR.set(executor)
-            patch = vars(ctx.llm).get("call")
-            if not isinstance(patch, ModelPatch) or not patch.is_of(self, ctx.llm):
+            llm = getattr(executor, "llm", None) or ctx.llm  # another hook may have put another model in the context
+            patch = vars(llm).get("call")
+            if not isinstance(patch, ModelPatch) or not patch.is_of(self, llm):
                 for name in ("call", "acall"):
-                    self._patches.add(ModelPatch(self, ctx.llm, name))
+                    self._patches.add(ModelPatch(self, llm, name))
 
     def run_of_request(self, messages: Any) -> CrewaiRun | None:
         """The run that makes a request. None if no agent's loop makes it, or one without hooks."""

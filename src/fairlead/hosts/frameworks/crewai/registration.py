@@ -35,8 +35,29 @@ def _ours(point: InterceptionPoint) -> list[Any]:
 
 def _resolve_hooks(point: InterceptionPoint) -> list[Any]:
     """The hooks at a point, ours last."""
-    ours = _ours(point)
-    return [*_resolve(point), *ours] if ours else _resolve(point)  # type: ignore[no-any-return]
+    ours, theirs = _ours(point), _resolve(point)
+    if not ours or not theirs:
+        return ours or theirs  # type: ignore[no-any-return]
+    if point not in (InterceptionPoint.PRE_TOOL_CALL, InterceptionPoint.POST_TOOL_CALL):
+        return [*theirs, *ours]
+    return _keeping([*theirs], ours)
+
+
+def _keeping(theirs: list[Any], ours: list[Any]) -> list[Any]:
+    """Hooks at a tool call, where ours see the call that crewai makes.
+
+    Another hook may give the context another tool, agent or dict of arguments. crewai ignores that, so we must, too.
+    """
+    kept: dict[str, Any] = {}
+
+    def keep(ctx: Any) -> None:
+        kept.update(vars(ctx))
+        del kept["tool_result"]  # this is for hooks to change
+
+    def restore(ctx: Any) -> None:
+        vars(ctx).update(kept)
+
+    return [keep, *theirs, restore, *ours]
 
 
 def _get_scoped_hooks(point: InterceptionPoint) -> list[Any]:

@@ -11,6 +11,7 @@ from crewai.tools.agent_tools.base_agent_tools import BaseAgentTool
 from ....approvals import Approval
 from ....errors import FairleadError
 from ....frozen import thaw
+from ..adapter import MCP_SERVER
 from ..flow import Pause, run_flow_sync
 from ..messages import as_text
 from ..tool_call import ToolResult
@@ -121,9 +122,12 @@ def _about(tool: Any) -> dict[str, Any]:
     original: Any = getattr(tool, "_original_tool", None)
     if isinstance(original, BaseAgentTool):
         return {"kind": "agent"}
-    if not type(original).__module__.startswith("crewai.tools.mcp_"):
-        return {}
-    return {"server": original.server_name, "remote": original.original_tool_name}
+    module = type(original).__module__
+    if module.startswith("mcpadapt."):  # of crewai_tools.MCPServerAdapter, which does not name the server
+        return {"server": MCP_SERVER}
+    if module.startswith("crewai.tools.mcp_"):
+        return {"server": original.server_name, "remote": original.original_tool_name}
+    return {}
 
 
 def _asker(ctx: Any) -> Any:

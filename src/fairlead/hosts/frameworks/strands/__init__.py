@@ -13,6 +13,7 @@ from asyncio import CancelledError
 from collections.abc import Mapping
 from contextlib import aclosing
 from copy import copy
+from functools import wraps
 from inspect import signature
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary, WeakSet
@@ -46,7 +47,14 @@ from .messages import FORM, input_of
 from .run import StrandsRun
 from .streams import Stream
 from .tool_calls import INSIDE, StrandsToolCall, end_call
-from .versions import ExecuteToolStage, InvokeModelStage, be_innermost, has_middleware, question_of
+from .versions import (
+    ExecuteToolStage,
+    InvokeModelStage,
+    be_innermost,
+    bidirectional_events,
+    has_middleware,
+    question_of,
+)
 
 FRAMEWORK = Framework(
     name="strands",
@@ -64,6 +72,8 @@ PAUSED = ("interrupt", "checkpoint")
 """Why Strands stops a request that it resumes later."""
 _OWNER: WeakKeyDictionary[Any, Fairlead] = WeakKeyDictionary()
 """The adapter that each agent runs under."""
+_ADOPTED: WeakSet[Any] = WeakSet()
+"""Agents without a `Fairlead` of their own, that an adapter has taken over."""
 
 
 class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
@@ -82,6 +92,7 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
         super().__init__(hooks, **options)
         self._ids: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._agents: WeakSet[Any] = WeakSet()
+        self._registries: WeakSet[Any] = WeakSet()  # of these agents; copies of an agent share one
         self._active: dict[tuple[int, int], StrandsRun] = {}
         self._owners: WeakKeyDictionary[Any, StrandsRun] = WeakKeyDictionary()  # the swarm or graph of an agent
         self._replaced: WeakKeyDictionary[Any, tuple[Any, Any]] = WeakKeyDictionary()  # models, and their stand-ins
@@ -96,8 +107,17 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
         registry.add_callback(BeforeMultiAgentInvocationEvent, self._before_agents)
         registry.add_callback(BeforeNodeCallEvent, self._before_node)
         registry.add_callback(AfterMultiAgentInvocationEvent, self._after_agents)
+        for event in bidirectional_events():
+            registry.add_callback(event, self._refuse_bidirectional)
+
+    def _refuse_bidirectional(self, event: Any) -> NoReturn:
+        raise FairleadError(
+            f"Fairlead does not govern bidirectional agents: hooks would not see what {type(event.agent).__name__} does"
+        )
 
     def _initialized(self, event: AgentInitializedEvent) -> None:
+        if not isinstance(event.agent, Agent):  # since 1.62, bidirectional agents have this event, too
+            self._refuse_bidirectional(event)
         self._take_over(event.agent)
 
     async def _late_invocation(self, event: BeforeInvocationEvent) -> None:
@@ -121,6 +141,9 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
                 )
         self._agents.add(agent)
         _OWNER.setdefault(agent, self)
+        if agent.hooks in self._registries:  # a copy of an agent, which shares all hooks and middleware with it
+            return False
+        self._registries.add(agent.hooks)
         add = agent.hooks.add_callback
         last: Any = {"order": float("inf")} if "order" in signature(add).parameters else {}  # since 1.62
         add(BeforeInvocationEvent, self._before_invocation, **last)
@@ -140,6 +163,8 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
         It may work for agents under several sets of hooks. All of them judge what it does.
         """
         if isinstance(agent, Agent):
+            if agent not in _OWNER:
+                _ADOPTED.add(agent)
             self._take_over(agent, shared=True)
 
     def turn_of(self, owner: Any, name: str) -> Turn:
@@ -382,6 +407,22 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
         """Forget that the agents of a swarm or a graph work for it."""
         for node in getattr(source, "nodes", {}).values():
             self._owners.pop(node.executor, None)
+
+
+def _adopt_inside(stream: Any) -> Any:
+    """Take over an agent without a `Fairlead` when it runs inside of a tool: a tool of Strands may have made it."""
+
+    @wraps(stream)
+    def streaming(self: Any, *args: Any, **options: Any) -> Any:
+        run = INSIDE.get()
+        if run is not None and (self not in _OWNER or self in _ADOPTED):
+            run.fairlead.adopt(self)
+        return stream(self, *args, **options)
+
+    return streaming
+
+
+Agent.stream_async = _adopt_inside(Agent.stream_async)
 
 
 def _raise(error: Exception) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,12 +15,20 @@ except ImportError:  # before 1.62
     ExecuteToolStage = InvokeModelStage = None
 
 __all__ = [
-    "ExecuteToolStage", "InvokeModelStage", "ToolResultEvent", "be_innermost", "has_middleware", "question_of",
+    "ExecuteToolStage", "InvokeModelStage", "ToolResultEvent", "be_innermost",
+    "bidirectional_events", "has_middleware", "question_of",
 ]  # fmt: skip
 
 
 def has_middleware(agent: Any) -> bool:
     return InvokeModelStage is not None and hasattr(agent, "add_middleware")
+
+
+def bidirectional_events() -> list[Any]:
+    """The event with which a bidirectional agent begins, in versions in which it is one of its own."""
+    events = sys.modules.get("strands.experimental.hooks.events")  # there, if the program has such an agent
+    found = getattr(events, "BidiAgentInitializedEvent", None)
+    return [] if found is None else [found]
 
 
 def question_of(tool_use: Any, interrupt: Any) -> Any:
