@@ -100,6 +100,23 @@ class Expression:
             raise BadRule(f"it takes too long, whatever the step: {costliest_part(self._tree, {}, text)}")
         self._easy_weight = _easy_weight(self._tree, self._reads)
 
+    @property
+    def fields_read(self) -> set[str] | None:
+        """The fields that decide its value, such as `target.command`; None if it reads the step as a whole."""
+        found: set[str] = set(self._guarded)
+        for name, parts in self._reads.items():
+            if name == "step":
+                if parts is None:
+                    return None
+                found |= parts
+            elif name == COMMANDS:
+                found.add("target")
+            elif parts is None:
+                found.add(name)
+            else:
+                found |= {f"{name}.{part}" for part in parts}
+        return found
+
     def read(self, step: Step) -> Reading:
         """Read what the expression needs of a step. Raises `RuleFailed` if evaluating it could take too long."""
         values: dict[str, Any] = {}
