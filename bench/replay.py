@@ -197,7 +197,7 @@ def live(hooks: Hooks, count: int = 3_000) -> float:
 
 def report(what: str, found: float, target: float, unit: str = "/s") -> None:
     met = "" if not target else f"  (target {target:,.0f}: {'met' if found >= target else 'MISSED'})"
-    print(f"  {what:<52} {found:>12,.0f} {unit}{met}")
+    print(f"  {what:<52} {found:>12,.0f} {unit}{met}", flush=True)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from array import array
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from operator import attrgetter
@@ -50,7 +50,7 @@ class Selection(msgspec.Struct, frozen=True):
 class Gaps(msgspec.Struct):
     """What the traffic does not tell. Each is counted."""
 
-    notes: Counter[str] = msgspec.field(default_factory=Counter)  # by note: pruned, lost, crashed, damaged, erased
+    notes: dict[str, int] = {}  # by note: pruned, lost, crashed, damaged, erased
     missing_numbers: int = 0  # records that are not in the chain
     unreadable: int = 0  # records without a step: unwritable, erased, damaged, or left by a launcher
     bad_lines: int = 0  # of an exported file
@@ -60,7 +60,8 @@ class Gaps(msgspec.Struct):
     first_bad: str = ""  # the first that could not be read, and why
 
     def add(self, other: Gaps) -> None:
-        self.notes.update(other.notes)
+        for note, count in other.notes.items():
+            self.notes[note] = self.notes.get(note, 0) + count
         for name in ("missing_numbers", "unreadable", "bad_lines", "missing_texts", "lossy", "imported"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.first_bad = self.first_bad or other.first_bad
@@ -244,7 +245,7 @@ class JournalSource(Source):
             except (msgspec.MsgspecError, UnicodeError):
                 note = ""
             if note in _GAPS:
-                found.notes[note] += 1
+                found.notes[note] = found.notes.get(note, 0) + 1
         for first, last, count in self._rows("SELECT min(seq), max(seq), count(*) FROM records"):
             found.missing_numbers = 0 if first is None else last - first + 1 - count
         return found
@@ -290,7 +291,7 @@ class ExportSource(Source):
                 continue
             if head.kind == "note":
                 if head.note in _GAPS:
-                    self._gaps.notes[head.note] += 1
+                    self._gaps.notes[head.note] = self._gaps.notes.get(head.note, 0) + 1
                 continue
             if head.step is None or not head.id:
                 self._bad_line(number, "write the file with `fairlead export --format jsonl`")
