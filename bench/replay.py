@@ -66,7 +66,11 @@ def steps_of(number: int, rng: random.Random) -> Iterator[Step]:
         about["sequence"] = sequence  # type: ignore[assignment]
         about["turn_id"] = f"t-{sequence // 10}"
         at, n = sequence % 7, rng.randrange(400)
-        call: dict[str, Any] = {"tool": "bash", "args": {"command": rng.choice(COMMANDS).format(n=n)}, "call_id": f"c{n}"}
+        call: dict[str, Any] = {
+            "tool": "bash",
+            "args": {"command": rng.choice(COMMANDS).format(n=n)},
+            "call_id": f"c{n}",
+        }
         if at == 0:
             yield BeforeModel(**about, model="m-1", message_count=sequence)
         elif at == 1:

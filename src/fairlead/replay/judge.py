@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -235,23 +236,27 @@ class Judge:
 
     async def _judge_variants(self, recorded: Recorded, steps: list[Step]) -> Judged:
         """Judge a step with each stand-in for its secrets. Only the first leaves traces in the session."""
-        store = self._store
-        copies = [store.copy() for _ in steps[1:]]
+        session = self._enter(recorded)
+        copies = [(self._store.copy(), deepcopy(session and session._state)) for _ in steps[1:]]
         judged = [await self._judge(recorded, steps[0])]
+        kept = self._store, session and session._state
         for step, copy in zip(steps[1:], copies, strict=True):
-            self._use(copy)
+            self._use(session, *copy)
             judged.append(await self._judge(recorded, step))
-        self._use(store)
+        self._use(session, *kept)
         return Judged(
             tuple(answer for one in judged for answer in one.answers),
             tuple(sorted({unknown for one in judged for unknown in one.unknown})),
             any(one.would_ask for one in judged),
         )
 
-    def _use(self, store: ReplayStore) -> None:
+    def _use(self, session: ReplaySession | None, store: ReplayStore, state: Any) -> None:
+        """Judge the next step with this store and this state."""
         self._store = store
-        for session in self._sessions.values():
-            session.store = store
+        for one in self._sessions.values():
+            one.store = store
+        if session is not None:
+            session._state = state
 
     async def _judge(self, recorded: Recorded, step: Step) -> Judged:
         self._recorded = self._approver.recorded = recorded

@@ -26,6 +26,8 @@ from .records import NOTHING, BadBody, Recorded, decode_body
 
 WINDOW: Final = 10_000
 """Steps of a group that are held back to be sorted."""
+FIRST: Final = 64
+"""Records of a session among which its beginning is looked for."""
 TEXTS: Final = 32 << 20
 """Bytes of long texts that are kept in memory."""
 _GAPS: Final = ("pruned", "lost", "crashed", "damaged", "erased")
@@ -172,7 +174,8 @@ class JournalSource(Source):
                 found[None] = _SessionHead("", records, False)
                 continue
             head = self._head_of(first)
-            is_cold = began.get(session, first) < first or head is None or not _is_beginning(head)
+            is_pruned = began.get(session, first) < first
+            is_cold = is_pruned or head is None or not (_is_beginning(head) or self._begins(session))
             found[session] = _SessionHead(session if head is None else _root(session, head), records, is_cold)
         return found
 
@@ -187,6 +190,12 @@ class JournalSource(Source):
         # An imported record has the time of its import here, and an older one in its step.
         rows = self._rows("SELECT DISTINCT session FROM records WHERE at >= ?", int(max(since, 0) * 1e9))
         return {session for (session,) in rows}
+
+    def _begins(self, session: str) -> bool:
+        """Whether one of the first records is the beginning: of parallel steps, the first may be written last."""
+        query = "SELECT seq FROM records WHERE session = ? ORDER BY seq LIMIT ?"
+        heads = (self._head_of(seq) for (seq,) in list(self._rows(query, session, FIRST)))
+        return any(head is not None and _is_beginning(head) for head in heads)
 
     def _head_of(self, seq: int) -> _Head | None:
         for (body,) in self._rows("SELECT body FROM records WHERE seq = ?", seq):
@@ -299,8 +308,9 @@ class ExportSource(Source):
             session = head.step.session_id
             self._lines.setdefault(session, array("q")).append(start)
             self._newest[session] = max(self._newest.get(session, 0.0), head.at / 1e9)
-            if session is not None and session not in self._heads:
-                self._heads[session] = (_root(session, head), not _is_beginning(head))
+            if session is not None:
+                root, is_cold = self._heads.get(session) or (_root(session, head), True)
+                self._heads[session] = (root, is_cold and not _is_beginning(head))
 
     def _bad_line(self, number: int, problem: str) -> None:
         self._gaps.bad_lines += 1
