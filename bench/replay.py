@@ -55,15 +55,15 @@ RULES = {
 
 def steps_of(number: int, rng: random.Random) -> Iterator[Step]:
     """The steps of one session."""
-    about = {
-        "session_id": f"s-{number:06}", "root_session_id": f"s-{number:06}", "host": "loop", "cwd": f"/repo-{number % 40}",
-        "user_id": f"user-{number % 12}",
+    session, cwd, user = f"s-{number:06}", f"/repo-{number % 40}", f"user-{number % 12}"
+    about: dict[str, Any] = {
+        "session_id": session, "root_session_id": session, "host": "loop", "cwd": cwd, "user_id": user,
     }  # fmt: skip
     yield SessionStart(**about, sequence=1)
     sequence = 1
     while sequence < PER_SESSION:
         sequence += 1
-        about["sequence"] = sequence  # type: ignore[assignment]
+        about["sequence"] = sequence
         about["turn_id"] = f"t-{sequence // 10}"
         at, n = sequence % 7, rng.randrange(400)
         call: dict[str, Any] = {
@@ -133,15 +133,17 @@ def with_functions() -> Hooks:
 
 def policy_file(folder: Path, name: str, count: int, without: str | None = None) -> Path:
     """A file with this many rules beside the ten."""
-    lines = []
-    for rule, (expression, control) in RULES.items():
-        if rule != without:
-            lines.append(f"[[hook]]\nname = '{rule}'\non = 'before_tool'\nmatch = {{ kind = 'shell' }}\nphase = 'gate'\n"
-                         f"rule = '''{expression}'''\n{control} = 'not here'\n")  # fmt: skip
-    for number in range(count):
-        lines.append(f"[[hook]]\nname = 'more-{number}'\non = 'before_tool'\nmatch = {{ kind = 'shell' }}\n"
-                     f"phase = 'gate'\nrule = '''target.command.contains(\"tool-{number}-never\")'''\n"
-                     "deny = 'no'\n")  # fmt: skip
+    entry = """
+[[hook]]
+name = '{}'
+on = 'before_tool'
+match = {{ kind = 'shell' }}
+phase = 'gate'
+rule = '''{}'''
+{} = 'not here'
+"""
+    lines = [entry.format(rule, *what) for rule, what in RULES.items() if rule != without]
+    lines += [entry.format(f"more-{n}", f'target.command.contains("tool-{n}-never")', "deny") for n in range(count)]
     path = folder / name
     path.write_text("\n".join(lines))
     return path

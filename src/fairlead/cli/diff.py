@@ -104,10 +104,10 @@ def run(options: argparse.Namespace) -> int:
     old, new = find_policies(options.policy, options.layer)
     paths = paths_of(options)
     job = Job(old, new, paths, selection_of(options), options.external)
-    traffic = None
-    if "-" in paths:
-        traffic = Traffic([open_source(path, sys.stdin.buffer) for path in paths], job.selection)
     with Bar("judging") as bar:
+        traffic = None
+        if "-" in paths:
+            traffic = Traffic([open_source(path, sys.stdin.buffer) for path in paths], job.selection)
         report = run_diff(job, options.jobs, traffic, bar)
     accept(report, accepted)
     if options.json:

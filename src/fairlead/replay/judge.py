@@ -131,7 +131,7 @@ class Judge:
             if hook.quarantine is not None:
                 hook.quarantine.limit = sys.maxsize  # it counts the failures of one program, in its time
             form = (forms or {}).get(hook.name) or form_of(hook)
-            form = "worker" if forms is not None and form == "python" else form
+            form = "worker" if form == "python" and hook.name in (forms or ()) else form
             if form in EXTERNAL_FORMS or (hook.detached and form == "python"):
                 self._replace(hook, form)
         hooks.tools._rebuild_table()  # its chains hold what was called before

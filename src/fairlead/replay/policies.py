@@ -110,6 +110,8 @@ def find_policies(names: list[str], layer: LayerChoice = "auto") -> tuple[Policy
 
 def find_policy(name: str, layer: LayerChoice = "auto") -> Policy:
     """The policy that a word names: a file, a folder with a fairlead.toml, or a revision of git."""
+    if not name or "\0" in name:
+        raise FairleadError(f"{name!r} is no file or folder, and no revision of git")
     path = Path(os.path.abspath(name))
     if path.is_dir():
         path = path / FILE_NAME
@@ -145,7 +147,7 @@ def _read(path: Path) -> bytes:
 def _of_revision(name: str, layer: Layer) -> Policy:
     """The policy of a revision, `REV` or `REV:path/to/fairlead.toml`. Only git's database is read."""
     revision, _, inner = name.partition(":")
-    if not revision or revision.startswith("-") or "\0" in name:
+    if not revision or revision.startswith("-"):
         raise FairleadError(f"{name} is no file or folder, and no revision of git")
     commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if commit is None:
