@@ -149,6 +149,8 @@ class Reproducer:
         ours = self.judge.versions
         replaced = {name for name in {*versions, *ours} if versions.get(name) != ours.get(name)}
         involved = {name for name in (then.hook, now.hook, *_hooks_in(then, now)) if name is not None}
+        if then.changes != now.changes:
+            involved |= {one["hook"] for one in recorded.contributions if (one.get("verdict") or {}).get("changes")}
         if involved & replaced:
             return "policy", min(involved & replaced)
         if recorded.redacted_places or any(place.startswith(("left", "said")) for place, *_ in recorded.body.redacted):
