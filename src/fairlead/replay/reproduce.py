@@ -56,7 +56,8 @@ def why_not_compared(recorded: Recorded) -> str | None:
         return "imported: no policy was asked"
     if recorded.policy is None:
         return "recorded without a policy" if recorded.body.unanswered is None else "left by a launcher"
-    if recorded.body.runs is not NOTHING and any(run[2] == "cancelled" for run in recorded.runs):
+    runs = recorded.body.runs
+    if runs is not NOTHING and b'"cancelled"' in bytes(runs) and any(run[2] == "cancelled" for run in recorded.runs):
         return "cancelled by the caller"
     return None
 

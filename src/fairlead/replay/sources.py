@@ -26,6 +26,8 @@ from .records import NOTHING, BadBody, Recorded, decode_body
 
 WINDOW: Final = 10_000
 """Steps of a group that are held back to be sorted."""
+PAGE: Final = 100
+"""Rows that are read at a time."""
 FIRST: Final = 64
 """Records of a session among which its beginning is looked for."""
 TEXTS: Final = 32 << 20
@@ -262,7 +264,8 @@ class JournalSource(Source):
     def _rows(self, query: str, *values: Any) -> Iterator[Any]:
         try:
             with closing(self._db.execute(query, values)) as cursor:
-                yield from cursor
+                while page := cursor.fetchmany(PAGE):
+                    yield from page
         except (sqlite3.Error, UnicodeError) as error:
             raise JournalError(f"the journal {self.name} cannot be read: {error}; run `fairlead verify`") from None
 

@@ -23,6 +23,7 @@ from ..extras import MissingPackage, install_command
 from ..lifecycle import Agent, Event, Step
 from ..tools import TARGET_FIELDS, Target
 from .cost import BUDGET, OURS, TooCostly, ValueSize, anything, as_json, costliest_part, estimate
+from .prefilter import SHORT, prefilter_of
 from .regex import Limit, Regex, TooSlow
 from .syntax import MACROS, BadRule, Node, Place, parse, walk
 from .template import names_of
@@ -99,6 +100,8 @@ class Expression:
         if estimate(self._tree, {}) > BUDGET:
             raise BadRule(f"it takes too long, whatever the step: {costliest_part(self._tree, {}, text)}")
         self._easy_weight = _easy_weight(self._tree, self._reads)
+        cannot_be_costly = self._easy_weight >= 8 * _NODE + 2 * SHORT
+        self.prefilter = prefilter_of(self._tree, self.fields_read, events, cel.evaluate) if cannot_be_costly else None
 
     @property
     def fields_read(self) -> set[str] | None:

@@ -49,6 +49,8 @@ class Rule:
             raise BadRule("on= names no event")
         self._outcomes = _read_outcomes(outcomes, events)
         self._expression = Expression(expression, events)
+        prefilter = self._expression.prefilter
+        self._excludes = None if prefilter is None else prefilter.excludes
         self._source = msgspec.json.encode((expression, [event.name for event in events], outcomes))
         for event in events:
             self._check_outcomes(event)
@@ -68,6 +70,8 @@ class Rule:
         return read | {path.partition(".")[0] for path in paths}
 
     def __call__(self, step: Step) -> Verdict | Coroutine[Any, Any, Verdict | None] | None:
+        if self._excludes is not None and self._excludes(step):
+            return None
         share = loop_share.get()
         if share is None:
             return self._judge(step, self._read(step))
