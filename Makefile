@@ -58,6 +58,7 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python -W ignore -m bench.loop
 	$(BENCH)/bin/python -W ignore -m bench.shell
 	$(BENCH)/bin/python -W ignore -m bench.journal
+	$(BENCH)/bin/python -W ignore -m bench.replay
 	$(BENCH)/bin/python -W ignore -m bench.server
 	$(BENCH)/bin/python -W ignore -m bench.clis
 	$(BENCH)/bin/python -m bench.frameworks

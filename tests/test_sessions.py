@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import threading
+import time
 from contextlib import nullcontext
 
 import pytest
@@ -128,10 +129,9 @@ def test_counters_are_atomic_across_threads():
     assert store.get("n") == 8000
 
 
-def test_a_window_counts_only_recent_hits(monkeypatch):
+def test_a_window_counts_only_recent_hits():
     now = [100.0]
-    monkeypatch.setattr("fairlead.session.monotonic", lambda: now[0])
-    store = Store()
+    store = Store(lambda: now[0])
     counts = []
     for at in (100.0, 100.5, 101.2, 105.0):
         now[0] = at
@@ -139,29 +139,26 @@ def test_a_window_counts_only_recent_hits(monkeypatch):
     assert counts == [1, 2, 2, 1]
 
 
-def test_a_hit_as_old_as_the_window_no_longer_counts(monkeypatch):
+def test_a_hit_as_old_as_the_window_no_longer_counts():
     now = [100.0]
-    monkeypatch.setattr("fairlead.session.monotonic", lambda: now[0])
-    store = Store()
+    store = Store(lambda: now[0])
     store.hit("push", within=1.0)
     now[0] = 101.0
     assert store.hit("push", within=1.0) == 1
 
 
-def test_a_hit_as_old_as_the_shorter_of_two_windows_counts_in_the_longer_one_only(monkeypatch):
+def test_a_hit_as_old_as_the_shorter_of_two_windows_counts_in_the_longer_one_only():
     now = [100.0]
-    monkeypatch.setattr("fairlead.session.monotonic", lambda: now[0])
-    store = Store()
+    store = Store(lambda: now[0])
     store.hit("push", within=60.0)
     now[0] = 101.0
     assert store.hit("push", within=1.0) == 1
     assert store.hit("push", within=60.0) == 3
 
 
-def test_another_process_goes_on_with_the_content_of_a_store(monkeypatch):
+def test_another_process_goes_on_with_the_content_of_a_store():
     now = [100.0]
-    monkeypatch.setattr("fairlead.session.monotonic", lambda: now[0])
-    store, loaded = Store(), Store()
+    store, loaded = Store(lambda: now[0]), Store(lambda: now[0])
     store.set("mode", "strict")
     store.hit("push", within=60.0)
     now[0] = 130.0
@@ -609,3 +606,16 @@ def test_every_step_says_in_which_session_it_all_began() -> None:
     sessions = (root, child, grandchild)
     assert [one.step(TurnStart).root_session_id for one in sessions] == ["s1", "s1", "s1"]
     assert len({one.session_id for one in sessions}) == 3
+
+
+def test_now_is_the_time_of_day():
+    assert abs(Hooks().session().now() - time.time()) < 5
+
+
+def test_a_random_source_gives_the_same_numbers_for_the_same_step_and_salt():
+    session = Hooks().session("s-1")
+    one, other = session.step(TurnStart), session.step(TurnStart)
+    numbers = [session.random(step, salt).random() for step in (one, other) for salt in ("", "mine")]
+    assert len(set(numbers)) == 4
+    assert [session.random(step, salt).random() for step in (one, other) for salt in ("", "mine")] == numbers
+    assert Hooks().session("s-1").random(one).random() == numbers[0]

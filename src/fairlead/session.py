@@ -6,9 +6,9 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from itertools import count
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, overload
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from .redaction.logs import logger
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from random import Random
 
     from .approvals import ApproveFn, Approver
     from .registry import Hooks
@@ -72,12 +73,16 @@ class StoreDump(TypedDict):
 
 
 class Store:
-    """Counters and windows that many hooks may use at once. Every operation is atomic."""
+    """Counters and windows that many hooks may use at once. Every operation is atomic.
+
+    `clock` gives the time in seconds, for windows. A replay sets one that follows the recorded times.
+    """
 
     KEYS = 10_000
     HITS = 10_000
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self.clock = clock
         self._lock = threading.Lock()
         self._values: dict[str, Any] = {}
         self._hits: dict[str, deque[float]] = {}
@@ -103,7 +108,7 @@ class Store:
 
     def hit(self, key: str, within: float) -> int:
         """Count one hit. Returns the number of hits in the last `within` seconds, this one included."""
-        now = monotonic()
+        now = self.clock()
         with self._lock:
             self._check_room(self._hits, key)
             hits = self._hits.setdefault(key, deque(maxlen=self.HITS))
@@ -115,14 +120,14 @@ class Store:
 
     def dump(self) -> StoreDump:
         """The content of the store, for another process to load."""
-        now = monotonic()
+        now = self.clock()
         with self._lock:
             hits = {key: [now - hit for hit in kept] for key, kept in self._hits.items()}
             return StoreDump(values=dict(self._values), hits=hits, longest=dict(self._longest))
 
     def load(self, dump: StoreDump) -> None:
         """Add the content of another process's store."""
-        now = monotonic()
+        now = self.clock()
         with self._lock:
             self._values |= dump["values"]
             self._longest |= dump["longest"]
@@ -234,6 +239,19 @@ class Session:
             header["state"] = self.state
         step: S = build(kind, header)
         return step
+
+    def now(self) -> float:
+        """The time, in seconds since 1970. In a replay, it is the time at which the recorded step began."""
+        return time()
+
+    def random(self, step: Step, salt: str = "") -> Random:
+        """A random source for one step: it gives the same numbers whenever this step is judged, also in a replay.
+
+        The seed consists of the step's ids and `salt`, which tells hooks apart. It is not fit for secrets.
+        """
+        from random import Random  # slow to import, and few hooks need it
+
+        return Random(f"{step.session_id}/{step.sequence}/{step.event}/{salt}")  # noqa: S311
 
     async def dispatch(self, step: S) -> Decision[S]:
         """`hooks.dispatch` with this session as `current_session()`. It takes over ids and state that hooks change."""

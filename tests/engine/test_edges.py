@@ -377,10 +377,9 @@ async def test_a_detached_observer_can_be_quarantined(caplog):
 # --- sessions --------------------------------------------------------------------------------------------------
 
 
-def test_windows_of_different_length_over_the_same_hits_do_not_disturb_each_other(monkeypatch):
+def test_windows_of_different_length_over_the_same_hits_do_not_disturb_each_other():
     now = [0.0]
-    monkeypatch.setattr("fairlead.session.monotonic", lambda: now[0])
-    store = Store()
+    store = Store(lambda: now[0])
     store.hit("k", 60)
     now[0] = 30.0
     assert store.hit("k", 1) == 1

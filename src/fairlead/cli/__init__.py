@@ -17,6 +17,7 @@ from . import (
     completion,
     coverage,
     demo,
+    diff,
     doctor,
     events,
     explain,
@@ -27,6 +28,7 @@ from . import (
     install,
     log,
     packs,
+    replay,
     run,
     schema,
     serve,
@@ -41,8 +43,8 @@ from . import (
 )
 
 COMMANDS = (
-    init, install, doctor, upgrade, check, hooks, packs, events, schema, trust, test, explain, run, log, show, stats,
-    verify, export, serve, approvals, tokens, switch, coverage, importing, demo, completion,
+    init, install, doctor, upgrade, check, hooks, packs, events, schema, trust, test, explain, diff, replay, run, log,
+    show, stats, verify, export, serve, approvals, tokens, switch, coverage, importing, demo, completion,
 )  # fmt: skip
 
 

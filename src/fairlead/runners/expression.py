@@ -23,6 +23,7 @@ from ..extras import MissingPackage, install_command
 from ..lifecycle import Agent, Event, Step
 from ..tools import TARGET_FIELDS, Target
 from .cost import BUDGET, OURS, TooCostly, ValueSize, anything, as_json, costliest_part, estimate
+from .prefilter import SHORT, prefilter_of
 from .regex import Limit, Regex, TooSlow
 from .syntax import MACROS, BadRule, Node, Place, parse, walk
 from .template import names_of
@@ -99,6 +100,25 @@ class Expression:
         if estimate(self._tree, {}) > BUDGET:
             raise BadRule(f"it takes too long, whatever the step: {costliest_part(self._tree, {}, text)}")
         self._easy_weight = _easy_weight(self._tree, self._reads)
+        cannot_be_costly = self._easy_weight >= 8 * _NODE + 2 * SHORT
+        self.prefilter = prefilter_of(self._tree, self.fields_read, events, cel.evaluate) if cannot_be_costly else None
+
+    @property
+    def fields_read(self) -> set[str] | None:
+        """The fields that decide its value, such as `target.command`; None if it reads the step as a whole."""
+        found: set[str] = set(self._guarded)
+        for name, parts in self._reads.items():
+            if name == "step":
+                if parts is None:
+                    return None
+                found |= parts
+            elif name == COMMANDS:
+                found.add("target")
+            elif parts is None:
+                found.add(name)
+            else:
+                found |= {f"{name}.{part}" for part in parts}
+        return found
 
     def read(self, step: Step) -> Reading:
         """Read what the expression needs of a step. Raises `RuleFailed` if evaluating it could take too long."""

@@ -49,6 +49,8 @@ class Rule:
             raise BadRule("on= names no event")
         self._outcomes = _read_outcomes(outcomes, events)
         self._expression = Expression(expression, events)
+        prefilter = self._expression.prefilter
+        self._excludes = None if prefilter is None else prefilter.excludes
         self._source = msgspec.json.encode((expression, [event.name for event in events], outcomes))
         for event in events:
             self._check_outcomes(event)
@@ -58,7 +60,18 @@ class Rule:
     def __repr__(self) -> str:
         return f"<rule {self._expression.text}>"
 
+    @property
+    def reads(self) -> set[str] | None:
+        """The fields that decide what the rule does, such as `target.command`. None if any field may."""
+        read = self._expression.fields_read
+        if read is None:
+            return None
+        paths = {path for what in self._outcomes.values() for path in _paths_of(what)}
+        return read | {path.partition(".")[0] for path in paths}
+
     def __call__(self, step: Step) -> Verdict | Coroutine[Any, Any, Verdict | None] | None:
+        if self._excludes is not None and self._excludes(step):
+            return None
         share = loop_share.get()
         if share is None:
             return self._judge(step, self._read(step))
@@ -187,6 +200,14 @@ def _read_outcome(word: str, what: Any, events: list[str]) -> Any:
     return {field: Edit(field, edits, events) for field, edits in what.items()}
 
 
+def _paths_of(what: Any) -> Iterable[str]:
+    """The fields that an outcome shows or edits."""
+    if isinstance(what, Template):
+        return what.paths
+    found = [path for edit in what.values() for path in edit.paths]
+    return [*found, *("args" if field in ("command", "url") else field for field in what)]
+
+
 class Edit:
     """What becomes of the text of one field: `replace` (of what `match` finds, or of all), `prepend`, `append`."""
 
@@ -200,6 +221,11 @@ class Edit:
             raise BadRule(f"change.{field}: match finds something; replace says what it becomes")
         self._match = Regex(edits["match"]) if "match" in edits else None
         self._texts = {word: Template(text, events) for word, text in edits.items() if word != "match"}
+
+    @property
+    def paths(self) -> list[str]:
+        """The places in its texts that are filled in from the step."""
+        return [path for text in self._texts.values() for path in text.paths]
 
     def apply(self, field: str, step: Step, limit: Limit) -> Any:
         """What becomes of the field, or None for nothing. Raises `RuleFailed` if that takes too long."""

@@ -25,12 +25,13 @@ def open_hooks(
     journal: Callable[[Decision[Any]], None] | None = None,
     approver: Approver | ApproveFn | None = None,
     approval_timeout: float | None = 300.0,
+    record: bool = True,
 ) -> Hooks:
     """Open the hooks of a folder. `apply` puts its configuration in force, as `Config.apply` does.
 
     `variables` are those of the caller that its hooks see, where the caller is another process.
     """
-    hooks = Hooks(journal=journal, record=True, approver=approver, approval_timeout=approval_timeout)
+    hooks = Hooks(journal=journal, record=record, approver=approver, approval_timeout=approval_timeout)
     hooks.tools.extend(host_tools())
     hooks.root = os.path.realpath(folder)
     hooks.variables = None if variables is None else dict(variables)

@@ -103,11 +103,11 @@ async def approve(request: ApprovalRequest) -> Approval:
 
 
 @asynccontextmanager
-async def demo_hooks(root: Path, folder: Path) -> AsyncIterator[Hooks]:
+async def demo_hooks(root: Path, folder: Path, journal: Path) -> AsyncIterator[Hooks]:
     """Open hooks of several kinds: a rule, a worker, a command and functions. Each has something to do."""
     script = folder / "trash.py"
     script.write_text(WORKER)
-    async with Hooks(journal=Journal(folder / "journal.db"), approver=approve) as hooks:
+    async with Hooks(journal=Journal(journal), approver=approve) as hooks:
         hooks.add(
             Rule(
                 'commands.exists(c, c.runs("git push") && c.has("--force"))',
@@ -150,14 +150,15 @@ async def demo_hooks(root: Path, folder: Path) -> AsyncIterator[Hooks]:
         yield hooks
 
 
-async def run() -> tuple[Result, Trace]:
-    """Run the demo, and print what happens."""
+async def run(journal: Path | None = None) -> tuple[Result, Trace]:
+    """Run the demo, and print what happens. `journal` is where its journal stays; without it, none does."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         root = folder / "repository"
         make_repository(root)
         trace = Trace()
-        async with demo_hooks(root, folder) as hooks:
+        journal = journal or folder / "journal.db"
+        async with demo_hooks(root, folder, journal) as hooks:
             about = {"system_prompt": "You fix programs.", "policy": "open", "cwd": str(root)}
             agent = Agent(scripted_model(), Workspace(root).tools, hooks, **about)  # type: ignore[arg-type]
             async with agent:
@@ -166,7 +167,7 @@ async def run() -> tuple[Result, Trace]:
                 result = agent.result
             print()
             print(trace.summary())
-        print(_proof(folder / "journal.db"))
+        print(_proof(journal))
         return result, trace
 
 

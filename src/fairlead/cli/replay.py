@@ -1,0 +1,103 @@
+"""`fairlead replay`: does the policy in force decide as it was recorded, and if not, why?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..display import escape, paint, print_json, short
+from .diff import CLASSES, Bar, add_traffic, as_data, counted, gap_lines, judged, paths_of, reach, selection_of
+from .loading import add_folder, quiet_log, sound_config
+
+if TYPE_CHECKING:
+    from ..replay.report import ReplayReport
+
+MEANINGS = {
+    "failure": "a hook failed, then or now",
+    "redacted": "the answer depends on a secret that the record does not have",
+    "external": "a hook runs elsewhere, and has no recorded verdict for this step",
+    "untrusted code": "a hook's code is not trusted",
+    "cold state": "a hook reads what earlier steps left, and these are missing",
+    "would ask": "a hook asks what was not asked then",
+    "policy": "a hook is not the one of then",
+    "inexact": "the record does not hold the step exactly",
+    "outside": "a hook depends on what no record has: the time of day, the environment, files, its own memory",
+}
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "replay",
+        help="judge recorded traffic again, and compare with the record",
+        description="Judge what agents really did with the policy in force here, and compare each answer with the "
+        "recorded one. Nothing is written, and no hook's program runs unless you ask for it.",
+        epilog="Ends with 0 if every answer is the recorded one or nothing was recorded to compare with, with 2 if "
+        "some differ or are not known, with 1 if it could not be run.",
+    )
+    parser.add_argument("--all", action="store_true", help="show every class, and not only the first ones")
+    add_folder(parser)
+    add_traffic(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from ..hosts.clis.opening import open_hooks
+    from ..replay.judge import Judge
+    from ..replay.report import ReplayReport
+    from ..replay.reproduce import Reproducer
+    from ..replay.sources import Traffic, open_source
+
+    quiet_log()
+    config = sound_config(options)
+    forms = {configured.name: configured.form for configured in config.hooks}
+    hooks = open_hooks(options.folder, config.apply, record=False)
+    judge = Judge(hooks, forms=forms, external=options.external, enforced=False)
+    report = ReplayReport(str(config.sources.root or options.folder))
+    sources = [open_source(path, sys.stdin.buffer) for path in paths_of(options)]
+    traffic = Traffic(sources, selection_of(options))
+
+    async def replay(bar: Bar) -> None:
+        groups = traffic.groups()
+        total = sum(group.records for group in groups)
+        try:
+            await Reproducer(judge, report).run(traffic, groups, lambda done: bar(done, total))
+        finally:
+            await hooks.aclose()
+
+    try:
+        with Bar("judging") as bar:
+            asyncio.run(replay(bar))
+    finally:
+        traffic.close()
+    if options.json:
+        print_json(as_data(report))
+    else:
+        print("\n".join(lines_of(report, None if options.all else CLASSES)))
+    return 2 if report.differences else 0
+
+
+def lines_of(report: ReplayReport, most: int | None = CLASSES) -> Iterator[str]:
+    """A replay for people."""
+    totals = report.totals
+    compared = totals.steps - sum(report.not_compared.values())
+    yield f"{paint(escape(report.policy), 'bold')}: {judged(totals)}"
+    yield f"{totals.same:,} of {counted(compared, 'decision')} reproduced"
+    for reason, count in sorted(report.not_compared.items()):
+        yield f"{count:,} not compared: {escape(reason)}"
+    for cause in dict.fromkeys(one.cause for one in report.differences):
+        some = [one for one in report.differences if one.cause == cause]
+        yield ""
+        yield paint(f"{cause}: {counted(sum(one.spread.count for one in some), 'step')}", "bold", "yellow") + (
+            f"  {MEANINGS[cause]}"
+        )
+        for one in some[:most]:
+            what = f" ({escape(one.what)})" if one.what else ""
+            yield f"  {escape(str(one.recorded))} -> {escape(str(one.now))}{what}  {escape(one.shape)}"
+            yield f"    {reach(one.spread)}; example {escape(one.example.record)}: {short(one.example.text, 80)}"
+        if most is not None and len(some) > most:
+            yield f"  and {counted(len(some) - most, 'class', 'classes')} more; --all shows them"
+    yield from gap_lines(report.gaps)

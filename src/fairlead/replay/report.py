@@ -1,0 +1,246 @@
+"""The result of a diff or a replay, as data. Every output format is made of these structs.
+
+`DiffReport` and `ReplayReport` are complete: a format needs nothing else. Both are encoded with msgspec, so that parts
+that several processes have made can be sent and merged.
+
+- A `ChangeClass` is one line of a diff: all steps on which the policies differ in the same way.
+- An `UnknownClass` counts the steps on which a difference cannot be told, and why.
+- A `ReplayClass` is one line of a replay: a difference from the record, with its cause.
+- `Spread` says how far a class reaches: sessions, users, folders, first and last.
+
+Texts in them come from the journal, which is redacted. Redact again whatever is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal, Self
+
+import msgspec
+
+from ..verdict import SEVERITY
+from .judge import Answer
+from .records import Recorded
+from .sources import Gaps
+
+Direction = Literal["loosened", "tightened", "other"]
+DIRECTIONS: Final[tuple[Direction, ...]] = ("loosened", "tightened", "other")
+FailOn = Literal["loosened", "tightened", "unknown", "any"]
+NAMES: Final = 100
+"""Users and folders of a class that are kept by name. The others are only counted as more."""
+CLASSES: Final = 2_000
+"""Classes of a report. Further ones are counted in one class without a shape."""
+OTHER_SHAPES: Final = "(other shapes)"
+
+
+class Spread(msgspec.Struct):
+    """How far a class reaches. Times are in seconds since 1970."""
+
+    count: int = 0
+    sessions: int = 0
+    users: list[str] = []
+    folders: list[str] = []
+    first: float = 0.0
+    last: float = 0.0
+    session: str | None = None  # the last one that was counted: sessions come one after another
+
+    def add(self, recorded: Recorded) -> None:
+        """Count one step."""
+        self.first = recorded.began if not self.count else min(self.first, recorded.began)
+        self.last = recorded.began if not self.count else max(self.last, recorded.began)
+        self.count += 1
+        step = recorded.step
+        if step.session_id != self.session:
+            self.session = step.session_id
+            self.sessions += 1
+        _add_name(self.users, step.user_id or recorded.body.user)
+        _add_name(self.folders, recorded.body.root or step.cwd)
+
+    def merge(self, other: Spread) -> None:
+        """Add the steps of other sessions."""
+        both = self.count and other.count
+        self.first = min(self.first, other.first) if both else self.first or other.first
+        self.last = max(self.last, other.last)
+        self.count += other.count
+        self.sessions += other.sessions
+        for names, more in ((self.users, other.users), (self.folders, other.folders)):
+            for name in more:
+                _add_name(names, name)
+
+
+def _add_name(names: list[str], name: str | None) -> None:
+    if name is not None and name not in names and len(names) < NAMES:
+        names.append(name)
+
+
+class Example(msgspec.Struct):
+    """The smallest step of a class."""
+
+    record: str  # its id
+    journal: str
+    session: str | None
+    at: float
+    event: str
+    tool: str | None
+    text: str  # what it works on: a command, paths, an address
+    shrunk: str | None = None  # the smallest command that still shows the difference
+    step: msgspec.Raw = msgspec.Raw(b"null")  # as it was recorded, to be judged again
+
+    def replaces(self, other: Example) -> bool:
+        """Whether this is the smaller example. Among equals, it is the earlier one."""
+        return (len(self.text), self.at, self.record) < (len(other.text), other.at, other.record)
+
+
+class Result(msgspec.Struct, frozen=True, order=True):
+    """What a policy does, as a report shows it."""
+
+    control: str
+    hook: str | None = None
+    changed: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, answer: Answer) -> Self:
+        return cls(answer.control, answer.hook, answer.changed, answer.also, answer.failed)
+
+    def __str__(self) -> str:
+        words = [self.control, *(f"change {field}" for field in self.changed), *self.also]
+        return ", ".join([*words, *(f"{hook} fails" for hook in self.failed)])
+
+
+def rank(control: str) -> int:
+    """How strict a control is. `allow` is the loosest: the host does not ask its user."""
+    return -1 if control == "allow" else SEVERITY.get(control, 0)
+
+
+def direction_of(before: str, after: str) -> Direction:
+    """Whether a control became looser or stricter."""
+    old, new = rank(before), rank(after)
+    return "loosened" if new < old else "tightened" if new > old else "other"
+
+
+class ChangeClass(msgspec.Struct):
+    """Steps on which the policies differ in the same way."""
+
+    before: Result
+    after: Result
+    event: str
+    shape: str
+    direction: Direction
+    spread: Spread
+    example: Example
+    accepted: str | None = None  # who accepted it, why and until when
+
+    @property
+    def hook(self) -> str | None:
+        """The hook that makes the difference: the new one's, or the old one's."""
+        loud = self.after if rank(self.after.control) >= rank(self.before.control) else self.before
+        return loud.hook or self.after.hook or self.before.hook
+
+
+class UnknownClass(msgspec.Struct):
+    """Steps on which it is not known whether the policies differ."""
+
+    why: str  # redacted, external, untrusted code, cold state
+    what: str  # the hook, or the place in the step
+    shape: str
+    spread: Spread
+    example: Example
+
+
+class Totals(msgspec.Struct):
+    """What was judged."""
+
+    steps: int = 0  # that were judged and count
+    same: int = 0
+    changed: int = 0
+    unknown: int = 0
+    accepted: int = 0
+    would_ask: int = 0  # a question that was not put then
+    sessions: int = 0
+    warming: int = 0  # steps that only rebuilt the state
+    cold_sessions: int = 0
+    first: float = 0.0
+    last: float = 0.0
+    took: float = 0.0  # seconds
+
+    def add(self, other: Totals) -> None:
+        both = self.steps and other.steps
+        self.first = min(self.first, other.first) if both else self.first or other.first
+        self.last = max(self.last, other.last)
+        for name in ("steps", "same", "changed", "unknown", "accepted", "would_ask", "sessions", "warming",
+                     "cold_sessions"):  # fmt: skip
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class DiffReport(msgspec.Struct):
+    """Two policies on the same recorded steps."""
+
+    old: str
+    new: str
+    totals: Totals = msgspec.field(default_factory=Totals)
+    changes: list[ChangeClass] = []
+    unknown: list[UnknownClass] = []
+    gaps: Gaps = msgspec.field(default_factory=Gaps)
+    sources: list[str] = []
+    untrusted: list[str] = []  # hooks whose code was not run, and never is
+    external: list[str] = []  # hooks whose recorded verdicts stood for them
+    expired: list[str] = []  # accepted changes whose time is over
+    interrupted: bool = False
+
+    def fails(self, on: Iterable[FailOn] = ()) -> bool:
+        """Whether a difference that was not accepted is one to fail on. Without a choice, any change is."""
+        chosen = set(on)
+        open_changes = [change for change in self.changes if change.accepted is None]
+        if not chosen:
+            return bool(open_changes)
+        if "any" in chosen:
+            return bool(open_changes or self.unknown)
+        return any(change.direction in chosen for change in open_changes) or (
+            "unknown" in chosen and bool(self.unknown)
+        )
+
+
+class ReplayClass(msgspec.Struct):
+    """Steps whose answer differs from the record, for the same cause."""
+
+    cause: str
+    what: str  # the hook or the place, where the cause has one
+    recorded: Result
+    now: Result
+    shape: str
+    spread: Spread
+    example: Example
+
+
+class ReplayReport(msgspec.Struct):
+    """One policy on recorded steps, compared with what was recorded."""
+
+    policy: str
+    totals: Totals = msgspec.field(default_factory=Totals)  # `same` is what was reproduced
+    differences: list[ReplayClass] = []
+    gaps: Gaps = msgspec.field(default_factory=Gaps)
+    sources: list[str] = []
+    not_compared: dict[str, int] = {}  # why no decision was recorded to compare with, and how often
+    external: list[str] = []
+    interrupted: bool = False
+
+
+def example_of(recorded: Recorded, text: str) -> Example:
+    """A step as an example."""
+    step = recorded.step
+    source = recorded.source.name if recorded.source is not None else ""
+    return Example(
+        recorded.id, source, step.session_id, recorded.began, step.event, getattr(step, "tool", None), text,
+        step=msgspec.Raw(_encoded(step)),
+    )  # fmt: skip
+
+
+def _encoded(step: Any) -> bytes:
+    data = msgspec.json.encode(step)
+    return data if len(data) <= LARGEST_EXAMPLE else b"null"
+
+
+LARGEST_EXAMPLE: Final = 64 << 10
+"""Bytes of a step that is kept as an example. A larger one is named, and not shrunk."""

@@ -1,0 +1,449 @@
+"""Recorded traffic: journals and exported files, read session by session.
+
+A group is a session with its subagents, which share a store. The steps of a group come in the order in which they
+began. Only one group is in memory at a time, and of a very long one only a part.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from array import array
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
+from operator import attrgetter
+from pathlib import Path
+from typing import IO, Any, Final
+
+import msgspec
+
+from ..errors import FairleadError
+from ..journal.errors import JournalError
+from ..journal.reading import Reader
+from ..journal.store import SCHEMA
+from .records import NOTHING, BadBody, Recorded, decode_body
+
+WINDOW: Final = 10_000
+"""Steps of a group that are held back to be sorted."""
+PAGE: Final = 100
+"""Rows that are read at a time."""
+FIRST: Final = 64
+"""Records of a session among which its beginning is looked for."""
+TEXTS: Final = 32 << 20
+"""Bytes of long texts that are kept in memory."""
+_GAPS: Final = ("pruned", "lost", "crashed", "damaged", "erased")
+"""Notes of the journal about records that are not there."""
+_began = attrgetter("began")
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Which recorded steps are judged. Earlier steps of their sessions run, too, to rebuild the state."""
+
+    since: float | None = None
+    until: float | None = None
+    session: str | None = None
+
+    def covers(self, recorded: Recorded) -> bool:
+        """Whether the answer on this step counts."""
+        return (self.since is None or recorded.began >= self.since) and (
+            self.until is None or recorded.began < self.until
+        )
+
+
+class Gaps(msgspec.Struct):
+    """What the traffic does not tell. Each is counted."""
+
+    notes: dict[str, int] = {}  # by note: pruned, lost, crashed, damaged, erased
+    missing_numbers: int = 0  # records that are not in the chain
+    unreadable: int = 0  # records without a step: unwritable, erased, damaged, or left by a launcher
+    bad_lines: int = 0  # of an exported file
+    missing_texts: int = 0  # records with a long text that is gone
+    lossy: int = 0  # records that JSON could not hold exactly
+    imported: int = 0  # steps from transcripts: no policy was asked about them
+    first_bad: str = ""  # the first that could not be read, and why
+
+    def add(self, other: Gaps) -> None:
+        for note, count in other.notes.items():
+            self.notes[note] = self.notes.get(note, 0) + count
+        for name in ("missing_numbers", "unreadable", "bad_lines", "missing_texts", "lossy", "imported"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.first_bad = self.first_bad or other.first_bad
+
+
+class Group(msgspec.Struct):
+    """A session and its subagents: which of its sessions are in which source."""
+
+    root: str | None  # None for steps without a session
+    parts: list[tuple[int, str | None, int]] = []  # the number of the source, the session, and its records
+    is_cold: bool = False  # its beginning is not in the traffic
+
+    @property
+    def records(self) -> int:
+        return sum(count for _, _, count in self.parts)
+
+
+class _SessionHead(msgspec.Struct):
+    """Of a session: its root, how many records it has, and whether its beginning is there."""
+
+    root: str
+    records: int
+    is_cold: bool
+
+
+class Source:
+    """A journal or a file. `policies` are the hooks of each recorded policy with their versions."""
+
+    name: str
+
+    def heads(self, selection: Selection) -> dict[str | None, _SessionHead]:
+        """The sessions that have selected records."""
+        raise NotImplementedError
+
+    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded]:
+        """The steps of one session, at these events, in the order of their numbers."""
+        raise NotImplementedError
+
+    def versions(self, policy: str | None) -> dict[str, str]:
+        """The version of each hook of a recorded policy."""
+        raise NotImplementedError
+
+    def gaps(self) -> Gaps:
+        """What the source says about records that are missing."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class _Header(msgspec.Struct):
+    """The fields of a step that say whose it is."""
+
+    event: str = ""
+    session_id: str | None = None
+    root_session_id: str | None = None
+    sequence: int | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class _Head(msgspec.Struct):
+    kind: str = "decision"
+    id: str = ""
+    at: int = 0
+    note: str = ""
+    step: _Header | None = None
+    parent: str | None = None
+
+
+_head_decoder = msgspec.json.Decoder(_Head)
+
+
+def _root(session: str, head: _Head) -> str:
+    return (head.step and head.step.root_session_id) or head.parent or session
+
+
+def _is_beginning(head: _Head) -> bool:
+    """Whether a record is the first of its session, as far as it tells."""
+    step = head.step
+    if step is None:
+        return False
+    imported = step.metadata is not None and step.metadata.get("imported") is True
+    return imported or step.event == "session_start" or step.sequence in (None, 0, 1)
+
+
+class JournalSource(Source):
+    """A journal's file."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._reader = Reader(path)
+        self._db = self._reader.db
+        self._texts: OrderedDict[bytes, bytes] = OrderedDict()
+        self._texts_size = 0
+        self._versions: dict[str, dict[str, str]] = {}
+
+    def close(self) -> None:
+        self._db.close()
+
+    def heads(self, selection: Selection) -> dict[str | None, _SessionHead]:
+        began = self._first_numbers()
+        found: dict[str | None, _SessionHead] = {}
+        chosen = self._sessions_since(selection.since)
+        for session, first, records in self._rows("SELECT session, min(seq), count(*) FROM records GROUP BY session"):
+            if chosen is not None and session not in chosen:
+                continue
+            if session is None:
+                found[None] = _SessionHead("", records, False)
+                continue
+            head = self._head_of(first)
+            is_pruned = began.get(session, first) < first
+            is_cold = is_pruned or head is None or not (_is_beginning(head) or self._begins(session))
+            found[session] = _SessionHead(session if head is None else _root(session, head), records, is_cold)
+        return found
+
+    def _first_numbers(self) -> dict[str, int]:
+        if self._reader.version < SCHEMA:
+            return {}
+        return dict(self._rows("SELECT session, first FROM sessions"))
+
+    def _sessions_since(self, since: float | None) -> set[str | None] | None:
+        if since is None:
+            return None
+        # An imported record has the time of its import here, and an older one in its step.
+        rows = self._rows("SELECT DISTINCT session FROM records WHERE at >= ?", int(max(since, 0) * 1e9))
+        return {session for (session,) in rows}
+
+    def _begins(self, session: str) -> bool:
+        """Whether one of the first records is the beginning: of parallel steps, the first may be written last."""
+        query = "SELECT seq FROM records WHERE session = ? ORDER BY seq LIMIT ?"
+        heads = (self._head_of(seq) for (seq,) in list(self._rows(query, session, FIRST)))
+        return any(head is not None and _is_beginning(head) for head in heads)
+
+    def _head_of(self, seq: int) -> _Head | None:
+        for (body,) in self._rows("SELECT body FROM records WHERE seq = ?", seq):
+            try:
+                return _head_decoder.decode(body)
+            except (msgspec.MsgspecError, UnicodeError):
+                return None
+        return None
+
+    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded]:
+        marks = ", ".join("?" * len(events))
+        query = (
+            "SELECT seq, body FROM records WHERE session IS ? AND kind = 'decision' "  # noqa: S608 (only marks)
+            f"AND (event IN ({marks}) OR event IS NULL) ORDER BY seq"
+        )
+        for seq, data in self._rows(query, session, *events):
+            try:
+                if not data:
+                    raise BadBody("its body was erased")
+                body, policy, missing = decode_body(data, self._text)
+                if body.unwritable is not None:
+                    raise BadBody(f"it could not be written: {body.unwritable}")
+            except BadBody as problem:
+                gaps.unreadable += 1
+                gaps.first_bad = gaps.first_bad or f"record {seq} of {self.name}: {problem}"
+                yield Unreadable
+                continue
+            yield Recorded(body, self, policy, missing)
+
+    def _text(self, digest: bytes) -> bytes | None:
+        found = self._texts.get(digest)
+        if found is not None:
+            self._texts.move_to_end(digest)
+            return found
+        for (text,) in self._rows("SELECT body FROM texts WHERE digest = ?", digest):
+            found = bytes(text)
+            self._texts[digest] = found
+            self._texts_size += len(found)
+            while self._texts_size > TEXTS and len(self._texts) > 1:
+                self._texts_size -= len(self._texts.popitem(last=False)[1])
+        return found
+
+    def versions(self, policy: str | None) -> dict[str, str]:
+        if policy is None:
+            return {}
+        if policy not in self._versions:
+            rows = self._rows("SELECT body FROM texts WHERE digest = ?", bytes.fromhex(policy))
+            self._versions[policy] = next((_versions_in(text) for (text,) in rows), {})
+        return self._versions[policy]
+
+    def gaps(self) -> Gaps:
+        found = Gaps()
+        for (body,) in self._rows("SELECT body FROM records WHERE kind = 'note'"):
+            try:
+                note = _head_decoder.decode(body).note if body else ""
+            except (msgspec.MsgspecError, UnicodeError):
+                note = ""
+            if note in _GAPS:
+                found.notes[note] = found.notes.get(note, 0) + 1
+        for first, last, count in self._rows("SELECT min(seq), max(seq), count(*) FROM records"):
+            found.missing_numbers = 0 if first is None else last - first + 1 - count
+        return found
+
+    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
+        try:
+            with closing(self._db.execute(query, values)) as cursor:
+                while page := cursor.fetchmany(PAGE):
+                    yield from page
+        except (sqlite3.Error, UnicodeError) as error:
+            raise JournalError(f"the journal {self.name} cannot be read: {error}; run `fairlead verify`") from None
+
+
+Unreadable: Any = object()
+"""In place of a step that cannot be read: what its session remembers is not known from there on."""
+
+
+class ExportSource(Source):
+    """A file that `fairlead export` has written, one record per line."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self.name = name
+        self._file = file
+        self._gaps = Gaps()
+        self._lines: dict[str | None, array[int]] = {}
+        self._heads: dict[str, tuple[str, bool]] = {}
+        self._newest: dict[str | None, float] = {}
+        self._versions: dict[str, dict[str, str]] = {}
+        self._index()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _index(self) -> None:
+        offset = 0
+        for number, line in enumerate(self._file, 1):
+            start, offset = offset, offset + len(line)
+            if not line.strip():
+                continue
+            try:
+                head = _head_decoder.decode(line)
+            except (msgspec.MsgspecError, UnicodeError):
+                self._bad_line(number, "it is no record")
+                continue
+            if head.kind == "note":
+                if head.note in _GAPS:
+                    self._gaps.notes[head.note] = self._gaps.notes.get(head.note, 0) + 1
+                continue
+            if head.step is None or not head.id:
+                self._bad_line(number, "write the file with `fairlead export --format jsonl`")
+                continue
+            session = head.step.session_id
+            self._lines.setdefault(session, array("q")).append(start)
+            self._newest[session] = max(self._newest.get(session, 0.0), head.at / 1e9)
+            if session is not None:
+                root, is_cold = self._heads.get(session) or (_root(session, head), True)
+                self._heads[session] = (root, is_cold and not _is_beginning(head))
+
+    def _bad_line(self, number: int, problem: str) -> None:
+        self._gaps.bad_lines += 1
+        self._gaps.first_bad = self._gaps.first_bad or f"line {number} of {self.name}: {problem}"
+
+    def heads(self, selection: Selection) -> dict[str | None, _SessionHead]:
+        found: dict[str | None, _SessionHead] = {}
+        for session, lines in self._lines.items():
+            if selection.since is None or self._newest[session] >= selection.since:
+                root, is_cold = self._heads[session] if session is not None else ("", False)
+                found[session] = _SessionHead(root, len(lines), is_cold)
+        return found
+
+    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded]:
+        wanted = frozenset(events)
+        for offset in self._lines.get(session, ()):
+            self._file.seek(offset)
+            line = self._file.readline()
+            head = _head_decoder.decode(line)
+            if head.step is not None and head.step.event and head.step.event not in wanted:
+                continue
+            try:
+                body, policy, missing = decode_body(line.rstrip(), lambda _: None)
+                if body.unwritable is not None or body.erased is not None:
+                    raise BadBody("it could not be written" if body.erased is None else "its body was erased")
+            except BadBody as problem:
+                gaps.unreadable += 1
+                gaps.first_bad = gaps.first_bad or f"record {head.id} of {self.name}: {problem}"
+                yield Unreadable
+                continue
+            if policy is not None and policy not in self._versions and body.policy is not NOTHING:
+                self._versions[policy] = _versions_in(bytes(body.policy))
+            yield Recorded(body, self, policy, missing)
+
+    def versions(self, policy: str | None) -> dict[str, str]:
+        return {} if policy is None else self._versions.get(policy, {})
+
+    def gaps(self) -> Gaps:
+        return self._gaps
+
+
+def _versions_in(policy: bytes) -> dict[str, str]:
+    """The version of each hook in the text of a policy: a list of hooks, or an object with one."""
+    try:
+        found = msgspec.json.decode(policy)
+        hooks = found["hooks"] if isinstance(found, dict) else found
+        return {hook["name"]: hook["version"] for hook in hooks}
+    except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError):
+        return {}
+
+
+class Traffic:
+    """Several sources, read as one."""
+
+    def __init__(self, sources: Iterable[Source], selection: Selection | None = None) -> None:
+        self.sources = list(sources)
+        self.selection = selection or Selection()
+        self.gaps = Gaps()
+        for source in self.sources:
+            self.gaps.add(source.gaps())
+
+    def close(self) -> None:
+        for source in self.sources:
+            source.close()
+
+    def groups(self) -> list[Group]:
+        """All sessions with selected records, each with its subagents; in the order of their first records."""
+        found: dict[str | None, Group] = {}
+        heads = [source.heads(self.selection) for source in self.sources]
+        roots = {name: head.root for known in heads for name, head in known.items() if name is not None}
+        for number, known in enumerate(heads):
+            for name, head in known.items():
+                root = None if name is None else _top(name, roots)
+                group = found.setdefault(root, Group(root))
+                group.parts.append((number, name, head.records))
+                group.is_cold = group.is_cold or head.is_cold or (root is not None and root not in roots)
+        wanted = self.selection.session
+        if wanted is not None:
+            chosen = [group for group in found.values() if any(name == wanted for _, name, _ in group.parts)]
+            if not chosen:
+                raise FairleadError(f"no record has the session {wanted!r}; `fairlead log` lists them")
+            return chosen
+        return list(found.values())
+
+    def steps(self, group: Group, events: Collection[str]) -> Iterator[Recorded]:
+        """The steps of a group, in the order in which they began. `Unreadable` stands for one that cannot be read."""
+        held: list[Recorded] = []
+        for number, session, _ in group.parts:
+            for recorded in self.sources[number].read(session, events, self.gaps):
+                if recorded is Unreadable:
+                    yield recorded
+                    continue
+                held.append(recorded)
+                if len(held) >= 2 * WINDOW and len(group.parts) == 1:
+                    held.sort(key=_began)
+                    yield from held[:WINDOW]
+                    del held[:WINDOW]
+        held.sort(key=_began)
+        yield from held
+
+
+def _top(session: str, roots: dict[str, str]) -> str:
+    """The session in which a chain of subagents began."""
+    seen = {session}
+    while (above := roots.get(session, session)) not in seen:
+        seen.add(above)
+        session = above
+    return session
+
+
+def open_source(path: str, stdin: IO[bytes] | None = None) -> Source:
+    """Open a journal, an exported file, or `-` for an exported file on stdin."""
+    if path == "-":
+        if stdin is None:
+            raise FairleadError("there is no stdin to read from")
+        held = tempfile.TemporaryFile()  # noqa: SIM115 (the source closes it)
+        while block := stdin.read(1 << 20):
+            held.write(block)
+        held.seek(0)
+        return ExportSource(held, "stdin")
+    file = Path(path)
+    try:
+        with file.open("rb") as opened:
+            start = opened.read(16)
+    except FileNotFoundError:
+        return JournalSource(file)  # which says what to do
+    except OSError as error:
+        raise FairleadError(f"{path} cannot be read: {error.strerror}") from None
+    if start.startswith(b"SQLite format 3") or not start:
+        return JournalSource(file)
+    if start.lstrip()[:1] != b"{":
+        raise FairleadError(f"{path} is neither a journal nor a file that `fairlead export` has written")
+    return ExportSource(file.open("rb"), path)
