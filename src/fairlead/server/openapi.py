@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import __version__
-from ..hosts.clis.install.settings import SCOPES
+from ..hosts.clis.install.settings import SCOPES as INSTALL_SCOPES
 from ..hosts.clis.mapping import ALL, EXPERIMENTAL
 from ..lifecycle import CONTROLS, EVENTS
 from ..wire import envelope_schema
@@ -17,7 +17,9 @@ from .tokens import SCOPES
 Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": "string"}
-_ENTRIES = [name if scope == "user" else f"{name}@{scope}" for name in (*ALL, *EXPERIMENTAL) for scope in SCOPES]
+_ENTRIES = [
+    name if scope == "user" else f"{name}@{scope}" for name in (*ALL, *EXPERIMENTAL) for scope in INSTALL_SCOPES
+]
 """The CLIs, and the scope of the entry that ran, as the launcher names them."""
 _NULLABLE: Schema = {"type": ["string", "null"]}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}

@@ -42,9 +42,8 @@ def look_at_journal(host: Host, config: Config, journal: Path, report: Report) -
         report.last_seen = datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds")
     report.entry_points = dict(entry_points.most_common())
     if entry_points:
-        report.add(
-            "note", f"calls by entry point: {', '.join(f'{n} {name}' for name, n in entry_points.most_common(8))}"
-        )
+        counts = ", ".join(f"{name} {n}" for name, n in entry_points.most_common(8))
+        report.add("note", f"calls by entry point: {counts}")
     report.degraded = {f"{part} at {event}": times for (part, event), times in degraded.items()}
     for (part, event), times in degraded.most_common(5):
         rule = RULES.get(part, "It is not carried out.")
