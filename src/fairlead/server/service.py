@@ -236,11 +236,12 @@ class Service:
                 gone = hung_up is not None and hung_up()
                 return self._launcher_control(event.mapping.event, named, caller) if gone else None
 
-            effect = await self.judged.effect_of(caller, request.host, event)
+            entry = f"{request.host} {request.event}"  # one file may have two forms of an event
+            effect = await self.judged.effect_of(caller, entry, event)
             if effect is not None:
                 return {"answer": repeat_answer(event, effect)}
             halted = memory.halt
-            with project, within(project.scope), self.judged.judging(caller, request.host, event) as judged:
+            with project, within(project.scope), self.judged.judging(caller, entry, event) as judged:
                 if self.sessions.begun:
                     await threads.run(self._save, self.sessions.save_begun)
                 handler = EventHandler(event, memory, decide, attended, launcher_control)
