@@ -12,7 +12,7 @@ PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Which modules `make mutants` mutates: all that decide what a hook means, or those that are named.
 MUTANTS ?=
 
-.PHONY: demo test test-pythons test-frameworks e2e e2e-clis soak mutants check bench docs format clean
+.PHONY: demo test test-pythons test-frameworks e2e e2e-clis e2e-guests soak mutants check bench docs format clean
 
 demo: $(VENV)/demo
 	@$(BIN)/fairlead demo
@@ -36,6 +36,11 @@ e2e: $(VENV)/dev
 e2e-clis: $(VENV)/dev
 	$(BIN)/python tests/hosts/clis/real/fetch.py .clis $(CLIS)
 	FAIRLEAD_CLIS_WANTED="$(CLIS)" $(BIN)/python tests/hosts/clis/real/offline.py $(BIN)/python -m pytest -m clis -n auto tests/hosts/clis/real
+
+# Editors and apps that run the hooks of the CLIs: the code for hooks in their packages, and the Copilot SDK whole.
+e2e-guests: $(VENV)/dev
+	$(BIN)/python tests/hosts/clis/real/fetch.py .clis cursor_sdk copilot_sdk jetbrains vscode
+	$(BIN)/python tests/hosts/clis/real/offline.py $(BIN)/python -m pytest -m clis -n auto tests/hosts/clis/real/test_guests.py
 
 soak: $(VENV)/dev
 	$(BIN)/python -m pytest -m soak -n auto --timeout=1800

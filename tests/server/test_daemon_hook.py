@@ -165,7 +165,7 @@ def test_over_tcp_it_takes_a_token_that_may_dispatch(shared: Machine, daemon: Da
 
 def test_the_claude_code_hooks_of_a_project_are_copilots_where_copilot_runs_them(daemon: Daemon, strict: Path) -> None:
     payload = captured("copilot", "PreToolUse", tool_input={"command": "forbidden"})
-    reply = told(daemon, "claude_code", "PreToolUse", payload, strict, told={"COPILOT_CLI": "1"})
+    reply = told(daemon, "claude_code", "PreToolUse", payload, strict, told={"COPILOT_PROJECT_DIR": str(strict)})
     assert why(reply)
     record = newest(daemon, payload["session_id"])
     assert record["step"]["host"] == "copilot"

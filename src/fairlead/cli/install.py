@@ -163,6 +163,9 @@ def _hosts(names: list[str], *, installed: bool) -> list[Host]:
     for name in names:
         if name != "all":
             host = host_named(name)
+            if host.installs is not None:
+                owner = host_named(host.installs)
+                raise FairleadError(f"{host.title} runs the hooks of {owner.title}: fairlead install {owner.name}")
             found[host.name] = host
             continue
         known = {record.host for record in read_records().values()} if installed else set()

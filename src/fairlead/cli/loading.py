@@ -55,10 +55,10 @@ def sound_config(options: argparse.Namespace) -> Config:
 def host_name(name: str | None, where: str = "") -> str | None:
     """The name of a host as steps have it. Raises if fairlead knows no such host: it may be misspelt."""
     from ..errors import UnknownName
-    from ..hosts.clis.mapping import ALL, EXPERIMENTAL, canonical_name
+    from ..hosts.clis.mapping import NAMES, canonical_name
     from ..hosts.frameworks.framework import ALL as FRAMEWORKS
 
-    found, known = canonical_name(name), (*ALL, *EXPERIMENTAL, *FRAMEWORKS, "loop")
+    found, known = canonical_name(name), (*NAMES, *FRAMEWORKS, "loop")
     if name is not None and found not in known:
         raise UnknownName("host", name, known, where)
     return found

@@ -112,9 +112,9 @@ async def decide(config: Config, folder: str, step: Step) -> Decision[Any]:
 
 def _capabilities(host: str | None) -> dict[str, frozenset[str]] | None:
     """What an agent CLI can carry out at each event. None for other hosts: they say so at run time."""
-    from ..hosts.clis.mapping import ALL, EXPERIMENTAL, host_named
+    from ..hosts.clis.mapping import NAMES, host_named
 
-    return host_named(host).capabilities() if host in (*ALL, *EXPERIMENTAL) else None
+    return host_named(host).capabilities() if host in NAMES else None
 
 
 # --- the step -------------------------------------------------------------------------------------

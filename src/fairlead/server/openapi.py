@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import __version__
+from ..hosts.clis.install.settings import SCOPES as INSTALL_SCOPES
 from ..hosts.clis.mapping import ALL, EXPERIMENTAL
 from ..lifecycle import CONTROLS, EVENTS
 from ..wire import envelope_schema
@@ -16,6 +17,10 @@ from .tokens import SCOPES
 Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": "string"}
+_ENTRIES = [
+    name if scope == "user" else f"{name}@{scope}" for name in (*ALL, *EXPERIMENTAL) for scope in INSTALL_SCOPES
+]
+"""The CLIs, and the scope of the entry that ran, as the launcher names them."""
 _NULLABLE: Schema = {"type": ["string", "null"]}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
 _ACKNOWLEDGES = {
@@ -205,7 +210,7 @@ def _schemas() -> dict[str, Schema]:
         "Hook": {
             "type": "object",
             "properties": {
-                "host": {**_TEXT, "enum": [*ALL, *EXPERIMENTAL]},
+                "host": {**_TEXT, "enum": _ENTRIES},
                 "event": {**_TEXT, "description": "As the CLI calls it"},
                 "payload": {**_TEXT, "description": "The CLI's own JSON, as it came"},
                 "cwd": {**_TEXT, "description": "The folder whose configuration holds, if `told` names no other"},

@@ -22,7 +22,15 @@ from ..engine.run import EffectFn, active_effect
 from ..engine.threads import LoopShare, loop_share, threads
 from ..errors import FairleadError
 from ..frozen import freeze
-from ..hosts.clis.handler import CliSessionState, answer, parse_event, read_payload
+from ..hosts.clis.detection import find_source
+from ..hosts.clis.handler import (
+    CliSessionState,
+    EventHandler,
+    answer_text,
+    parse_event,
+    read_payload,
+    repeat_answer,
+)
 from ..hosts.clis.mapping import HookRequest, Host
 from ..hosts.clis.opening import open_hooks
 from ..journal import Journal, JournalError
@@ -38,6 +46,7 @@ from ..wire.decisions import encode_decision, summary
 from ..wire.steps import step_from_envelope
 from .approvals import ApprovalContext, ApprovalStore, HasHungUp, Question, Receipt, WaitForHangUp, approval_context
 from .fallback import Fallback
+from .judged_steps import JudgedSteps
 from .large import LargeRequests
 from .limits import LARGE, Overloaded, check_arguments, check_event, check_json, check_step
 from .projects import Project, Projects
@@ -125,14 +134,14 @@ def _large_step(envelope: dict[str, Any]) -> Step:
     return step_from_envelope(envelope)
 
 
-def _read_large_payload(host: Host, event: str, text: str) -> dict[str, Any]:
+def _read_large_payload(entry: Host, event: str, text: str) -> dict[str, Any]:
     """The payload of a large CLI event.
 
     It is frozen here, as steps are, because freezing takes long.
     """
     check_json(text.encode(errors="replace"))
-    payload: dict[str, Any] = freeze(read_payload(host, event, text))
-    check_arguments((host.events[event].parse(payload) or {}).get("args"))
+    payload: dict[str, Any] = freeze(read_payload(entry, event, text))
+    check_arguments((entry.events[event].parse(payload) or {}).get("args"))
     return payload
 
 
@@ -148,6 +157,7 @@ class Service:
         self.projects = Projects(opens, Trust(accepts_signed=True))
         self.fallback = Fallback(folder / "fallback.json")
         self.large = LargeRequests()
+        self.judged = JudgedSteps()
         self.source = source_digest()  # now: an upgrade may replace the files while the daemon runs
         self.started = time.time()
         self.used = time.monotonic()
@@ -195,15 +205,17 @@ class Service:
     ) -> dict[str, Any]:
         """Answer an agent CLI's hook: the CLI's event goes in, and the output for the CLI comes out."""
         with self, self._receipt(connection) as receipt:
-            host, hung_up = request.find_host(), connection.has_hung_up
+            hung_up = connection.has_hung_up
             if hung_up is not None and hung_up() and hung_mark().exists():
                 raise CallerGone("this daemon hung, and the launcher has acted without an answer")
             read = read_payload if size <= LARGE else _read_large_payload
-            payload = await self.large.run(caller, read, host, request.event, request.payload)
-            event = parse_event(host, request.event, payload)
-            session_id, attended = event.identity.session_id, request.is_attended(host)
+            payload = await self.large.run(caller, read, request.entry, request.event, request.payload)
+            source = find_source(request.entry.name, request.event, payload, request.cli_env)
+            event = parse_event(*source, payload, request.entry_point(source.host))
+            session_id, attended = event.identity.session_id, request.is_attended(event.host)
             check_event(event.identity, event.fields or {})
-            root, memory = request.root(host), CliSessionState()
+            named = request.root(event.host, event.identity.cwd)
+            root, memory = named, CliSessionState()
             if session_id is not None:
                 root = self.sessions.began(caller, session_id) or root
             # Before anything is remembered: the caller may repeat the request with more variables.
@@ -221,24 +233,30 @@ class Service:
                 return await self._decide(step, project, origin, capabilities, carry)
 
             def launcher_control() -> Control | None:
-                return self._launcher_control(request, host, caller) if hung_up is not None and hung_up() else None
+                gone = hung_up is not None and hung_up()
+                return self._launcher_control(event.mapping.event, named, caller) if gone else None
 
+            entry = f"{request.host} {request.event}"  # one file may have two forms of an event
+            effect = await self.judged.effect_of(caller, entry, event)
+            if effect is not None:
+                return {"answer": repeat_answer(event, effect)}
             halted = memory.halt
-            with project, within(project.scope):
+            with project, within(project.scope), self.judged.judging(caller, entry, event) as judged:
                 if self.sessions.begun:
                     await threads.run(self._save, self.sessions.save_begun)
-                output = await answer(event, memory, decide, attended=attended, launcher_control=launcher_control)
+                handler = EventHandler(event, memory, decide, attended, launcher_control)
+                output = answer_text(event.host, await handler.reply())
+                judged.end(handler.effect)
             if memory.halt != halted:
                 await threads.run(self._save, self.sessions.save)  # so that the halt survives a killed daemon
             return _with_receipt(receipt, connection.acknowledges, {"answer": output})
 
-    def _launcher_control(self, request: HookRequest, host: Host, caller: str) -> Control:
+    def _launcher_control(self, event: str, root: str, caller: str) -> Control:
         """What the launcher does at this event without an answer.
 
         Other users' launchers read a fallback file of their own.
         """
-        event = host.events[request.event].event
-        closed = event in GUARDING and (bool(caller) or not self.fallback.fails_open(request.root(host), event))
+        closed = event in GUARDING and (bool(caller) or not self.fallback.fails_open(root, event))
         return "deny" if closed else "proceed"
 
     def __enter__(self) -> None:

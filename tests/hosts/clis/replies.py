@@ -285,6 +285,11 @@ KIRO: Takes = {
     "preToolUse": _EXITS,
     "postToolUse": NOTHING,
     "stop": NOTHING,
+    "SessionStart": {"context": {PLAIN: "TEXT"}},
+    "UserPromptSubmit": _EXITS,
+    "PreToolUse": _EXITS,
+    "PostToolUse": NOTHING,
+    "Stop": NOTHING,
 }
 
 GOOSE: Takes = {

@@ -18,7 +18,8 @@ from played import CAPTURES, Played, captured, captures
 
 from fairlead import Decision, ToolStep
 from fairlead.hosts.clis import hook_json
-from fairlead.hosts.clis.mapping import ALL, HookRequest, host_named
+from fairlead.hosts.clis.detection import find_source
+from fairlead.hosts.clis.mapping import ALL, host_named
 
 ABOUT = ("source", "input", "outcome", "error", "output", "proposed", "granted", "agent_name", "reason", "message",
          "level", "content", "committed_len", "model", "results", "stop_reason", "continues_so_far")  # fmt: skip
@@ -306,5 +307,5 @@ def test_whose_step_it_is_shows_in_the_payload_and_not_in_a_variable(host: str) 
     found = [one for one in captures(host) if one.event in host_named("claude_code").events]
     assert found
     for capture in found:
-        request = HookRequest("claude_code", capture.event, json.dumps(capture.payload), cli_env={"COPILOT_CLI": "1"})
-        assert request.find_host().name == host, capture.event
+        source = find_source("claude_code", capture.event, capture.payload, {"COPILOT_PROJECT_DIR": "/project"})
+        assert (source.host.name, source.event) == (host, capture.event)

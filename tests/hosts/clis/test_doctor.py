@@ -534,7 +534,7 @@ def test_a_secret_in_the_hook_of_somebody_else_is_not_shown(doctor):
 
 def test_what_the_documents_leave_to_the_user_is_noted(doctor):
     doctor.install("kiro")
-    assert "Kiro runs the hooks of the agent in use" in said(doctor.look("kiro"), "note")
+    assert "Kiro CLI 2 runs the hooks of the agent in use" in said(doctor.look("kiro"), "note")
 
 
 # --- settings that nobody can read --------------------------------------------------------------------

@@ -188,7 +188,9 @@ def test_the_guard_keeps_settings_that_a_variable_has_moved(here: Installed) -> 
             assert "fairlead.guard" in ended.out, ended
 
 
-@pytest.mark.parametrize("variables", [{}, {"COPILOT_CLI": "1"}])
+@pytest.mark.parametrize(
+    "variables", [{}, {"COPILOT_CLI": "1"}, {"COPILOT_PROJECT_DIR": "/"}, {"DEVIN_PROJECT_DIR": "/"}]
+)
 def test_no_variable_alone_says_whose_step_it_is(here: Installed, variables: dict[str, str]) -> None:
     here.policy(HANDS_OFF.replace('{ kind = "shell" }', '{ kind = "shell", host = "claude_code" }'))
     ended = here.shell("touch forbidden", CLAUDE_PROJECT_DIR=str(here.project), **variables)

@@ -14,7 +14,7 @@ from fairlead.folders import as_json, from_environment, record_file
 from fairlead.hosts.clis import client as hook_client
 from fairlead.hosts.clis import launcher
 from fairlead.hosts.clis.handler import read_payload
-from fairlead.hosts.clis.mapping import ALL, EXPERIMENTAL, HookRequest, host_named
+from fairlead.hosts.clis.mapping import ALL, EXPERIMENTAL, GUESTS, HookRequest, host_named
 from fairlead.lifecycle import GUARDING
 from fairlead.paths import Folders
 from fairlead.runners import environment as hook_environment
@@ -71,10 +71,10 @@ def test_it_finds_the_record_where_install_writes_it(tmp_path: Path) -> None:
     assert record_file(folders) == tmp_path / hook_client.RECORD
 
 
-@pytest.mark.parametrize("name", [*ALL, *EXPERIMENTAL])
+@pytest.mark.parametrize("name", [*ALL, *EXPERIMENTAL, *GUESTS])
 def test_it_tells_what_a_host_reads_from_its_variables(name: str) -> None:
     host = host_named(name)
-    read = {host.project, host.attended_if[0] if host.attended_if else None} - {None}
+    read = {host.project, host.entry_point} - {None}
     assert read <= set(hook_client.CLI_VARIABLES)
 
 

@@ -131,9 +131,12 @@ def test_a_record_of_each_step_is_in_the_journal(working: Launched) -> None:
 
 def test_copilot_is_told_in_its_own_words_by_what_a_project_has_for_claude_code(working: Launched) -> None:
     payload = captured("copilot", "PreToolUse", tool_input={"command": "touch forbidden"})
-    ended = working.call("claude_code", "PreToolUse", payload, COPILOT_CLI="1")
+    folder = str(working.project)
+    ended = working.call("claude_code", "PreToolUse", payload, COPILOT_PROJECT_DIR=folder)
     assert ended.reply["hookSpecificOutput"]["permissionDecision"] == "deny"
-    ended = working.call("claude_code", "UserPromptSubmit", captured("copilot", "UserPromptSubmit"), COPILOT_CLI="1")
+    ended = working.call(
+        "claude_code", "UserPromptSubmit", captured("copilot", "UserPromptSubmit"), COPILOT_PROJECT_DIR=folder
+    )
     assert ended.passes
 
 

@@ -25,8 +25,9 @@ from ...lifecycle import Step
 from ...paths import fixed_folders, state_folder
 from ...redaction.redactor import redact_text, within
 from ...session import Session
-from .handler import BadPayload, CliSessionState, answer, parse_event, read_payload
-from .mapping import HookRequest, Host
+from .detection import find_source
+from .handler import BadPayload, CliEvent, CliSessionState, answer, parse_event, read_payload
+from .mapping import HookRequest
 from .opening import caller_scope, open_hooks
 
 
@@ -46,19 +47,21 @@ class StatelessSession(Session):
 
 async def decide(request: HookRequest) -> str:
     """Return the answer that a daemon would have given."""
-    host = request.find_host()
-    payload = read_payload(host, request.event, request.payload)
+    payload = read_payload(request.entry, request.event, request.payload)
+    source = find_source(request.entry.name, request.event, payload, request.cli_env)
+    event = parse_event(*source, payload, request.entry_point(source.host))
+    root = request.root(event.host, event.identity.cwd)
     environ = {name: value for name, value in request.env.items() if value is not None}
     if fixed_folders() is None:  # an older launcher passes the environment itself
         environ = dict(os.environ)
-    config = load_usable(request.root(host), environ=environ)
+    config = load_usable(root, environ=environ)
     with within(caller_scope(environ, config.redact.values)):
-        return await _decide(request, host, payload, config)
+        return await _decide(event, root, config, request.is_attended(event.host))
 
 
-async def _decide(request: HookRequest, host: Host, payload: dict[str, Any], config: Config) -> str:
+async def _decide(event: CliEvent, root: str, config: Config, attended: bool) -> str:
     journal = config.open_journal()
-    async with open_hooks(request.root(host), config.apply, journal=journal) as hooks:
+    async with open_hooks(root, config.apply, journal=journal) as hooks:
 
         async def dispatch(step: Step, capabilities: dict[str, tuple[str, ...]], carry: EffectFn) -> Decision[Any]:
             session = StatelessSession(
@@ -67,8 +70,7 @@ async def _decide(request: HookRequest, host: Host, payload: dict[str, Any], con
             return await session.dispatch_with_effect(step, carry)
 
         try:
-            event = parse_event(host, request.event, payload)
-            return await answer(event, CliSessionState(), dispatch, attended=request.is_attended(host))
+            return await answer(event, CliSessionState(), dispatch, attended=attended)
         finally:
             if journal is not None:
                 import_unanswered(state_folder(), journal)

@@ -73,7 +73,7 @@ RECORD = ".local/state/fairlead/folders.json"
 """The folders that a user's own `fairlead install` recorded, below their home."""
 CLI_VARIABLES = (
     "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR",
-    "FACTORY_PROJECT_DIR", "COPILOT_PROJECT_DIR", "COPILOT_CLI", "CURSOR_PROJECT_DIR",
+    "FACTORY_PROJECT_DIR", "COPILOT_PROJECT_DIR", "CURSOR_PROJECT_DIR", "DEVIN_PROJECT_DIR",
 )  # fmt: skip
 """Variables in which a CLI names its project's folder, and whether a user sits at it."""
 

@@ -21,7 +21,7 @@ from ...errors import FairleadError
 from ...lifecycle import EVENTS, AfterTool, Agent, Control, Step, ToolStep, TurnEnd, TurnStart
 from ...redaction.logs import logger
 from ...session import new_id
-from .effect import Effect, control_of, effect_of, hold_context, reason_of
+from .effect import Effect, control_of, effect_of, hold_context, limit_to, reason_of
 from .mapping import EXIT_2, TEXT, WARNING, EventMapping, Host, Identity
 
 EXTENDS = 3
@@ -98,24 +98,28 @@ class CliEvent(NamedTuple):
     identity: Identity
     fields: dict[str, Any] | None
     """The step's own fields. None: there is no step for hooks to judge."""
+    entry_point: str | None = None
+    """Which of the CLI's programs runs, where it says so."""
 
 
-def read_payload(host: Host, event: str, text: str) -> dict[str, Any]:
-    """Decode the JSON that a CLI sent at one of its events. Raises `FairleadError` for an unknown event."""
-    if event not in host.events:
-        raise FairleadError(f"{host.title} has no event {event!r} that fairlead knows; run `fairlead install` again")
+def read_payload(entry: Host, event: str, text: str) -> dict[str, Any]:
+    """Decode the JSON that a CLI's entry was given at an event. Raises `FairleadError` for an unknown event."""
+    if event not in entry.events:
+        raise FairleadError(f"{entry.title} has no event {event!r} that fairlead knows; run `fairlead install` again")
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise BadPayload(f"{host.title} sent no JSON object at {event}: {error}") from None
+        raise BadPayload(f"{entry.title} sent no JSON object at {event}: {error}") from None
 
 
-def parse_event(host: Host, name: str, payload: dict[str, Any]) -> CliEvent:
+def parse_event(host: Host, name: str, payload: dict[str, Any], entry_point: str | None = None) -> CliEvent:
     """Find out what an event is, where it belongs, and the fields of its step: once for all who need it."""
+    if name not in host.events:
+        raise FairleadError(f"{host.title} has no event {name!r} that fairlead knows")
     identity, mapping = host.identify(payload), host.events[name]
     if mapping.in_subagent is not None and identity.shares_session:
         mapping = mapping.in_subagent
-    return CliEvent(host, name, payload, mapping, identity, mapping.parse(payload))
+    return CliEvent(host, name, payload, mapping, identity, mapping.parse(payload), entry_point)
 
 
 async def answer(
@@ -126,16 +130,25 @@ async def answer(
     attended: bool = False,
     launcher_control: LauncherControl = lambda: None,
 ) -> str:
-    """Return the answer for the thin client: the exit code, and the text that the CLI reads, as `0:TEXT:end`.
+    """Return the answer for the thin client. `attended`: a user sits at the CLI and sees what it shows."""
+    return answer_text(event.host, await EventHandler(event, state, dispatch, attended, launcher_control).reply())
 
-    `attended`: a user sits at the CLI and sees what it shows.
-    """
-    reply = await EventHandler(event, state, dispatch, attended, launcher_control).reply()
+
+def answer_text(host: Host, reply: dict[str, Any]) -> str:
+    """Return the exit code, and the text that the CLI reads, as `0:TEXT:end`."""
     if EXIT_2 in reply:
         return f"2:{reply[EXIT_2]}:end"
     if TEXT in reply:
         return f"0:{reply[TEXT]}:end"
-    return f"0:{event.host.prefix + msgspec.json.encode(reply, enc_hook=str).decode() if reply else ''}:end"
+    if not reply and not host.needs_reply:
+        return "0::end"
+    return f"0:{host.prefix}{msgspec.json.encode(reply, enc_hook=str).decode()}:end"
+
+
+def repeat_answer(event: CliEvent, effect: Effect) -> str:
+    """Return the answer for a second entry that the CLI ran for a step: the same effect, without its texts."""
+    control = replace(limit_to(effect, event.mapping.can), context=[], later=[], warnings=[])
+    return answer_text(event.host, event.mapping.render(control, event.name, event.payload))
 
 
 class EventHandler:
@@ -149,7 +162,9 @@ class EventHandler:
         attended: bool = False,
         launcher_control: LauncherControl = lambda: None,
     ) -> None:
-        self.host, self.event, self.payload, self.mapping, self.identity, self.fields = event
+        self.host, self.event, self.payload, self.mapping, self.identity, self.fields, self.entry_point = event
+        self.effect: Effect | None = None
+        """What the CLI carries out, once it is known. None: there was no step."""
         self.state, self.dispatch, self.attended, self.launcher_control = state, dispatch, attended, launcher_control
 
     async def reply(self) -> dict[str, Any]:
@@ -168,6 +183,7 @@ class EventHandler:
             can = tuple(part for part in can if part != "allow")  # the user answers what a hook asks, not another hook
         decision, effect = await self._decide(step, can)
         await self._follow_up(decision, effect)
+        self.effect = effect
         return self._render(effect)
 
     async def _decide(self, step: Step, can: tuple[str, ...]) -> tuple[Decision[Any], Effect]:
@@ -226,11 +242,13 @@ class EventHandler:
         identity, agent = self.identity, self._agent()
         parent = None if agent is None or identity.shares_session else agent.parent
         self.state.sequence += 1
-        header = {
+        header: dict[str, Any] = {
             "session_id": identity.session_id, "turn_id": identity.turn_id or self.state.turn_id,
             "root_session_id": parent or identity.session_id,
             "cwd": identity.cwd, "agent": agent, "host": self.host.name, "sequence": self.state.sequence,
         }  # fmt: skip
+        if self.entry_point is not None:
+            header["metadata"] = {"entry_point": self.entry_point}
         return kind(**(header | fields))
 
     def _agent(self) -> Agent | None:

@@ -40,9 +40,10 @@ _TEXT = r"""#!/bin/sh
 unset -f cd command echo printf pwd read tr  # some shells import functions from the environment
 unset CDPATH
 folders={folders}
-seconds=$1 ours=$2 host=$3 event=$4
+seconds=$1 ours=$2 entry=$3 event=$4
+host=${{entry%%@*}}
 
-answer=$({interpreter} -I -S -X utf8 -c {start} {folder} "$folders" {python} "$seconds" "$host" "$event" 2>/dev/null)
+answer=$({interpreter} -I -S -X utf8 -c {start} {folder} "$folders" {python} "$seconds" "$entry" "$event" 2>/dev/null)
 code=$?
 receipt=
 case $answer in
@@ -93,12 +94,13 @@ cause=$why
 opens() {{
   {state}
   case $host in
-    claude_code) folder=${{CLAUDE_PROJECT_DIR:-${{COPILOT_CLI:+$COPILOT_PROJECT_DIR}}}} ;;
+    claude_code) folder=${{CLAUDE_PROJECT_DIR:-$COPILOT_PROJECT_DIR}} ;;
     gemini) folder=$GEMINI_PROJECT_DIR ;;
     qwen) folder=$QWEN_PROJECT_DIR ;;
     copilot) folder=$COPILOT_PROJECT_DIR ;;
     droid) folder=$FACTORY_PROJECT_DIR ;;
     cursor) folder=$CURSOR_PROJECT_DIR ;;
+    devin) folder=$DEVIN_PROJECT_DIR ;;
     *) folder= ;;
   esac
   case $folder in
@@ -143,6 +145,9 @@ case $ours in
     leave_line proceed ;;
 esac
 printf '[fairlead] gave no answer at %s: %s\n' "$event" "$why" >&2
+case $host in
+  cursor) printf '{{}}\n' ;;  # it refuses a step that guards if a hook prints nothing
+esac
 exit 0
 """
 

@@ -92,10 +92,18 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """Tools that the default table does not have, or has with another kind."""
     project: str | None = None
     """The variable in which the CLI names the project's folder."""
+    needs_reply: bool = False
+    """Whether it takes an empty answer for a failure of the hook."""
     prefix: str = ""
     """The text that the CLI expects before the JSON of an answer."""
-    attended_if: tuple[str, str] | None = None
-    """A variable and the value it has when a user sits at the CLI. The CLI can then ask the user by itself."""
+    folder_in_payload: bool = False
+    """Whether only the payload names the project's folder. The working folder may be another."""
+    entry_point: str | None = None
+    """The variable in which the CLI says which of its programs runs."""
+    attended: tuple[str, ...] = ()
+    """The values of that variable with which a user sits at the CLI. It can then ask the user by itself."""
+    installs: str | None = None
+    """The CLI whose entries it runs, if it reads no files that are its own."""
     shows_warnings: bool = False
     """Whether it shows a `systemMessage` to its user, at the events of `WARNING`."""
     headless: dict[str, str] = {}
@@ -120,6 +128,7 @@ class HookRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The request that the thin client sends for one event of an agent CLI."""
 
     host: str
+    """The entry that ran: the CLI that it was installed for, and where, as in `claude_code@project`."""
     event: str
     payload: str
     """The CLI's own JSON, unchanged."""
@@ -130,38 +139,34 @@ class HookRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The variables that the CLI sets for its hooks. Installed clients of every version send them as `told`."""
     deadline: float | None = None
 
-    def find_host(self) -> Host:
-        """Return the CLI that fired the event. Copilot also runs the hooks that a project has for Claude Code.
+    @property
+    def entry(self) -> Host:
+        """The CLI whose entry ran. Another program may have run it: see `detection`."""
+        return host_named(self.host.partition("@")[0])
 
-        The variable `COPILOT_CLI` is not enough to tell: a repository can set it for Claude Code, and a Claude Code
-        started from Copilot's shell inherits it. The payload decides: only Copilot's has a `timestamp`.
+    def root(self, host: Host, named: str | None = None) -> str:
+        """Return the folder whose configuration applies. `named` is the folder that the payload names.
+
+        Claude Code names its project itself. Then the variable of another CLI does not count.
         """
-        copilot = self.host == "claude_code" and "COPILOT_CLI" in self.cli_env and _has_key(self.payload, "timestamp")
-        return host_named("copilot" if copilot else self.host)
+        own = self.entry.project
+        variables = self.cli_env.get(own or "") or self.cli_env.get(host.project or "")
+        return variables or (named if host.folder_in_payload else None) or self.cwd
 
-    def root(self, host: Host) -> str:
-        """Return the folder whose configuration applies.
-
-        Claude Code names its project itself. Then Copilot's variable does not count.
-        """
-        own = host_named(self.host).project if self.host != host.name else None
-        return self.cli_env.get(own or "") or self.cli_env.get(host.project or "") or self.cwd
+    def entry_point(self, host: Host) -> str | None:
+        """Return which of the CLI's programs runs: its terminal program, an editor's extension, an SDK."""
+        return self.cli_env.get(host.entry_point or "")
 
     def is_attended(self, host: Host) -> bool:
         """Whether a user sits at the CLI and can be asked there."""
-        return host.attended_if is not None and self.cli_env.get(host.attended_if[0]) == host.attended_if[1]
-
-
-def _has_key(payload: str, key: str) -> bool:
-    """Whether a JSON text is an object with this key. Invalid JSON is refused later, with a reason."""
-    try:
-        return key in msgspec.json.decode(payload, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return False
+        return self.entry_point(host) in host.attended
 
 
 ALL = ("claude_code", "codex", "gemini", "qwen", "copilot", "droid", "cline", "opencode")
 EXPERIMENTAL = ("cursor", "windsurf", "kiro", "goose")
+GUESTS = ("vscode", "jetbrains", "devin")
+"""Programs that run the entries of another CLI, and read no files that are their own."""
+NAMES = (*ALL, *EXPERIMENTAL, *GUESTS)
 
 
 def canonical_name(name: str | None) -> str | None:
@@ -176,8 +181,8 @@ def host_named(name: str) -> Host:
     from ...errors import UnknownName
 
     name = canonical_name(name) or name
-    if name not in ALL and name not in EXPERIMENTAL:
-        raise UnknownName("host", name, (*ALL, *EXPERIMENTAL))
+    if name not in NAMES:
+        raise UnknownName("host", name, NAMES)
     host: Host = import_module(f"fairlead.hosts.clis.{name}.mapping").HOST
     return host
 
@@ -190,7 +195,7 @@ def hosts(experimental: bool = True) -> list[Host]:
 def host_tools() -> Tools:
     """Return the tool table of every CLI, each entry for its own CLI."""
     tools = Tools()
-    for host in hosts():
+    for host in [*hosts(), *map(host_named, GUESTS)]:
         for pattern, kind, about in host.tools:
             tools.add(pattern, kind, host=host.name, **about)
     return tools

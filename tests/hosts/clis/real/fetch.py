@@ -15,18 +15,27 @@ REQUIRED = ("claude_code", "codex")
 BESIDE = {"qwen": ("node@22",)}
 """What a CLI needs beside itself, where the machine's own is too old."""
 VERSIONS = {host.name: (f"{host.package}@{host.proven}", *BESIDE.get(host.name, ())) for host in hosts(False)}
+GUESTS = {
+    "cursor_sdk": ("@cursor/sdk@1.0.32", "node@22"),
+    "copilot_sdk": ("@github/copilot-sdk@1.0.14",),
+    "jetbrains": ("@github/copilot-language-server@1.539.0",),
+    "vscode": ("code-server@4.139.1",),
+}
+"""Programs that run the hooks of these CLIs: what of them can be had. Their own install scripts are not needed."""
 
 
 def fetch(folder: Path, name: str) -> bool:
     """Install one, unless it is there. Whether it is."""
-    place, wanted = folder / name, "\n".join(VERSIONS[name])
+    packages = (VERSIONS | GUESTS)[name]
+    place, wanted = folder / name, "\n".join(packages)
     mark = place / "fetched"
     if mark.exists() and mark.read_text() == wanted:
         return True
     place.mkdir(parents=True, exist_ok=True)
     npm = ["npm", "install", "--prefix", str(place), "--no-audit", "--no-fund", "--no-package-lock", "--force"]
+    npm += ["--ignore-scripts"] if name == "vscode" else []
     try:
-        ran = subprocess.run([*npm, *VERSIONS[name]], capture_output=True, text=True, timeout=600, check=False)
+        ran = subprocess.run([*npm, *packages], capture_output=True, text=True, timeout=600, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return False
@@ -39,5 +48,9 @@ def fetch(folder: Path, name: str) -> bool:
 
 if __name__ == "__main__":
     found = {name: fetch(Path(sys.argv[1]), name) for name in sys.argv[2:] or VERSIONS}
-    print("\n".join(f"{'have' if there else 'NO  '} {' '.join(VERSIONS[name])}" for name, there in found.items()))
+    print(
+        "\n".join(
+            f"{'have' if there else 'NO  '} {' '.join((VERSIONS | GUESTS)[name])}" for name, there in found.items()
+        )
+    )
     sys.exit(any(not found.get(name, True) for name in REQUIRED))

@@ -71,7 +71,8 @@ HOST = Host(
     identify=hook_json.identify,
     shows_warnings=True,
     project="CLAUDE_PROJECT_DIR",
-    attended_if=("CLAUDE_CODE_ENTRYPOINT", "cli"),
+    entry_point="CLAUDE_CODE_ENTRYPOINT",
+    attended=("cli", "claude-vscode", "claude-desktop", "claude-desktop-3p"),
     events={
         "SessionStart": EventMapping(
             "session_start", hook_json.parse_session_start, hook_json.render_context, ("context",)

@@ -156,7 +156,7 @@ HOST = Host(
     identify=_identify,
     project="COPILOT_PROJECT_DIR",
     tools=(("*-*", "mcp", {"server": "*"}), ("*/*", "mcp", {"server": "*"})),
-    notes=("It also reads a project's .claude/settings.json, so hooks installed there run a second time.",),
+    notes=("It also runs the hooks in a project's .claude/settings.json. The daemon judges each step once.",),
     events={
         "sessionStart": EventMapping("session_start", hook_json.parse_session_start, _render_context, ("context",)),
         "sessionEnd": EventMapping("session_end", hook_json.parse_session_end, no_reply),

@@ -81,6 +81,7 @@ HOST = Host(
     program="cursor-agent",
     identify=_identify,
     project="CURSOR_PROJECT_DIR",
+    needs_reply=True,
     events={
         "sessionStart": EventMapping("session_start", no_fields, _render_context, ("context",)),
         "sessionEnd": EventMapping("session_end", hook_json.parse_session_end, no_reply),

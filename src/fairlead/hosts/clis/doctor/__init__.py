@@ -15,7 +15,7 @@ from ....errors import FairleadError
 from ....paths import journal_file
 from ..install import launcher_for
 from ..install.settings import SCOPES
-from ..mapping import Host
+from ..mapping import Host, host_named
 from .daemon import look_at_daemon
 from .history import look_at_journal, look_at_other_tools
 from .hooks import (
@@ -40,6 +40,9 @@ def examine(host: Host, root: Path, *, run: bool = True) -> Report:
     """Check one CLI, for a user who works in `root`. With `run`, run it against a scripted model."""
     report = Report(host=host.name, title=host.title, proven=host.proven, experimental=host.experimental)
     report.controls = {event: sorted(can) for event, can in host.capabilities().items() if can}
+    if host.installs is not None:
+        look_at_guest(host, root, report)
+        return report
     with tempfile.TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as name:
         home, state = Path(name) / "home", Path(name) / "state"
         for place in (home, state):
@@ -69,6 +72,19 @@ def examine(host: Host, root: Path, *, run: bool = True) -> Report:
         finally:
             stop_daemon(state / "run")
     return report
+
+
+def look_at_guest(host: Host, root: Path, report: Report) -> None:
+    """Check a program that runs the entries of another CLI: whether these are there, and what the journal has."""
+    owner = host_named(host.installs or "")
+    installed = find_hooks(owner, report, root)
+    level: Level = "ok" if installed else "problem"
+    scopes = ", ".join(one.scope for one in installed) or "not installed"
+    todo = None if installed else f"fairlead install {owner.name}"
+    report.add(level, f"it runs the hooks of {owner.title}: {scopes}", todo)
+    report.add("note", "whether its hooks fire cannot be tried here: look for its last step")
+    if (config := _config(root)) is not None:
+        look_at_journal(host, config, _journal(config), report)
 
 
 def examine_fairlead(root: Path, *, run: bool = True) -> Report:

@@ -12,7 +12,7 @@ from typing import Any
 from ....config.layers import Config
 from ....errors import FairleadError
 from ..effect import RULES
-from ..mapping import ALL, EXPERIMENTAL, Host, host_tools
+from ..mapping import NAMES, Host, host_tools
 from .report import Report
 
 LOOK_BACK = 5000
@@ -20,13 +20,13 @@ LOOK_BACK = 5000
 
 
 def look_at_journal(host: Host, config: Config, journal: Path, report: Report) -> None:
-    """Report what this CLI could not carry out, and its tools of unknown kind."""
+    """Report what this CLI could not carry out, its tools of unknown kind, and which of its programs ran."""
     from ....journal.reading import Filter, Reader
     from ..transcripts.decisions import IMPORTED
 
     if not journal.exists():
         return
-    degraded, unknown, last = Counter[tuple[str, str]](), Counter[str](), None
+    degraded, unknown, entry_points, last = Counter[tuple[str, str]](), Counter[str](), Counter[str](), None
     try:
         with Reader(journal) as reader:
             for record in reader.records(Filter(host=host.name, notes=False), limit=LOOK_BACK):
@@ -34,10 +34,16 @@ def look_at_journal(host: Host, config: Config, journal: Path, report: Report) -
                 last = last if record.id.startswith(IMPORTED) else record.at
                 degraded.update((part, str(step.get("event"))) for part in _unsupported(record.body))
                 unknown.update(_unknown_tool(step))
+                if step.get("event") == "before_tool" and (named := (step.get("metadata") or {}).get("entry_point")):
+                    entry_points[str(named)] += 1
     except FairleadError as error:
         report.add("warning", str(error), "fairlead verify")
     if last is not None:
         report.last_seen = datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds")
+    report.entry_points = dict(entry_points.most_common())
+    if entry_points:
+        counts = ", ".join(f"{name} {n}" for name, n in entry_points.most_common(8))
+        report.add("note", f"calls by entry point: {counts}")
     report.degraded = {f"{part} at {event}": times for (part, event), times in degraded.items()}
     for (part, event), times in degraded.most_common(5):
         rule = RULES.get(part, "It is not carried out.")
@@ -51,7 +57,7 @@ def look_at_other_tools(config: Config, journal: Path, report: Report) -> None:
 
     if not journal.exists():
         return
-    unknown, clis = Counter[str](), {*ALL, *EXPERIMENTAL}
+    unknown, clis = Counter[str](), frozenset(NAMES)
     with suppress(FairleadError), Reader(journal) as reader:  # another check reports a damaged journal
         for record in reader.records(Filter(event="before_tool", notes=False), limit=LOOK_BACK):
             step = record.body.get("step") or {}

@@ -61,8 +61,7 @@ def look_at_hooks(host: Host, found: list[Installed], report: Report) -> None:
             report.add("note", note)
     if len(found) > 1:
         report.add(
-            "note", f"installed for {' and '.join(report.installed)}: hooks may run twice for each step",
-            f"fairlead uninstall {host.name}" + _scope(found[-1].scope),
+            "note", f"installed for {' and '.join(report.installed)}: the daemon judges each step once",
         )  # fmt: skip
     for note in host.notes if found else ():
         report.add("note", note)

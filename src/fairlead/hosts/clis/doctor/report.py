@@ -36,6 +36,8 @@ class Report(msgspec.Struct, kw_only=True):
     degraded: dict[str, int] = {}
     """What hooks decided and the CLI could not carry out, from the journal."""
     unknown_tools: dict[str, int] = {}
+    entry_points: dict[str, int] = {}
+    """Its programs (terminal, editor, SDK) that ran calls, from the journal."""
     last_seen: str | None = None
     """The time of the CLI's last step in the journal."""
     findings: list[Finding] = []

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from ....lifecycle import GUARDING
 from ..launcher import NAME, USUAL
 from ..mapping import Host, hosts
-from .settings import LAUNCHER_NOT_IN_HOME, settings_of, timeouts
+from .settings import LAUNCHER_NOT_IN_HOME, SCOPES, Scope, settings_of, timeouts
 
 _TEST = ["test", "-x"]
 """How a command line begins that checks for the launcher before it starts it."""
@@ -25,9 +25,9 @@ _START_IN_HOME = (
 # The home is what the user database says. There is no name or number after any $, because some CLIs expand those.
 
 
-def command_of(host: Host, event: str, launcher: Path | None, timeout: float) -> str:
+def command_of(host: Host, event: str, launcher: Path | None, timeout: float, scope: Scope = "user") -> str:
     """The command line for an event of a CLI. Without a launcher, it starts the one in the current user's home."""
-    return _line(host, event, launcher, f"{timeouts(host, host.events[event], timeout)[1]:g}")
+    return _line(host, event, launcher, f"{timeouts(host, host.events[event], timeout)[1]:g}", scope)
 
 
 def launcher_argv(launcher: Path | None) -> list[str]:
@@ -54,13 +54,20 @@ def is_ours(command: object) -> bool:
 @lru_cache(8)
 def exact_commands(launcher: Path | None) -> re.Pattern[str]:
     """Matches command lines that start this launcher and nothing else. `is_ours` also accepts similar ones."""
-    lines = {re.escape(_line(host, event, launcher, "SECONDS")) for host in hosts() for event in host.events}
+    lines = {
+        re.escape(_line(host, event, launcher, "SECONDS", scope))
+        for host in hosts()
+        for event in host.events
+        for scope in SCOPES
+    }
     return re.compile("|".join(sorted(lines)).replace("SECONDS", r"[0-9.]+"))
 
 
-def _line(host: Host, event: str, launcher: Path | None, seconds: str) -> str:
+def _line(host: Host, event: str, launcher: Path | None, seconds: str, scope: Scope) -> str:
     ours, settings = host.events[event].event, settings_of(host)
-    words = f"{seconds} {ours} {host.name} {event}"
+    # A CLI runs the entries of all scopes. The daemon judges a step once, so it must know which entry brings it.
+    entry = host.name if scope == "user" else f"{host.name}@{scope}"
+    words = f"{seconds} {ours} {entry} {event}"
     if launcher is None:
         script = _guarding_script(settings.if_no_user_launcher) if ours in GUARDING else _START_IN_HOME
         return f"{shlex.join([*_SHELL, script, NAME])} {words}"

@@ -29,8 +29,7 @@ def json_files(placement: Placement) -> list[SettingsTarget]:
         files.append(JsonFile(host, winner, {event: entries[event] for event in entries if event in overridden}))
         entries = {event: entry for event, entry in entries.items() if event not in overridden}
     pins = settings.pins if placement.scope == "managed" else {}
-    siblings = sorted(path.parent.glob(settings.siblings)) if settings.siblings else []
-    return files + [JsonFile(host, file, entries, pins=pins) for file in siblings or [path]]
+    return [*files, JsonFile(host, path, entries, pins=pins)]
 
 
 def document_of(path: Path, text: str | None) -> JsonDocument:

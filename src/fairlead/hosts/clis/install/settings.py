@@ -45,8 +45,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The managed file on macOS, if it is another."""
     moved_by: tuple[str, str] | None = None
     """A variable that moves the user's files, and the beginning of their paths that it replaces."""
-    siblings: str | None = None
-    """A pattern of files beside the file. Each of them gets the entries."""
     overridden_by: tuple[str, ...] = ()
     """Files beside the file whose top level holds events. The first that exists wins, event by event."""
     is_own: bool = False

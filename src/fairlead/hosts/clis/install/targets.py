@@ -78,7 +78,7 @@ class Placement(NamedTuple):
 
     def commands(self) -> dict[str, str]:
         """The command line of each event."""
-        return {event: command_of(self.host, event, self.launcher, self.timeout) for event in self.events}
+        return {event: command_of(self.host, event, self.launcher, self.timeout, self.scope) for event in self.events}
 
     def entries(self) -> dict[str, Any]:
         """The JSON entry of each event."""

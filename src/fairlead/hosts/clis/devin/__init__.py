@@ -1,0 +1,1 @@
+"""Devin: its events."""

@@ -1,0 +1,1 @@
+"""Copilot in JetBrains: its events."""

@@ -1,0 +1,1 @@
+"""VS Code, agent mode: its events."""
