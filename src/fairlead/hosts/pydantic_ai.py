@@ -3,6 +3,6 @@
 from ..extras import installed
 
 with installed("pydantic_ai", "pydantic-ai"):
-    from .frameworks.pydantic_ai import FRAMEWORK, Fairlead
+    from .frameworks.pydantic_ai import FRAMEWORK, Fairlead, NoOutput
 
-__all__ = ["FRAMEWORK", "Fairlead"]
+__all__ = ["FRAMEWORK", "Fairlead", "NoOutput"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 from typing import Any
 
@@ -10,6 +11,7 @@ import boundary
 import pytest
 from driver import Call, Say, call
 from google.adk.apps import App
+from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.agent_tool import AgentTool
@@ -18,7 +20,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 from test_google_adk import LS, SECOND, Stage
 
-from fairlead import Approval, ArgumentsChanged, Hooks, allow, ask, change, deny
+from fairlead import Approval, ArgumentsChanged, Hooks, allow, ask, change, deny, retry
 from fairlead.hosts.frameworks.google_adk import Fairlead
 
 
@@ -95,6 +97,139 @@ async def test_a_change_of_a_hook_passes_the_check() -> None:
     assert stage.bench.ran == [("shell", {"command": "pwd"})]
 
 
+async def test_a_change_after_a_human_has_approved_the_call_is_an_error() -> None:
+    stage = Stage(judge=ask("Really?"))
+    root = stage.agent("agent", LS, tools=[stage.bench.shell], before_tool_callback=rewrite)
+    runner = stage.runner(root)
+    await stage.run(runner)
+    with pytest.raises(Exception, match="changed its arguments"):
+        await stage.run(runner, stage.answer(True))
+    assert stage.bench.ran == []
+
+
+def adds(*tools: Any) -> Any:
+    """A callback of the agent that adds tools to a request: after all plugins."""
+
+    def add(callback_context: Any, llm_request: Any) -> None:
+        llm_request.append_tools(list(tools))
+
+    return add
+
+
+async def test_a_change_of_a_tool_that_a_callback_of_the_agent_has_added_is_an_error() -> None:
+    stage = Stage(judge=lambda step: None)
+    late = adds(FunctionTool(stage.bench.shell))
+    root = stage.agent("agent", LS, before_model_callback=late, before_tool_callback=rewrite)
+    with pytest.raises(Exception, match="changed its arguments"):
+        await stage.run(stage.runner(root))
+    assert stage.bench.ran == []
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+async def test_a_copy_of_a_tool_that_has_run_is_a_tool_of_its_own(copied: Any) -> None:
+    def other(command: str) -> str:
+        """Do something else."""
+        ran.append(command)
+        return "done"
+
+    ran: list[str] = []
+    stage = Stage(judge=lambda step: None)
+    shell = FunctionTool(stage.bench.shell)
+    await stage.run(stage.runner(stage.agent("agent", LS, before_model_callback=adds(shell))))
+    late = copied(shell)
+    late.func = other
+    await stage.run(stage.runner(stage.agent("agent", LS, before_model_callback=adds(late))))
+    assert (ran, len(stage.bench.ran)) == (["ls"], 1)
+    root = stage.agent("agent", LS, before_model_callback=adds(late), before_tool_callback=rewrite)
+    with pytest.raises(Exception, match="changed its arguments"):
+        await stage.run(stage.runner(root))
+    assert ran == ["ls"]
+
+
+class Answers(BasePlugin):
+    """Another plugin, which answers in place of the tool."""
+
+    def __init__(self) -> None:
+        super().__init__(name="answers")
+
+    async def before_tool_callback(self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any) -> dict[str, Any]:
+        return {"result": "the password is secret"}
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("on", ["before_tool", "after_tool"])
+async def test_what_another_plugin_answers_in_place_of_the_tool_is_judged(first: bool, on: str) -> None:
+    stage = Stage(judge=deny("no") if on == "before_tool" else change(output="[redacted]"), on=on)
+    stage.hooks.add(lambda step: None, on="after_tool", name="watch")
+    root = stage.agent("agent", LS, tools=[stage.bench.shell])
+    assert (await stage.run(stage.runner(root, Answers(), first=first)))[-1] == "Done."
+    assert not any("secret" in line for line in stage.played.sent[-1])
+    assert [step.outcome for step in stage.of("after_tool")] == ["denied" if on == "before_tool" else "ok"]
+
+
+async def test_an_answer_in_place_of_the_tool_that_no_hook_changes_is_kept() -> None:
+    stage = Stage(judge=lambda step: None)
+    await stage.run(stage.runner(stage.agent("agent", LS, tools=[stage.bench.shell]), Answers(), first=False))
+    assert any("secret" in line for line in stage.played.sent[-1])
+    assert len(stage.of("before_tool")) == 1
+
+
+async def test_an_answer_in_place_of_the_tool_cannot_be_asked_about() -> None:
+    stage = Stage(judge=ask("Really?"))
+    root = stage.agent("agent", LS, tools=[stage.bench.shell])
+    await stage.run(stage.runner(root, Answers(), first=False))
+    assert not any("secret" in line for line in stage.played.sent[-1])
+
+
+async def test_a_retry_of_an_answer_in_place_of_the_tool_does_not_run_the_tool() -> None:
+    stage = Stage(judge=retry("again"), on="after_tool")
+    root = stage.agent("agent", LS, tools=[stage.bench.shell])
+    await stage.run(stage.runner(root, Answers(), first=False))
+    assert stage.bench.ran == []
+    assert len(stage.of("after_tool")) == 3
+
+
+async def test_a_call_that_another_plugin_answers_for_the_model_is_judged() -> None:
+    class Model(BasePlugin):
+        left = [LS]
+
+        async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> Any:
+            for one in [self.left.pop() for _ in self.left]:
+                parts = [types.Part.from_function_call(name=name, args=args) for name, args in one.tools]
+                return LlmResponse(content=types.Content(role="model", parts=parts))
+            return None
+
+    stage = Stage(judge=no_shell)
+    root = stage.agent("agent", tools=[stage.bench.shell])
+    await stage.run(stage.runner(root, Model(name="model"), first=False))
+    assert stage.bench.ran == []
+    assert [step.outcome for step in stage.of("after_tool")] == ["denied"]
+
+
+@pytest.mark.ungoverned("removes plugins")
+async def test_a_run_whose_plugins_are_removed_is_free() -> None:
+    def clear(tool_context: ToolContext) -> str:
+        """Clear the registry."""
+        tool_context._invocation_context.plugin_manager.plugins.clear()
+        return "done"
+
+    stage = Stage(judge=no_shell)
+    await stage.run(stage.runner(stage.agent("agent", call("clear"), LS, tools=[clear, stage.bench.shell])))
+    assert stage.bench.ran
+
+
+async def test_what_a_callback_of_the_agent_makes_of_a_result_is_on_the_page_and_seen_before_the_model() -> None:
+    assert "after_tool_callback" in boundary.not_governed("google_adk")
+    stage = Stage(judge=lambda step: deny("no") if "secret" in str(step.messages) else None, on="before_model")
+
+    def after(tool: Any, args: Any, tool_context: Any, tool_response: Any) -> dict[str, Any]:
+        return {"result": "the password is secret"}
+
+    root = stage.agent("agent", LS, tools=[stage.bench.shell], after_tool_callback=after)
+    await stage.run(stage.runner(root))
+    assert not any("secret" in line for sent in stage.played.sent for line in sent)
+
+
 # --- agents that are tools --------------------------------------------------------------------------
 
 
@@ -116,6 +251,15 @@ async def test_an_agent_tool_that_leaves_out_plugins_is_judged_all_the_same(on: 
     assert stage.bench.ran == ([] if on == "before_tool" else [("shell", {"command": "ls"})])
     assert [step.agent_name for step in stage.of("subagent_start")] == ["helper"]
     assert other.tools == ["helper"]  # it is still left out, as its user wants
+
+
+async def test_an_agent_tool_that_leaves_out_plugins_and_is_added_late_is_refused() -> None:
+    stage = Stage(judge=no_shell)
+    helper = stage.agent("helper", LS, Say("Helped."), tools=[stage.bench.shell])
+    late = adds(AgentTool(helper, include_plugins=False))
+    await stage.run(stage.runner(stage.agent("agent", call("helper", message="Help."), before_model_callback=late)))
+    assert stage.bench.ran == []
+    assert "leaves out plugins" in stage.of("after_tool")[0].error
 
 
 async def test_an_agent_tool_beneath_one_that_leaves_out_plugins_is_judged() -> None:
@@ -242,6 +386,40 @@ async def test_a_tool_of_a_workflow_is_judged() -> None:
 
 
 @GRAPHS
+@pytest.mark.parametrize("requires", [True, False])
+async def test_a_plugin_that_changes_the_arguments_of_a_workflow_s_tool_is_an_error(requires: bool) -> None:
+    from google.adk.workflow import START, Workflow
+
+    def if_harmless(command: str) -> bool:
+        return requires and command == "ls"
+
+    stage = Stage(judge=lambda step: None)
+    shell = FunctionTool(stage.bench.shell, require_confirmation=if_harmless)
+    runner = stage.runner(Workflow(name="flow", edges=[(START, shell)]), Rewrites())
+    with pytest.raises(Exception, match="changed its arguments"):
+        await stage.run(runner, '{"command": "ls"}')
+    assert stage.bench.ran == []
+
+
+@GRAPHS
+async def test_a_tool_and_an_agent_that_a_node_runs_are_judged() -> None:
+    from google.adk.workflow import node
+
+    for what in ("tool", "agent"):
+        stage = Stage(judge=no_shell)
+        shell = FunctionTool(stage.bench.shell)
+        helper = stage.agent("helper", LS, Say("Helped."), tools=[stage.bench.shell])
+        inner, given = {"tool": (shell, {"command": "ls"}), "agent": (helper, "Go.")}[what]
+
+        async def run(ctx: Any, inner: Any = inner, given: Any = given) -> str:
+            return str(await ctx.run_node(inner, node_input=given))
+
+        await stage.run(flow_of(stage, node(run, rerun_on_resume=True)))
+        assert stage.bench.ran == []
+        assert [step.outcome for step in stage.of("after_tool")] == ["denied"]
+
+
+@GRAPHS
 @pytest.mark.parametrize("confirmed", [True, False])
 async def test_the_framework_s_own_confirmation_of_a_workflow_s_tool_reaches_the_user(confirmed: bool) -> None:
     stage = Stage(judge=lambda step: None)
@@ -319,6 +497,6 @@ async def test_a_function_of_a_workflow_is_free() -> None:
     assert stage.bench.ran
 
 
-@pytest.mark.parametrize("words", ["run_live", "code executor", "the model's provider"])
+@pytest.mark.parametrize("words", ["run_live", "code executor", "the model's provider", "RemoteA2aAgent"])
 def test_what_cannot_be_tried_offline_is_on_the_page(words: str) -> None:
     assert words in boundary.not_governed("google_adk")

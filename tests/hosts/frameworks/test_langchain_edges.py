@@ -178,7 +178,7 @@ def test_a_tool_node_forgets_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     call = {"name": "shell", "args": {"command": "x"}, "id": "1"}
     for number in range(9):
         compiled.invoke({"messages": [AIMessage("", tool_calls=[call])]}, on(str(number)))
-    assert len(fairlead._nodes._entries) == 3
+    assert len(fairlead._nodes.sessions._entries) == 3
 
 
 def test_what_is_no_hooks_is_said_to_be_none() -> None:

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import dataclasses
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from agents import Agent, RunHooks, Runner, function_tool
-from agents.run import AgentRunner
+from agents import (
+    Agent,
+    FunctionTool,
+    ModelBehaviorError,
+    RunConfig,
+    RunHooks,
+    Runner,
+    ToolGuardrailFunctionOutput,
+    function_tool,
+    tool_output_guardrail,
+)
+from agents.run import AgentRunner, set_default_agent_runner
 from agents.tool_context import ToolContext
 from driver import Say, call
 from test_openai_agents import LS, Stage, _default_runner, stage
 
-from fairlead import FairleadError, change, deny
+from fairlead import FairleadError, ask, change, deny
 from fairlead.hosts.frameworks.openai_agents import Fairlead
+from fairlead.hosts.frameworks.openai_agents.tool_calls import REPORTS_ERRORS
 
 __all__ = ["_default_runner", "stage"]
 
@@ -225,6 +238,142 @@ async def test_two_adapters_on_the_sdk_s_runner_judge_each_their_own(stage: Stag
     stage.add(change(args={"command": "pwd"}), on="before_tool", tool="shell")
     await stage.runner.run(stage.agent(call("team"), tools=[in_a_pool(helper_of(stage), Runner)]), "Go.")
     assert stage.ran == ["pwd"]
+
+
+@pytest.mark.ungoverned("a task with an empty context")
+async def test_a_task_with_an_empty_context_is_free(stage: Stage) -> None:
+    helper = helper_of(stage)
+
+    @function_tool
+    async def team() -> str:
+        """Ask the team."""
+        run = Runner.run(helper, "Help.")
+        return str((await asyncio.get_running_loop().create_task(run, context=contextvars.Context())).final_output)
+
+    stage.add(lambda step: deny("no") if step.tool == "shell" else None, on="before_tool")
+    await stage.runner.run(stage.agent(call("team"), tools=[team]), "Go.")
+    assert stage.ran == ["ls"]
+
+
+@pytest.mark.ungoverned("has set another default runner")
+async def test_an_agent_under_another_default_runner_is_free(stage: Stage) -> None:
+    helper = helper_of(stage)
+
+    @function_tool
+    async def team() -> str:
+        """Ask the team."""
+        set_default_agent_runner(None)
+        return str((await Runner.run(helper, "Help.")).final_output)
+
+    stage.add(lambda step: deny("no") if step.tool == "shell" else None, on="before_tool")
+    await stage.runner.run(stage.agent(call("team"), tools=[team]), "Go.")
+    assert stage.ran == ["ls"]
+
+
+async def test_a_model_that_is_given_to_the_run_is_governed(stage: Stage) -> None:
+    stage.add(lambda step: deny("no"), on="before_tool")
+    model = stage.model(call("shell", command="rm"))
+    await stage.runner.run(Agent("main", tools=[stage.shell]), "Go.", run_config=RunConfig(model=model))
+    assert stage.ran == []
+    assert [step.tool for step in stage.steps("before_tool")] == ["shell"]
+
+
+async def test_what_a_human_edits_in_an_interruption_is_judged_or_refused(stage: Stage) -> None:
+    stage.add(lambda step: deny("no rm") if "rm" in str(step.args) else ask("Really?"), on="before_tool")
+    agent = stage.agent(LS)
+    state = (await stage.runner.run(agent, "Go.")).to_state()
+    (item,) = state.get_interruptions()
+    item.raw_item.arguments = '{"command": "rm"}'
+    with suppress(ModelBehaviorError):  # newer versions of the SDK refuse it
+        state.approve(item)
+        await stage.runner.run(agent, state)
+    assert stage.ran == []
+
+
+async def test_the_tools_of_a_sandbox_are_judged(stage: Stage) -> None:
+    sandbox = pytest.importorskip("agents.sandbox")
+    from agents.sandbox.sandboxes.unix_local import UnixLocalSandboxClient
+
+    stage.add(lambda step: deny("no"), on="before_tool")
+    agent = sandbox.SandboxAgent(
+        "main", model=stage.model(call("exec_command", cmd="touch x"), LS), tools=[stage.shell]
+    )
+    config = RunConfig(sandbox=sandbox.SandboxRunConfig(client=UnixLocalSandboxClient()))
+    await stage.runner.run(agent, "Go.", run_config=config)
+    assert stage.ran == []
+    assert [step.outcome for step in stage.steps("after_tool")] == ["denied", "denied"]
+
+
+# --- what the model reads of a call that has failed -------------------------------------------------
+
+
+def redact(step: Any) -> Any:
+    return change(output=step.output.replace("hunter2", "[redacted]"))
+
+
+async def test_a_tool_s_own_text_about_its_failure_can_be_redacted(stage: Stage) -> None:
+    @function_tool(failure_error_function=lambda context, error: f"no login as hunter2: {error}")
+    async def login() -> str:
+        """Log in."""
+        raise ValueError("busy")
+
+    stage.add(redact, on="after_tool")
+    await stage.runner.run(stage.agent(call("login"), tools=[login]), "Go.")
+    assert stage.played.sent[-1][-1] == "tool: no login as [redacted]: busy"
+    if REPORTS_ERRORS:
+        assert [(step.outcome, step.error) for step in stage.steps("after_tool")] == [("error", "ValueError: busy")]
+
+
+@pytest.mark.skipif(not hasattr(FunctionTool, "timeout_seconds"), reason="time limits came later")
+@pytest.mark.parametrize("text", ["no login as hunter2", None])
+async def test_what_stands_in_for_a_tool_that_takes_too_long_can_be_redacted(stage: Stage, text: str | None) -> None:
+    told = None if text is None else lambda context, error: text
+
+    @function_tool(timeout=0.05, timeout_error_function=told)
+    async def login() -> str:
+        """Log in."""
+        await asyncio.Event().wait()
+        return "done"
+
+    stage.add(lambda step: change(output=f"[{step.output}]"), on="after_tool")
+    await stage.runner.run(stage.agent(call("login"), tools=[login]), "Go.")
+    sdk_s = "Tool 'login' timed out after 0.05 seconds."
+    assert stage.played.sent[-1][-1] == f"tool: [{text or sdk_s}]"
+    (step,) = stage.steps("after_tool")
+    assert (step.outcome, step.executed) == ("error", True)
+    assert step.error.startswith("ToolTimeoutError")
+
+
+@pytest.mark.skipif(not hasattr(FunctionTool, "timeout_seconds"), reason="time limits came later")
+async def test_the_time_that_hooks_take_does_not_count_for_the_tool(stage: Stage) -> None:
+    @function_tool(timeout=0.2)
+    async def login() -> str:
+        """Log in."""
+        return "done"
+
+    async def slow(step: Any) -> None:
+        await asyncio.sleep(0.4)
+
+    stage.hooks.add(slow, on="after_tool", name="slow")
+    await stage.runner.run(stage.agent(call("login"), tools=[login]), "Go.")
+    assert stage.played.sent[-1][-1] == "tool: done"
+
+
+async def test_what_a_guardrail_puts_in_place_of_a_result_is_on_the_page_and_seen_before_the_model(
+    stage: Stage,
+) -> None:
+    import boundary
+
+    assert "output guardrail of a tool" in boundary.not_governed("openai_agents")
+
+    @tool_output_guardrail
+    def reject(data: Any) -> Any:
+        return ToolGuardrailFunctionOutput.reject_content("a secret")
+
+    shell = dataclasses.replace(stage.shell, tool_output_guardrails=[reject])
+    stage.add(lambda step: deny("no") if "secret" in str(step.messages) else None, on="before_model")
+    await stage.runner.run(stage.agent(LS, tools=[shell]), "Go.")
+    assert not any("secret" in line for sent in stage.played.sent for line in sent)
 
 
 @pytest.mark.parametrize("words", ["Realtime", "at the provider", "ComputerTool"])

@@ -105,6 +105,8 @@ class ToolCall:
         """When the framework began to run the tool by itself. `after_tool` needs it for the duration."""
         self.missing: str | None = None
         """Why the call cannot run at all: there is no such tool."""
+        self.failure_text: str | None = None
+        """What the framework tells the model about the exception that the tool raised, where that is known."""
         self.refusal = "refused"
         """The reason if the host itself does not permit the call."""
         self.step: Any = None
@@ -323,10 +325,11 @@ class ToolCall:
     def _end(self) -> dict[str, Any]:
         """Return how the call has ended so far, as fields of a step."""
         called = self.called
-        error = called.error_text
-        output = error  # a failed call has only this for the model to read, so hooks must be able to change it
+        error = output = called.error_text  # the model reads it, so hooks must be able to change it
         if not called.is_error:
             output = called.output if called.replaced else readable(self.read(called.output))
+        elif not called.replaced and self.failure_text is not None:
+            output = self.failure_text
         return {"outcome": called.outcome, "output": output, "is_error": called.is_error, "error": error}
 
 

@@ -59,10 +59,12 @@ from .tool_calls import (
     is_answer,
     is_delegated,
     is_governed,
+    judge_answer,
     leaves_out_plugins,
     request_confirmation,
     requires_confirmation,
     response_of,
+    seal,
 )
 
 C = TypeVar("C", bound=Callable[..., Awaitable[Any]])
@@ -359,6 +361,7 @@ class Fairlead(Adapter, BasePlugin):
         runs, run = await self._current(tool_context)
         if is_delegated(tool) and tool_context.function_call_id in runs.calls:
             return None  # it was judged with the reply, and ends with the agent
+        runs.seen.add(tool_context)
         requires = await requires_confirmation(tool, tool_args, tool_context)
         call = call_of(runs, run, tool, tool_args, tool_context, "ask" if requires else "allow")
         if leaves_out_plugins(tool) and not is_governed(tool):
@@ -370,6 +373,8 @@ class Fairlead(Adapter, BasePlugin):
             if in_workflow(tool_context):  # the framework asks by itself, about the arguments that it has then
                 tool_args.clear()
                 tool_args.update(call.args)
+                seal(tool)
+                RUNNING.set(RunningTool(self, runs, run, tool, tool_args, call))
                 return None
             return request_confirmation(tool, tool_args, tool_context, waiting.decision)
         args, flow = call.args, None
@@ -390,16 +395,22 @@ class Fairlead(Adapter, BasePlugin):
             tool_context.tool_confirmation = ToolConfirmation(confirmed=True)
         call.began = monotonic() if flow is None else None
         runs.calls[tool_context] = call if flow is None else flow
-        RUNNING.set(RunningTool(self, runs, run, tool_args, call))
+        if not is_governed(tool):
+            seal(tool)
+        RUNNING.set(RunningTool(self, runs, run, tool, tool_args, call))
         return None
 
     @_guarded
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> dict[str, Any] | None:
-        runs, _ = await self._current(tool_context)
-        if is_delegated(tool) or tool_context not in runs.calls:
+        runs, run = await self._current(tool_context)
+        if is_delegated(tool):
             return None
+        seen = tool_context in runs.seen
+        runs.seen.discard(tool_context)
+        if tool_context not in runs.calls:
+            return None if seen else await judge_answer(runs, run, tool, tool_args, tool_context, result)
         call = runs.calls.pop(tool_context)
         RUNNING.set(None)
         actions, call_id = tool_context.actions, tool_context.function_call_id
@@ -422,6 +433,7 @@ class Fairlead(Adapter, BasePlugin):
     ) -> dict[str, Any] | None:
         runs, run = await self._current(tool_context)
         runs.error = error
+        runs.seen.add(tool_context)
         key, cause = tool_context if tool_context in runs.calls else tool_context.function_call_id, cause_of(error)
         call = runs.calls.pop(key, None)
         flow = await flow_of(call)

@@ -36,6 +36,7 @@ class RunningTool(NamedTuple):
     plugin: Fairlead
     runs: InvocationRuns
     run: AdkRun
+    tool: Any
     args: dict[str, Any]
     call: ToolCall
 
@@ -156,6 +157,7 @@ class InvocationRuns:
         self.is_chat = hasattr(root, "canonical_model")  # not a workflow, in which each agent has its own answer
         self.streams = streams(invocation)
         self.calls: dict[Any, Flow[ToolResult] | ToolCall] = {}  # by context, as ids may recur; delegations by id
+        self.seen: set[Any] = set()  # the contexts of calls that have come to us before their tools
         self.unanswered = False
         self.broken: FairleadError | None = None
         self.error: BaseException | None = None

@@ -15,7 +15,7 @@ from google.adk.plugins.plugin_manager import PluginManager
 from ....approvals import Approval
 from ....decision import Decision
 from ....frozen import thaw
-from ..adapter import safety_from_hints
+from ..adapter import safety_from_hints, without
 from ..flow import Flow, run_flow
 from ..tool_call import ToolCall, ToolResult
 from .messages import output_of
@@ -60,6 +60,22 @@ async def finish(
     return result, again
 
 
+async def judge_answer(
+    runs: InvocationRuns, run: AdkRun, tool: Any, args: dict[str, Any], context: Any, answer: Any
+) -> dict[str, Any] | None:
+    """Have hooks judge what an earlier plugin has answered in place of the tool. Gives what the model reads instead."""
+    call = call_of(runs, run, tool, args, context)
+    call.ask = lambda decision: Approval(
+        "deny", None, "another plugin has answered the call, and it cannot be asked about"
+    )
+    with without(run.turn, "before_tool", "args"):
+        flow = call.perform()
+        result: Any = await run_flow(flow)
+        while isinstance(result, RunNatively):  # a retry gets the same answer
+            result = await run_flow(flow, answer)
+    return response_of(result) if result.replaced else None
+
+
 def response_of(result: ToolResult) -> dict[str, Any]:
     if result.is_error:
         return {"error": result.text}
@@ -88,9 +104,8 @@ def governed_tool(plugin: Fairlead, tool: Any) -> Any:
     original = tool.__dict__.get(_ORIGINAL, tool)
 
     async def run_async(*, args: dict[str, Any], tool_context: Any) -> Any:
-        running = RUNNING.get()
-        if running is not None:
-            running.call.check(args, "a callback or a plugin after Fairlead")
+        if (running := RUNNING.get()) is not None:
+            running.call.check(args, LATER_CODE)
         if not leaves_out_plugins(original):
             return await original.run_async(args=args, tool_context=tool_context)
         agent_tool, context = copy(original), copy(tool_context)
@@ -104,6 +119,32 @@ def governed_tool(plugin: Fairlead, tool: Any) -> Any:
     return governed
 
 
+class _Seal:
+    """The `run_async` of a tool that checks its arguments itself."""
+
+    def __init__(self, tool: Any, run: Any) -> None:
+        self.tool, self.run = tool, run
+
+    async def __call__(self, *, args: dict[str, Any], tool_context: Any) -> Any:
+        if (running := RUNNING.get()) is not None and running.tool is self.tool:
+            running.call.check(args, LATER_CODE)
+        return await self.run(args=args, tool_context=tool_context)
+
+
+def seal(tool: Any) -> None:
+    """Have a tool itself check its arguments, where the framework does not run a governed copy.
+
+    That is so if a callback has added the tool, if a human has approved the call, and in a workflow.
+    """
+    run = tool.__dict__.get("run_async")
+    if isinstance(run, _Seal) and run.tool is tool:
+        return
+    if run is None or isinstance(run, _Seal):  # a copy of a sealed tool has the other's
+        run = partial(type(tool).run_async, tool)
+    tool.__dict__["run_async"] = _Seal(tool, run)
+
+
+LATER_CODE = "a callback or a plugin after Fairlead"
 _ORIGINAL = "fairlead_original"
 
 

@@ -8,13 +8,11 @@ turn inside the request that brought the final answer, before the graph, a strea
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any, NotRequired
-from weakref import WeakKeyDictionary
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
 from langchain.agents.middleware.types import PrivateStateAttr
@@ -26,8 +24,6 @@ from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
-from ....approvals import Approval
-from ....decision import Decision
 from ....errors import FairleadError, UnknownName
 from ....lifecycle import BeforeModel
 from ....registry import Hooks
@@ -36,7 +32,7 @@ from ..adapter import Adapter, AgentRun
 from ..flow import Call, Flow, run_flow, run_flow_sync
 from ..framework import WHOLE, Framework
 from ..messages import Message, as_text
-from ..turn import SESSIONS, ModelCall, ModelResult, Sessions, Turn, TurnInput, end_session, rewritten
+from ..turn import SESSIONS, ModelCall, ModelResult, Turn, TurnInput, rewritten
 from .messages import (
     OURS,
     answer_of,
@@ -49,18 +45,10 @@ from .messages import (
     reply_of,
     with_text,
 )
-from .tool_calls import (
-    INSIDE,
-    Boundary,
-    Questions,
-    commands_in,
-    error_handler,
-    graph_run,
-    is_alone,
-    thread_of,
-    tool_message,
-    user_of,
-)
+from .tool_calls import INSIDE, Boundary, Questions, call_tool, commands_in, thread_of, tool_message, user_of
+from .tool_nodes import TOOL_NODE, GovernedNodes
+
+__all__ = ["FRAMEWORK", "TOOL_NODE", "Abandoned", "Fairlead", "GraphRun"]
 
 FRAMEWORK = Framework(
     name="langchain",
@@ -74,21 +62,6 @@ FRAMEWORK = Framework(
         "A run that fails in another middleware's node is reported late: when Fairlead closes.",
     ),
 )
-TOOL_NODE = Framework(
-    name="langgraph",
-    title="LangGraph's ToolNode",
-    package="langgraph",
-    versions=">=1.0.10,<=1.2.20",
-    can={
-        "tool_requested": "abort context",
-        "before_tool": "deny ask allow abort args result is_error context",
-        "before_permission": "deny ask allow abort resolved context",
-        "after_permission": "abort context",
-        "after_tool": "deny retry abort output context",
-        "error": "",
-    },
-)
-
 FIELD = "fairlead_turn"
 _REFUSED = {"fairlead": "refused"}
 
@@ -136,13 +109,11 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
         AgentMiddleware.__init__(self)
         self.tools = ()
         about = {name: value for name, value in options.items() if name != "models"}
-        self._nodes = Sessions(self.sessions.hooks, TOOL_NODE, asks=True, **about)
+        self._nodes = GovernedNodes(self.sessions.hooks, about)
         self._user_id: str | None = options.get("user_id")
         self._active: dict[str, GraphRun] = {}
         self._beginning: dict[str, Future[GraphRun]] = {}  # in the node of one call, while others wait
         self._handed: dict[tuple[str | None, str], GraphRun] = {}  # by user message and call: call ids recur
-        self._graphs: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # sessions of graphs without a thread_id
-        self._questions: OrderedDict[tuple[str | None, str | None], Questions] = OrderedDict()  # in nodes
 
     # --- what LangChain calls ---------------------------------------------------------------
 
@@ -188,27 +159,13 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
         Wrappers of your own, `wrap_tool_call` and `awrap_tool_call`, may be among the options. Hooks judge what they
         make of a call.
         """
-        key = options.get("messages_key", "messages")
-        wrap, awrap = options.pop("wrap_tool_call", None), options.pop("awrap_tool_call", None)
-
-        def call(request: Any, handler: Callable[[Any], Any]) -> Any:
-            inner = handler if wrap is None else lambda request: wrap(request, handler)
-            return run_flow_sync(self._node_tool(request, inner, key))
-
-        async def acall(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-            inner = handler if awrap is None else lambda request: awrap(request, handler)
-            return await run_flow(self._node_tool(request, inner, key))
-
-        if "handle_tool_errors" in options:
-            options["handle_tool_errors"] = error_handler(options["handle_tool_errors"])
-        own = {} if wrap is not None and awrap is None else {"awrap_tool_call": acall}
-        return ToolNode(tools, wrap_tool_call=call, **own, **options)
+        return self._nodes.make(tools, options)
 
     def closing(self) -> Flow[None]:
         while self._active:
             yield from self._fail(next(reversed(self._active.values())), Abandoned("it was left before its end"))
         yield from super().closing()
-        yield from self._nodes.closing()
+        yield from self._nodes.sessions.closing()
 
     # --- a turn -----------------------------------------------------------------------------
 
@@ -507,7 +464,7 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
         questions = run.questions.setdefault(call_id, Questions())
         try:
             boundary = Boundary(run.turn, partial(questions.ask, request.runtime.config))
-            output = yield from self._call_tool(boundary, request, call)
+            output = yield from call_tool(boundary, request, call)
             run.questions.pop(call_id, None)
             for command in commands_in(output):
                 if command.graph == Command.PARENT:
@@ -525,27 +482,6 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
             if run.error is not None and not run.calls:  # until then, others of the batch run
                 yield from self._fail(run, run.error)
 
-    def _call_tool(self, boundary: Boundary, request: Any, call: Callable[[Any], Any]) -> Flow[Any]:
-        """Have other middleware call the tool, whose boundary judges the call. What it does not see is judged late."""
-        try:
-            output = yield Call(lambda: call(boundary.request(request)))
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            if boundary.calls:
-                raise
-            failed = error
-
-            def fail() -> Any:
-                raise failed
-
-            return (yield from boundary.late(request, fail))
-        if boundary.aborted is not None:  # other middleware has handled it like an error of the tool
-            raise boundary.aborted
-        if boundary.calls:
-            return output
-        return (yield from boundary.late(request, lambda: output))
-
     def _hand_over(self, run: GraphRun, request: Any, command: Command, output: Any) -> Flow[Any]:
         """Hand the work over to another agent of a larger graph. This agent's graph ends here."""
         goto = command.goto if isinstance(command.goto, (list, tuple)) else [command.goto]
@@ -556,46 +492,6 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
         run.handed = run.human, request.tool_call["id"] or ""
         self._handed[run.handed] = run
         return output
-
-    def _node_tool(self, request: Any, call: Callable[[Any], Any], key: str) -> Flow[Any]:
-        """Perform a call of a tool node. Hooks see nothing else of its graph."""
-        config = request.runtime.config
-        thread = thread_of(config)
-        pending, place = self._questions, (thread, request.tool_call["id"])
-        questions = pending.setdefault(place, Questions()) if thread is not None else Questions()
-
-        def ask(decision: Decision[Any]) -> Approval:
-            if is_alone(request.state, key):
-                return questions.ask(config, decision)
-            return Approval("deny", None, "it needs approval, and must be called alone for that")
-
-        turn = self._nodes.turn(thread or self._graph_session(config), thread_id=thread)
-        turn.session.user_id = self._user_id or user_of(config)
-        for old in self._nodes.surplus():
-            yield from end_session(old, "forgotten")
-        try:
-            output = yield from self._call_tool(Boundary(turn, ask), request, call)
-        except GraphBubbleUp:
-            questions.interrupted()
-            while len(pending) > SESSIONS:
-                pending.popitem(last=False)
-            raise
-        except BaseException:
-            pending.pop(place, None)
-            raise
-        pending.pop(place, None)
-        if turn.waiting and isinstance(output, ToolMessage):
-            texts = [text.signed for text in turn.waiting]
-            blocks = [{"type": "text", "text": text} for text in texts]
-            content: Any = output.content
-            content = "\n\n".join([content, *texts]) if isinstance(content, str) else [*content, *blocks]
-            output = output.model_copy(update={"content": content})
-        return output
-
-    def _graph_session(self, config: Mapping[str, Any]) -> str | None:
-        """The session of a graph's run without a thread_id: all its tool nodes share it."""
-        graph = graph_run(config)
-        return None if graph is None else self._graphs.setdefault(graph, new_id("session"))
 
 
 def _user_messages(messages: Sequence[AnyMessage], fresh: bool) -> list[HumanMessage]:

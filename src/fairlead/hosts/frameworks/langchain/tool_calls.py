@@ -22,7 +22,7 @@ from ....decision import Decision
 from ....errors import FairleadError, HookAborted
 from ....frozen import thaw
 from ..adapter import safety_from_hints, without
-from ..flow import Flow, run_flow, run_flow_sync
+from ..flow import Call, Flow, run_flow, run_flow_sync
 from ..messages import as_text
 from ..tool_call import ToolCall
 from ..turn import Turn
@@ -220,6 +220,28 @@ def tool_flow(
     if result.outcome != "ok" or result.is_error:
         return message
     return with_message(native, message) if content_of(native, tool_call["id"]) is not None else message
+
+
+def call_tool(boundary: Boundary, request: Any, call: Callable[[Any], Any]) -> Flow[Any]:
+    """Have other middleware call the tool, whose boundary judges the call. What it does not see is judged late."""
+    try:
+        output = yield Call(lambda: call(boundary.request(request)))
+    except GraphBubbleUp:
+        raise
+    except Exception as error:
+        if boundary.calls:
+            raise
+        failed = error
+
+        def fail() -> Any:
+            raise failed
+
+        return (yield from boundary.late(request, fail))
+    if boundary.aborted is not None:  # other middleware has handled it like an error of the tool
+        raise boundary.aborted
+    if boundary.calls:
+        return output
+    return (yield from boundary.late(request, lambda: output))
 
 
 async def check_mcp_call(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:

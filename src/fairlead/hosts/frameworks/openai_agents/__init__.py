@@ -43,7 +43,7 @@ FRAMEWORK = Framework(
 )
 
 
-class Fairlead(Adapter):
+class Fairlead(Adapter, AgentRunner):  # type: ignore[misc] # its `run_sync` calls our `run`
     """Runs agents under hooks, in place of the SDK's own runner: `Runner = Fairlead(hooks)`.
 
     `run`, `run_sync` and `run_streamed` have the same parameters and return values as in `agents.Runner`.
@@ -77,10 +77,6 @@ class Fairlead(Adapter):
             RUN.reset(inside)
             await run.leave()
         raise reported  # out here, because the SDK's error has it as its cause
-
-    def run_sync(self, starting_agent: Any, input: Any, **options: Any) -> Any:
-        """`Runner.run_sync`, under hooks."""
-        return _Sync(self).run_sync(starting_agent, input, **options)
 
     def run_streamed(self, starting_agent: Any, input: Any, **options: Any) -> Any:
         """`Runner.run_streamed`, under hooks."""
@@ -158,16 +154,6 @@ def _without_hooks(runner: Any) -> Any:
     while isinstance(runner, Fairlead | _Nested):
         runner = runner.inner
     return runner
-
-
-class _Sync(AgentRunner):
-    """The SDK's own `run_sync`, with our `run`."""
-
-    def __init__(self, fairlead: Fairlead) -> None:
-        self.fairlead = fairlead
-
-    async def run(self, starting_agent: Any, input: Any, **options: Any) -> Any:
-        return await self.fairlead.run(starting_agent, input, **options)
 
 
 class _Nested:

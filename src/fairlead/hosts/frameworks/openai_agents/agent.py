@@ -142,6 +142,8 @@ def _guarded_tool(tool: Any, run: Any) -> Any:
             return await current().invoke(tool, context, arguments)
 
         changes["on_invoke_tool"] = on_invoke_tool
+        if hasattr(tool, "timeout_seconds"):
+            changes["timeout_seconds"] = None  # the limit is for the tool, and not for its hooks
     elif isinstance(tool, (ShellTool, LocalShellTool)) and tool.executor is not None:
         changes["executor"] = _shell(tool)
     elif isinstance(tool, ApplyPatchTool):

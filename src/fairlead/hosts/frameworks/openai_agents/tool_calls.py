@@ -25,7 +25,7 @@ from ..turn import Turn
 from .messages import arguments_of, readable
 
 FAILED = ("An error occurred while running the tool. ", "An error occurred while parsing tool arguments. ")
-"""How the text begins that the SDK makes of an exception of a tool, in versions that do not report it."""
+"""How the SDK's own text about an exception of a tool begins. It says no more than the exception."""
 REPORTS_ERRORS = hasattr(sdk, "maybe_invoke_function_tool_failure_error_function")
 """Whether this version reports the exceptions of tools. It does since 0.10.4."""
 _PAUSE = Pause()
@@ -180,13 +180,13 @@ class OpenAIToolCall:
         return context.is_tool_approved(self.tool.name, self.call_id) is True
 
     async def _run(self, context: Any) -> None:
-        self.raised = self.text = self.refusal = None
+        self.raised = self.text = self.refusal = self.tool_call.failure_text = None
         self.held = False
         self.tool_call.began = monotonic() if self.flow is None else None
         try:
             raw = self.raw if self.args == self.original else json.dumps(self.args)
             with inside_tool(self):
-                output = await _reporting(self.tool, self)(context, raw)
+                output = await _invoke(self.tool, self, context, raw)
         except BaseException as error:
             await self._finish(None, self.raised or error)
             return
@@ -195,6 +195,8 @@ class OpenAIToolCall:
         if self.refusal is not None and output == self.refusal:  # else it has more output, which hooks should see
             self.raised = self.raised or CallRefused(self.refusal)
         self.text = output
+        if isinstance(output, str) and not output.startswith(FAILED):  # it tells the model more than the exception
+            self.tool_call.failure_text = output
         if not self.held:
             await self._finish(output, self.raised)
 
@@ -207,6 +209,24 @@ class OpenAIToolCall:
         if error is not None and not isinstance(error, Exception):
             raise error
         self.result = self.tool_call.record_native_end(output, error)
+
+
+async def _invoke(tool: Any, call: OpenAIToolCall, context: Any, arguments: str) -> Any:
+    """Call a tool's own function. Its time limit is here, so that hooks see the text that stands in for the result."""
+    function = _reporting(tool, call)
+    if getattr(tool, "timeout_seconds", None) is None:
+        return await function(context, arguments)
+
+    async def timed_out(context: Any, error: Any) -> Any:
+        call.raised = error
+        if tool.timeout_error_function is None:
+            return sdk.default_tool_timeout_error_message(tool_name=tool.name, timeout_seconds=tool.timeout_seconds)
+        text = tool.timeout_error_function(context, error)
+        return await text if inspect.isawaitable(text) else text
+
+    limited = object.__new__(type(tool))
+    limited.__dict__.update(tool.__dict__, on_invoke_tool=function, timeout_error_function=timed_out)
+    return await sdk.invoke_function_tool(function_tool=limited, context=context, arguments=arguments)
 
 
 def _reporting(tool: Any, call: OpenAIToolCall) -> Any:

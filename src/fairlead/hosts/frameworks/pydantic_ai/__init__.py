@@ -23,11 +23,11 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import ValidationError, to_json
 
 from ....approvals import Approval
 from ....decision import Decision
-from ....errors import FairleadError
+from ....errors import ArgumentsChanged, FairleadError
 from ....frozen import thaw
 from ....registry import Hooks
 from ..adapter import MCP_SERVER, Adapter, AgentRun, safety_from_hints
@@ -57,7 +57,7 @@ from .messages import (
     with_text,
 )
 from .model_calls import JudgedModel, PydanticAIRequest
-from .toolsets import GovernedTools, OuterCall, governed
+from .toolsets import GovernedTools, OuterCall, governed, jsonable
 
 __all__ = ["FRAMEWORK", "Fairlead", "NoOutput"]
 
@@ -134,6 +134,8 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         self.seen_request: Any = None  # the last request whose tool results hooks have seen
         self.deferred: dict[str, str] = {}  # tools that pydantic-ai would not run by itself, and why
         self.outer_calls: dict[str, OuterCall] = {}  # by call id: calls on their way through toolsets of the user
+        self.compares = False  # whether a toolset compares the arguments that reach it with the judged ones,
+        self.judged_args: dict[str, Any] = {}  # which are these, by call id
         self._beginning = asyncio.Lock()
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -354,37 +356,48 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         call_id = ctx.tool_call_id or ""
         self.seen_calls.add(call_id)
         call, checked = self.calls.pop(call_id, (None, None))
-        is_unchanged = call is not None and call.tool_name == name and args == checked
-        plain = arguments(call) if is_unchanged else to_jsonable_python(args, bytes_mode="base64", fallback=str)
+        is_unchanged = (
+            call is not None and call.tool_name == name and args == checked and _as_given(tool, call, ctx, args)
+        )
+        plain = arguments(call) if is_unchanged else jsonable(args)
         why = self.deferred.get(name)
 
         async def run(final: dict[str, Any]) -> Any:
             if why == "external":
                 raise exceptions.CallDeferred
             used = args if final == plain else await _checked(tool, final, ctx) if is_unchanged else final
+            if self.compares:
+                self.judged_args[call_id] = jsonable(used)
             try:
                 return await _within(turn, handler, used)
             except NoOutput as nothing:  # of a subagent
                 return str(nothing)
+            except exceptions.SkipToolExecution as skipped:
+                return skipped.result
             except exceptions.ModelRetry as retry:  # a message to the model, which hooks may change
                 raise _Retry(retry.message) from retry
+            except ValidationError as invalid:  # pydantic-ai tells the model more of it than its text says
+                details = invalid.errors(include_url=False, include_context=False)
+                about.failure_text = to_json(details, fallback=str).decode()
+                raise
 
+        about = turn.tool(
+            name, plain, call_id, run, read=readable, through=THROUGH, ask=partial(self._ask, ctx, call_id, plain),
+            proposed="ask" if why == "unapproved" else "allow", **_about(tool.tool_def),
+        )  # fmt: skip
         self.running += 1
         try:
             with self.surely():
-                result = await run_flow(
-                    turn.tool(
-                        name, plain, call_id, run, read=readable, through=THROUGH,
-                        ask=partial(self._ask, ctx, call_id, plain),
-                        proposed="ask" if why == "unapproved" else "allow", **_about(tool.tool_def),
-                    ).perform()
-                )  # fmt: skip
+                result = await run_flow(about.perform())
         finally:
+            self.judged_args.pop(call_id, None)
             self.running -= 1
             if self.error is not None and not self.running:  # pydantic-ai cancels a run before its calls
                 await self._failed()
         if isinstance(result.error, _Retry):
             raise exceptions.ModelRetry(result.text if result.replaced else str(result.error))
+        if isinstance(result.error, ValidationError) and result.replaced:
+            raise exceptions.ModelRetry(result.text)
         if result.replaced and result.is_error and FAILED is not None:
             raise FAILED(result.text)
         return result.result()
@@ -413,13 +426,26 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         return await _within(self.turn, handler, output) if self.has_turn else await handler(output)
 
 
+def _as_given(tool: ToolsetTool[Any], call: ToolCallPart, ctx: RunContext[Any], args: dict[str, Any]) -> bool:
+    """Whether a tool's own validator has left the arguments as the model gave them. It may change them in place."""
+    if tool.args_validator_func is None:
+        return True
+    with suppress(ValidationError):
+        given = arguments(call)
+        return bool(tool.args_validator.validate_json(to_json(given), context=ctx.validation_context) == args)
+    return False
+
+
 async def _checked(tool: ToolsetTool[Any], changed: dict[str, Any], ctx: RunContext[Any]) -> dict[str, Any]:
     """Arguments that a hook gives, checked as the model's are."""
     args: dict[str, Any] = tool.args_validator.validate_json(to_json(changed), context=ctx.validation_context)
     if tool.args_validator_func is not None:
+        before = jsonable(args)
         checking = tool.args_validator_func(ctx, **args)
         if inspect.isawaitable(checking):
             await checking
+        if jsonable(args) != before:
+            raise ArgumentsChanged(tool.tool_def.name, ctx.tool_call_id, "the tool's args_validator")
     return args
 
 

@@ -1,7 +1,8 @@
 """The toolsets of an agent, with hooks where the tools themselves are.
 
 A user's own `WrapperToolset` may change a call, repeat it, or send it to another tool. So calls that pass through one
-are judged beneath it. All other calls are judged on the outside, which costs less.
+are judged beneath it. All other calls are judged on the outside, which costs less. There, only the function of an
+`ApprovalRequiredToolset` could change the arguments afterwards, so they are compared beneath it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,19 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pydantic_ai.exceptions import SkipToolExecution
 from pydantic_ai.tools import RunContext
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    ApprovalRequiredToolset,
+    CombinedToolset,
+    ToolsetTool,
+    WrapperToolset,
+)
 from pydantic_ai.toolsets._dynamic import DynamicToolset
+from pydantic_core import to_jsonable_python
 
+from ....errors import ArgumentsChanged
 from ..adapter import without
 
 if TYPE_CHECKING:
@@ -73,6 +83,8 @@ class GovernedTools(WrapperToolset[Any]):
         outer = outer_calls[call_id] = OuterCall(name, self.inner_names[name])
         try:
             result = await call(tool_args)
+        except SkipToolExecution as skipped:
+            result, outer.calls = skipped.result, 0
         finally:
             outer_calls.pop(call_id, None)
         if outer.calls:
@@ -112,6 +124,26 @@ class GovernedLeaf(WrapperToolset[Any]):
         )
 
 
+@dataclass
+class ComparedTools(WrapperToolset[Any]):
+    """A toolset beneath a function that gets the judged arguments and might change them."""
+
+    run: PydanticAIRun
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        judged = self.run.judged_args.get(ctx.tool_call_id or "")
+        if judged is not None and judged != jsonable(tool_args):
+            raise ArgumentsChanged(name, ctx.tool_call_id, "the function of an ApprovalRequiredToolset")
+        return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+
+
+def jsonable(args: Any) -> Any:
+    """Arguments as hooks see them."""
+    return to_jsonable_python(args, bytes_mode="base64", fallback=str)
+
+
 def governed(toolset: AbstractToolset[Any], run: PydanticAIRun, beneath: bool = False) -> AbstractToolset[Any]:
     """Return a toolset that judges the calls beneath each toolset of the user, or the same one if there is none.
 
@@ -125,13 +157,24 @@ def governed(toolset: AbstractToolset[Any], run: PydanticAIRun, beneath: bool = 
     if isinstance(toolset, DynamicToolset):
         return _governed_dynamic(toolset, run, beneath)
     if isinstance(toolset, WrapperToolset):
-        wrapped = governed(toolset.wrapped, run, beneath or not type(toolset).__module__.startswith(_OURS))
-        if wrapped is toolset.wrapped:
-            return toolset
-        changed = copy(toolset)  # and not `replace`: its class may have a constructor of its own
-        changed.wrapped = wrapped
-        return changed
+        return _governed_wrapper(toolset, run, beneath)
     return GovernedLeaf(toolset, run) if beneath else toolset
+
+
+def _governed_wrapper(toolset: WrapperToolset[Any], run: PydanticAIRun, beneath: bool) -> AbstractToolset[Any]:
+    is_ours = type(toolset).__module__.startswith(_OURS)
+    wrapped = governed(toolset.wrapped, run, beneath or not is_ours)
+    if isinstance(toolset, ApprovalRequiredToolset) and not beneath:
+        wrapped, run.compares = ComparedTools(wrapped, run), True
+    if wrapped is toolset.wrapped:
+        return toolset
+    changed = copy(toolset)  # and not `replace`: its class may have a constructor of its own
+    for name, value in vars(toolset).items():  # it may have the toolset under another name, too
+        if value is toolset.wrapped:
+            setattr(changed, name, wrapped)
+        elif isinstance(value, AbstractToolset) and not is_ours:
+            setattr(changed, name, governed(value, run, beneath=True))
+    return changed
 
 
 def _governed_dynamic(toolset: DynamicToolset[Any], run: PydanticAIRun, beneath: bool) -> DynamicToolset[Any]:
