@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[tuple[str, str], ...], ...] = (
         ("redaction", "redaction"),
     ),
     (
-        ("steps and verdicts", "tools lifecycle result verdict samples hook"),
+        ("steps and verdicts", "targets tools lifecycle result verdict samples hook"),
         ("timing", "engine.deadlines engine.threads"),
         ("decisions", "approvals decision rendering"),
     ),
