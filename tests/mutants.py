@@ -80,6 +80,8 @@ PYTEST = (
 )  # fmt: skip
 LIMIT = 5.0
 """Seconds, beyond ten times what it takes unchanged, after which a test that hangs has noticed its mutant."""
+ALONE = 60.0
+"""The same, where it is not known what a test takes unchanged."""
 
 
 Place = tuple[ast.AST, str, int | None]
@@ -505,7 +507,8 @@ def run_alone(module: str, number: int) -> NoReturn:
         return real(loader, name)
 
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
-    raise SystemExit(pytest.main(["-x", *PYTEST, *files_of(TESTS[module])]))
+    limits = (f"--timeout={ALONE}", "--timeout-method=thread")  # which ends the process: a hang is noticed soon
+    raise SystemExit(pytest.main(["-x", *PYTEST, *limits, *files_of(TESTS[module])]))
 
 
 def files_of(tests: str) -> list[str]:
