@@ -87,10 +87,10 @@ def test_a_command_that_installs_from_an_index_is_seen():
 
 
 def test_the_guide_has_every_option():
-    from fairlead.hook import Options
+    from fairlead.hook import HookOptions
 
     guide = (ROOT / "docs" / "guide.md").read_text()
-    for option in Options.__annotations__:
+    for option in HookOptions.__annotations__:
         assert f"`{option}`" in guide
 
 
