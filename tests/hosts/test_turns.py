@@ -422,6 +422,15 @@ async def test_a_turn_says_whether_it_is_a_subagents() -> None:
     assert scene.seen.events.count("session_start") == 1
 
 
+async def test_a_subagent_belongs_to_no_request_until_its_own_begins() -> None:
+    scene = Scripted()
+    await run_flow(scene.turn.begin("Go."))
+    child, _, _ = await run_flow(scene.turn.subagent("helper", "Help."))
+    await run_flow(child.begin("Help."))
+    assert scene.steps("subagent_start")[0].request_id is None
+    assert len({step.request_id for step in scene.steps("turn_start")} - {None}) == 2
+
+
 async def test_without_hooks_a_subagent_starts_with_its_message() -> None:
     turn = Sessions(Hooks(), FRAMEWORK).turn("s1")
     await run_flow(turn.begin("Go."))
