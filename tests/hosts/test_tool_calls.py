@@ -497,3 +497,12 @@ async def test_a_tool_of_a_server_that_the_user_describes_is_what_the_user_says(
     turn = await scene.begin()
     await run_flow(turn.tool("box_run", {"path": "a"}, "c1", scene.run, server="box", remote="bash").perform())
     assert [(step.kind, step.target.server) for step in seen] == [("read", "box")]
+
+
+REVISED = {"as it is": (None, False), "changed": (change(output="2 files"), True), "withheld": (deny("no"), True)}
+
+
+@pytest.mark.parametrize(("verdict", "revised"), REVISED.values(), ids=REVISED)
+async def test_a_result_says_whether_a_hook_has_revised_it(verdict: Verdict | None, revised: bool) -> None:
+    call = await (Scene() if verdict is None else Scene(after_tool=verdict)).call()
+    assert (await slow(call)).revised is revised
