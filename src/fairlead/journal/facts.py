@@ -36,11 +36,6 @@ SessionContext = tuple["Session | None", Any, bool, "str | None"]
 """Of a session: its parent, its capabilities, whether it is lenient, and its caller."""
 
 
-def session_context(session: Session) -> SessionContext:
-    """What of a session is recorded. The values may change before the record is written."""
-    return session.parent, session.capabilities, session.lenient, session.caller
-
-
 def context_facts(
     decision: Decision[Any], context: SessionContext | None, mode: str | None, lossy: list[Any]
 ) -> dict[str, Any]:

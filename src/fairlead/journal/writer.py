@@ -31,7 +31,7 @@ from .anchor import Anchor, AnchorSender
 from .entry import VERSION, Entry, Invoke, make_entry
 from .errors import JournalError, NewerJournal
 from .exactness import inexact
-from .facts import context_facts, decision_facts, enforcement_of, project_facts, session_context, with_current_state
+from .facts import context_facts, decision_facts, enforcement_of, project_facts, with_current_state
 from .policy import policy_of
 from .shutdown import install_exit_handlers, register
 from .spool import Spool, read_spools
@@ -168,7 +168,9 @@ class Journal:
         def keep(decision: Decision[Any], began: float) -> Future[None] | None:
             at, took = time_ns(), monotonic() - began
             session, switch = active_session.get(), hooks.switch
-            context = None if session is None else session_context(session)
+            context = None
+            if session is not None:  # the values now: they may change before the record is written
+                context = (session.parent, session.capabilities, session.lenient, session.caller)
             mode = None if hooks.enforce and (switch is None or switch()) else enforcement_of(switch)
             state = getattr(decision.step, "state", None)
             lossy: list[list[str]] = []
