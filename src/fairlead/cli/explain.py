@@ -58,11 +58,11 @@ def run(options: argparse.Namespace) -> int:
     made = msgspec.structs.replace(made, target=msgspec.structs.replace(made.target, dialect=dialect))
     decision = asyncio.run(decide(config, options.folder, made))
     if options.json:
-        found = describe(decision)
+        told = describe(decision)
         print_json({
             "line": text, "dialect": dialect, "sure": line.sure,
             "commands": [describe_command(command) for command in line.tree],
-            "hooks": found["hooks"], "decision": found["decision"], "untrusted": config.untrusted,
+            "hooks": told["hooks"], "decision": told["decision"], "untrusted": config.untrusted,
         })  # fmt: skip
     else:
         say_never_trusted(config)
