@@ -476,6 +476,7 @@ async def test_without_a_hook_that_judges_a_call_its_arguments_are_free() -> Non
 
 SERVED: dict[str, tuple[dict[str, Any], tuple[str, str | None]]] = {
     "a tool of no server": ({}, ("unknown", None)),
+    "a tool of no server, whatever it is called elsewhere": ({"remote": "bash"}, ("unknown", None)),
     "a tool of a server": ({"server": "box"}, ("mcp", "box")),
     "a tool of a server, by the name that it has there": ({"server": "box", "remote": "bash"}, ("shell", "box")),
 }
