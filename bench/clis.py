@@ -35,8 +35,8 @@ import sys
 step = json.load(sys.stdin)
 if "--force" in step["tool_input"]["command"]:
     reason = "[no-force-push] no"
-    said = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
-    print(json.dumps({"hookSpecificOutput": said}, separators=(",", ":")))
+    answer = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
+    print(json.dumps({"hookSpecificOutput": answer}, separators=(",", ":")))
 """
 STEP = {
     "session_id": "s-1", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "toolu_1",
@@ -82,9 +82,9 @@ def prepared(folder: Path) -> dict[str, str]:
 
 
 def compare(commands: dict[str, str], environ: dict[str, str], folder: Path) -> None:
-    said = {name: run(command, environ, folder)[1] for name, command in commands.items()}
-    if not said["fairlead"] or json.loads(said["fairlead"]) != json.loads(said["plain"]):
-        raise RuntimeError(f"they do not say the same: {said}")
+    answers = {name: run(command, environ, folder)[1] for name, command in commands.items()}
+    if not answers["fairlead"] or json.loads(answers["fairlead"]) != json.loads(answers["plain"]):
+        raise RuntimeError(f"their answers differ: {answers}")
     taken: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(ROUNDS):
         for name, command in commands.items():

@@ -51,7 +51,7 @@ async def main(name: str) -> None:
             rounds[way].append(await gaps(driver, options))
     took = {way: per_call(found) for way, found in rounds.items()}
     alone = took["alone"]
-    told = {
+    found = {
         "alone": alone,
         "noise": abs(took["alone again"] - alone),
         "native": {count: took[f"native {count}"] - alone for count in native},
@@ -59,7 +59,7 @@ async def main(name: str) -> None:
         "fairlead": {count: took[f"fairlead {count}"] - alone for count in COUNTS},
         "import": import_cost(name, driver.module),
     }
-    print(json.dumps(told))
+    print(json.dumps(found))
 
 
 async def gaps(driver: Any, options: dict[str, Any]) -> list[float]:

@@ -62,11 +62,11 @@ def measured(place: Path, name: str) -> dict[str, Any]:
 
 def line(name: str, found: dict[str, Any]) -> str:
     added = [found[title].get(str(count)) for title, counts in COLUMNS.items() for count in counts]
-    told = f"{name:18}{found['alone']:8.0f}{found['noise']:8.0f}"
-    told += "".join(f"{'-':>8}" if one is None else f"{one:+8.0f}" for one in added) + f"{found['import']:8.1f}"
+    row = f"{name:18}{found['alone']:8.0f}{found['noise']:8.0f}"
+    row += "".join(f"{'-':>8}" if one is None else f"{one:+8.0f}" for one in added) + f"{found['import']:8.1f}"
     ours, theirs = found["fairlead"]["10"], (found[title].get("10") for title in ("native", "wide", "limited"))
-    told += "  " + ", ".join(against(ours, one, found["noise"]) for one in theirs)
-    return told if found["import"] <= IMPORT else f"{told}, import OVER"
+    row += "  " + ", ".join(against(ours, one, found["noise"]) for one in theirs)
+    return row if found["import"] <= IMPORT else f"{row}, import OVER"
 
 
 def against(ours: float, theirs: float | None, noise: float) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import resource
 import subprocess
 import sys
@@ -84,6 +85,7 @@ def importing(*fields: str, runs: int = 40) -> list[float]:
 
 
 async def main() -> None:
+    logging.getLogger("fairlead").setLevel(logging.ERROR)  # each of the hooks that hang would be a line
     for bare in (True, False):
         runs = [await hanging(10_000, 1.0, bare=bare) for _ in range(3)]
         what = "asyncio.timeout" if bare else "fairlead"

@@ -1,6 +1,7 @@
 """Draws which part of fairlead imports which, and finds imports that go the wrong way.
 
-`python docs/import_graph.py FOLDER` writes FOLDER/imports.svg. tests/test_import_layers.py checks the same table.
+`python docs/import_graph.py` prints the layers as docs/internals.md shows them. `python docs/import_graph.py FOLDER`
+draws each import between them, into FOLDER/imports.svg. tests/test_import_layers.py checks the same table.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LAYERS: tuple[tuple[tuple[str, str], ...], ...] = (
         ("redaction", "redaction"),
     ),
     (
-        ("steps and verdicts", "tools lifecycle result verdict samples hook"),
+        ("steps and verdicts", "targets tools lifecycle result verdict samples hook"),
         ("timing", "engine.deadlines engine.threads"),
         ("decisions", "approvals decision rendering"),
     ),
@@ -163,6 +164,13 @@ def violations(imports: list[Import]) -> list[str]:
 _WIDTH, _HEIGHT, _GAP, _ROW = 190, 44, 26, 120
 
 
+def layers(imports: list[Import]) -> str:
+    """The parts in lines of text, a layer in each, the highest on top."""
+    here = {part_of(module) for one in imports for module in one[:2] if module}
+    rows = ([part for part, _ in layer if part in here] for layer in reversed(LAYERS))
+    return "\n".join(" | ".join(row) for row in rows if row) + "\n"
+
+
 def draw(imports: list[Import]) -> str:
     """The parts as boxes, a layer in each row, the highest on top; a line for each pair, as thick as it has imports."""
     pairs = Counter((part_of(one.importer), part_of(one.imported)) for one in imports if one.importer)
@@ -212,6 +220,9 @@ def _line(importer: str, imported: str, at: dict[str, tuple[int, int]], count: i
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        print(layers(read_imports()), end="")
+        sys.exit()
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "imports.svg").write_text(draw(read_imports()))

@@ -44,19 +44,23 @@ engine conformance test_approvals.py test_registration.py test_sessions.py test_
 wire/test_record.py config/test_layers.py
 """
 LOOP = "hosts/test_turns.py hosts/loop/test_loop.py hosts/loop/test_loop_corners.py hosts/loop/test_loop_seeds.py"
-VERDICTS = "engine conformance test_lifecycle.py test_may.py test_tools.py test_verdict.py test_verdict_table.py wire"
+VERDICTS = """
+test_verdict.py test_verdict_table.py test_encode_verdict.py test_may.py test_lifecycle.py test_tools.py
+wire engine conformance
+"""
 FRAMEWORKS = f"{LOOP} hosts/test_tool_calls.py hosts/loop/test_loop_cancellation.py hosts/frameworks"
 TESTS = {
     "engine/loop.py": ENGINE,
     "engine/run.py": ENGINE,
     "engine/chain.py": ENGINE,
     "engine/dispatch.py": ENGINE,
-    "session.py": f"{ENGINE} {LOOP}",
+    "session.py": f"test_sessions.py {ENGINE} {LOOP}",
     "verdict.py": VERDICTS,
     "hosts/frameworks/turn.py": FRAMEWORKS,
     "hosts/frameworks/tool_call.py": FRAMEWORKS,
 }
-"""The mutated modules, and the tests that should notice. Those that do not reach a statement are not run for it."""
+"""The mutated modules, and the tests that should notice, the likeliest first. Those that do not reach a statement are
+not run for it."""
 MEASURING = (
     "test_ten_thousand_dispatches_that_hang_time_out_together_none_early",
     "test_only_matching_hooks_are_looked_at",
@@ -76,6 +80,8 @@ PYTEST = (
 )  # fmt: skip
 LIMIT = 5.0
 """Seconds, beyond ten times what it takes unchanged, after which a test that hangs has noticed its mutant."""
+ALONE = 60.0
+"""The same, where it is not known what a test takes unchanged."""
 
 
 Place = tuple[ast.AST, str, int | None]
@@ -501,7 +507,8 @@ def run_alone(module: str, number: int) -> NoReturn:
         return real(loader, name)
 
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
-    raise SystemExit(pytest.main(["-x", *PYTEST, *files_of(TESTS[module])]))
+    limits = (f"--timeout={ALONE}", "--timeout-method=thread")  # which ends the process: a hang is noticed soon
+    raise SystemExit(pytest.main(["-x", *PYTEST, *limits, *files_of(TESTS[module])]))
 
 
 def files_of(tests: str) -> list[str]:

@@ -53,6 +53,15 @@ def test_the_tour_shows_what_it_promises():
         assert part in shown
 
 
+@pytest.mark.parametrize(
+    ("name", "file"), re.findall(r"`([A-Za-z_][\w.]*)` in `([\w/]+\.py)`", (ROOT / "docs/internals.md").read_text())
+)
+def test_what_the_page_about_the_internals_names_is_where_it_says(name: str, file: str):
+    sources = [path for path in (ROOT / "src/fairlead").rglob("*.py") if str(path).endswith(f"/{file}")]
+    last = name.rpartition(".")[2]
+    assert any(re.search(rf"(?:def|class) {last}\b|^{last}\b.* = ", path.read_text(), re.MULTILINE) for path in sources)
+
+
 def test_the_readme_names_the_two_commands_that_do_everything():
     text = (ROOT / "README.md").read_text()
     assert "make demo" in text
@@ -78,10 +87,10 @@ def test_a_command_that_installs_from_an_index_is_seen():
 
 
 def test_the_guide_has_every_option():
-    from fairlead.hook import Options
+    from fairlead.hook import HookOptions
 
     guide = (ROOT / "docs" / "guide.md").read_text()
-    for option in Options.__annotations__:
+    for option in HookOptions.__annotations__:
         assert f"`{option}`" in guide
 
 

@@ -69,3 +69,8 @@ def test_the_picture_has_every_part():
     shown = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
     used = {graph.part_of(one.importer) for one in graph.read_imports() if one.importer}
     assert used <= set(shown)
+
+
+def test_the_page_about_the_internals_shows_the_layers():
+    page = (Path(__file__).parents[1] / "docs" / "internals.md").read_text()
+    assert f"```\n{graph.layers(graph.read_imports())}```" in page

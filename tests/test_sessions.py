@@ -27,7 +27,7 @@ from fairlead import (
     retry,
     stop,
 )
-from fairlead.lifecycle import AfterTool, BeforeInput, BeforeTool, BeforeTurnEnd, TurnStart
+from fairlead.lifecycle import AfterTool, BeforeInput, BeforeRequest, BeforeTool, BeforeTurnEnd, SessionStart, TurnStart
 
 
 def test_a_step_of_a_session_has_its_header_filled():
@@ -577,21 +577,33 @@ async def test_the_effect_is_what_the_host_can_carry_out(verdicts, kind, can, un
 
 
 @pytest.mark.parametrize(
-    ("kind", "can", "is_lost"),
+    ("step", "can", "is_lost"),
     [
-        (BeforeTool, ("stop",), True),
-        (AfterTool, (), True),
-        (AfterTool, ("stop",), False),
-        (AfterTool, ("deny",), False),
+        (BeforeTool(tool="bash"), ("stop",), True),
+        (BeforeTool(tool="bash"), ("abort",), True),
+        (AfterTool(tool="bash"), (), True),
+        (AfterTool(tool="bash"), ("stop",), False),
+        (AfterTool(tool="bash"), ("deny",), False),
+        (SessionStart(), (), True),
+        (SessionStart(), ("abort",), False),
     ],
 )
-async def test_a_deny_is_lost_unless_the_host_can_deny_or_stop_after_the_fact(kind, can, is_lost: bool):
+async def test_a_deny_is_lost_unless_the_host_can_deny_or_do_what_replaces_it(step, can, is_lost: bool):
     hooks = Hooks()
-    event = kind(tool="bash").event
-    hooks.add(lambda s: deny("no"), on=event, name="denies")
-    session = hooks.session(capabilities={event: can})
+    hooks.add(lambda s: deny("no"), on=step.event, name="denies")
+    session = hooks.session(capabilities={step.event: can})
     with pytest.raises(Unenforceable) if is_lost else nullcontext():
-        await session.dispatch(session.step(kind, tool="bash"))
+        await session.dispatch(step)
+
+
+@pytest.mark.parametrize("is_sync", [False, True])
+async def test_a_session_takes_over_what_hooks_change_and_nothing_else_of_a_step(is_sync: bool):
+    hooks = Hooks()
+    session = hooks.session("s1", checkpoint_id="c1")
+    step = BeforeRequest(session_id="other", checkpoint_id="c2", state={"n": 1})
+    decision = session.dispatch_sync(step) if is_sync else await session.dispatch(step)
+    assert decision.step is decision.original
+    assert (session.session_id, session.checkpoint_id, session.state) == ("s1", "c1", {})
 
 
 def test_a_session_builds_steps_of_tools_whose_kind_the_host_knows():

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fairlead import Decision, Hooks, RegistrationError, Target, Tools, UnknownName, change, deny, skip_rest, stop
-from fairlead import tools as tools_module
+from fairlead import targets as targets_module
 from fairlead.lifecycle import AfterTool, BeforeInput, BeforePermission, BeforeTool, ToolRequested
 from fairlead.shell import read as read_line
 from fairlead.tools import DEFAULT_TOOLS
@@ -1028,9 +1028,9 @@ def test_a_refused_entry_changes_nothing() -> None:
 
 def test_long_keys_are_read_as_short_ones_are_and_not_remembered() -> None:
     long = "_" * 1000 + "Com-Mand"
-    before = tools_module._short_key.cache_info().currsize
+    before = targets_module._short_key.cache_info().currsize
     assert Tools().classify("bash", {long: "ls"}).target.command == "ls"
-    assert tools_module._short_key.cache_info().currsize == before
+    assert targets_module._short_key.cache_info().currsize == before
 
 
 @pytest.mark.parametrize("first", ["cwd", "program"])

@@ -255,18 +255,18 @@ class Client(_Common):
 
     def _run(self, flow: Generator[Any, Any, T]) -> T:
         try:
-            wanted = next(flow)
+            command = next(flow)
             while True:
                 try:
-                    got: Any = None
-                    if wanted is START:
+                    result: Any = None
+                    if command is START:
                         start_daemon()
                     else:
-                        got = self._pool.request(**wanted)
+                        result = self._pool.request(**command)
                 except Exception as error:
-                    wanted = flow.throw(error)
+                    command = flow.throw(error)
                 else:
-                    wanted = flow.send(got)
+                    command = flow.send(result)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
@@ -323,18 +323,18 @@ class AsyncClient(_Common):
 
     async def _run(self, flow: Generator[Any, Any, T]) -> T:
         try:
-            wanted = next(flow)
+            command = next(flow)
             while True:
                 try:
-                    got: Any = None
-                    if wanted is START:
+                    result: Any = None
+                    if command is START:
                         await threads.run(start_daemon)
                     else:
-                        got = await self._pool.request(**wanted)
+                        result = await self._pool.request(**command)
                 except Exception as error:
-                    wanted = flow.throw(error)
+                    command = flow.throw(error)
                 else:
-                    wanted = flow.send(got)
+                    command = flow.send(result)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 

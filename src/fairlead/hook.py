@@ -47,7 +47,7 @@ DEFAULT = Default(DEFAULT_TIMEOUT)
 OneOrMore = str | Collection[str]
 
 
-class OptionsButKind(TypedDict, total=False):
+class HookOptionsButKind(TypedDict, total=False):
     """The keyword options of `hooks.on.<event>(...)` without `kind`, which can narrow the type of the step."""
 
     name: str
@@ -67,7 +67,7 @@ class OptionsButKind(TypedDict, total=False):
     quarantine: tuple[int, float] | None
 
 
-class Options(OptionsButKind, total=False):
+class HookOptions(HookOptionsButKind, total=False):
     """The keyword options of `hooks.on.<event>(...)` and `hooks.add(...)`."""
 
     kind: Kind | Collection[Kind]

@@ -25,7 +25,7 @@ from .engine.loop import detached_run
 from .engine.run import Run
 from .engine.threads import threads
 from .errors import RegistrationError, UnknownName, closest
-from .hook import DEFAULT, DEFAULT_PRIORITY, Default, Hook, OneOrMore, Options, OptionsButKind
+from .hook import DEFAULT, DEFAULT_PRIORITY, Default, Hook, HookOptions, HookOptionsButKind, OneOrMore
 from .lifecycle import (
     EVENTS,
     BeforeTool,
@@ -65,10 +65,15 @@ class Decorate(Generic[S]):
     def __call__(self, fn: Callable[[S, Decision[S]], R], /) -> Callable[[S, Decision[S]], R]: ...
     @overload
     def __call__(
-        self: Decorate[BeforeTool], /, *, kind: Literal["shell"], replace: bool = ..., **options: Unpack[OptionsButKind]
+        self: Decorate[BeforeTool],
+        /,
+        *,
+        kind: Literal["shell"],
+        replace: bool = ...,
+        **options: Unpack[HookOptionsButKind],
     ) -> _Register[ShellCall]: ...
     @overload
-    def __call__(self, /, *, replace: bool = ..., **options: Unpack[Options]) -> _Register[S]: ...
+    def __call__(self, /, *, replace: bool = ..., **options: Unpack[HookOptions]) -> _Register[S]: ...
     def __call__(self, fn: Any = None, /, *, replace: bool = False, **options: Any) -> Any:
         def register(fn: Any) -> Any:
             self._hooks.add(fn, on=self._event.name, replace=replace, **options)
@@ -98,7 +103,7 @@ class On(Lifecycle):
     def _decorate(self, event: Event[S]) -> Decorate[S]:
         return Decorate(self._hooks, event)
 
-    def __call__(self, *events: str, replace: bool = False, **options: Unpack[Options]) -> Callable[[F], F]:
+    def __call__(self, *events: str, replace: bool = False, **options: Unpack[HookOptions]) -> Callable[[F], F]:
         if not events or callable(events[0]):
             raise RegistrationError(
                 "which event? Write @hooks.on.before_tool, or @hooks.on('before_tool', 'after_tool')"
@@ -382,7 +387,7 @@ class Hooks:
         await self.aclose()
 
 
-_OPTIONS = frozenset(Options.__annotations__) | {"layer", "locked", "source"}
+_OPTIONS = frozenset(HookOptions.__annotations__) | {"layer", "locked", "source"}
 
 
 def _sink_of(journal: Callable[[Decision[Any]], None]) -> DecisionSink:

@@ -130,7 +130,7 @@ def _read(source: int) -> bytes:
 
 
 def _own_stdout() -> int:
-    """Keep stdout to ourselves; whatever anybody prints goes to stderr."""
+    """Keep stdout for the answers. What the hooks print goes to stderr."""
     global _stdout
     if _stdout is None:
         _stdout = os.dup(1)

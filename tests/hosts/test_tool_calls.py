@@ -8,7 +8,20 @@ from typing import Any
 
 import pytest
 
-from fairlead import Approval, HookAborted, Hooks, Verdict, abort, answer, ask, change, deny, retry, stop
+from fairlead import (
+    Approval,
+    ArgumentsChanged,
+    HookAborted,
+    Hooks,
+    Verdict,
+    abort,
+    answer,
+    ask,
+    change,
+    deny,
+    retry,
+    stop,
+)
 from fairlead.hosts.frameworks.flow import run_flow
 from fairlead.hosts.frameworks.framework import WHOLE, Framework
 from fairlead.hosts.frameworks.tool_call import ToolCall, ToolError, ToolResult
@@ -440,3 +453,57 @@ async def test_a_question_of_a_hook_is_refused_with_what_it_asked() -> None:
     call = turn.tool("shell", {"command": "ls"}, "c1", scene.run, ask=lambda decision: Approval("deny"))
     called = await slow(call)
     assert "delete it?" in called.output
+
+
+# --- what reaches the tool ------------------------------------------------------------------------------
+
+
+async def test_arguments_that_were_not_judged_do_not_reach_the_tool() -> None:
+    scene = Scene(before_tool=change(args={"command": "ls -l"}))
+    call = await scene.call()
+    await run_flow(call.judge())
+    call.check({"command": "ls -l"})
+    with pytest.raises(ArgumentsChanged, match="middleware of yours") as raised:
+        call.check({"command": "ls"}, "middleware of yours")
+    assert ("shell" in str(raised.value), "c1" in str(raised.value)) == (True, True)
+
+
+async def test_without_a_hook_that_judges_a_call_its_arguments_are_free() -> None:
+    call = await Scene().call()
+    await run_flow(call.judge())
+    call.check({"command": "rm"})
+
+
+SERVED: dict[str, tuple[dict[str, Any], tuple[str, str | None]]] = {
+    "a tool of no server": ({}, ("unknown", None)),
+    "a tool of no server, whatever it is called elsewhere": ({"remote": "bash"}, ("unknown", None)),
+    "a tool of a server": ({"server": "box"}, ("mcp", "box")),
+    "a tool of a server, by the name that it has there": ({"server": "box", "remote": "bash"}, ("shell", "box")),
+}
+
+
+@pytest.mark.parametrize(("about", "expected"), SERVED.values(), ids=SERVED)
+async def test_the_kind_of_a_tool_of_a_server(about: dict[str, Any], expected: tuple[str, str | None]) -> None:
+    scene = Scene()
+    seen = scene.record("before_tool")
+    turn = await scene.begin()
+    await run_flow(turn.tool("box_run", {}, "c1", scene.run, **about).perform())
+    assert [(step.kind, step.target.server) for step in seen] == [expected]
+
+
+async def test_a_tool_of_a_server_that_the_user_describes_is_what_the_user_says() -> None:
+    scene = Scene()
+    scene.hooks.tools.add("box_run", "read")
+    seen = scene.record("before_tool")
+    turn = await scene.begin()
+    await run_flow(turn.tool("box_run", {"path": "a"}, "c1", scene.run, server="box", remote="bash").perform())
+    assert [(step.kind, step.target.server) for step in seen] == [("read", "box")]
+
+
+REVISED = {"as it is": (None, False), "changed": (change(output="2 files"), True), "withheld": (deny("no"), True)}
+
+
+@pytest.mark.parametrize(("verdict", "revised"), REVISED.values(), ids=REVISED)
+async def test_a_result_says_whether_a_hook_has_revised_it(verdict: Verdict | None, revised: bool) -> None:
+    call = await (Scene() if verdict is None else Scene(after_tool=verdict)).call()
+    assert (await slow(call)).revised is revised

@@ -412,6 +412,13 @@ async def test_a_framework_that_builds_the_prompt_later_asks_for_it_itself() -> 
     assert [step.user_message for step in scene.steps("before_prompt")] == ["Go."]
 
 
+async def test_a_session_that_may_not_go_on_gives_the_input_back() -> None:
+    scene = Scripted()
+    scene.add(stop("closed"), on="session_start")
+    turn_input = await run_flow(scene.turn.begin("Go.", system_prompt="Be brief."))
+    assert (turn_input.input, turn_input.system_prompt, scene.turn.over) == ("Go.", "Be brief.", True)
+
+
 async def test_a_turn_says_whether_it_is_a_subagents() -> None:
     scene = Scripted()
     await run_flow(scene.turn.begin("Go."))
@@ -420,6 +427,15 @@ async def test_a_turn_says_whether_it_is_a_subagents() -> None:
     assert refused is None
     assert [(s.is_subagent, s.agent_type) for s in scene.steps("turn_start")] == [(False, None), (True, "helper")]
     assert scene.seen.events.count("session_start") == 1
+
+
+async def test_a_subagent_belongs_to_no_request_until_its_own_begins() -> None:
+    scene = Scripted()
+    await run_flow(scene.turn.begin("Go."))
+    child, _, _ = await run_flow(scene.turn.subagent("helper", "Help."))
+    await run_flow(child.begin("Help."))
+    assert scene.steps("subagent_start")[0].request_id is None
+    assert len({step.request_id for step in scene.steps("turn_start")} - {None}) == 2
 
 
 async def test_without_hooks_a_subagent_starts_with_its_message() -> None:
@@ -714,6 +730,23 @@ async def test_a_turn_is_extended_at_most_three_times(reason: str | None, messag
     assert scene.turn.waiting == []  # the feedback is a message, and no context
     ends = scene.steps("before_turn_end")
     assert [(step.continues_so_far, step.voluntary) for step in ends] == [(n, False) for n in range(4)]
+
+
+async def test_a_turn_is_extended_where_no_hook_judges_inputs() -> None:
+    hooks = Hooks()
+    hooks.add(lambda step: extend("test it"), on="before_turn_end", name="h")
+    turn = Sessions(hooks, FRAMEWORK).turn("s1")
+    await run_flow(turn.begin("Go."))
+    assert "test it" in str(await run_flow(turn.ending()))
+
+
+async def test_the_message_that_extends_a_turn_is_one_message_unless_the_host_says_otherwise() -> None:
+    scene = Scripted()
+    scene.add(extend("test it"), on="before_turn_end")
+    await run_flow(scene.turn.begin("Go."))
+    await run_flow(scene.turn.ending())
+    await run_flow(scene.turn.ending(committed_len=4))
+    assert [step.committed_len for step in scene.steps("after_input")] == [1, 1, 4]
 
 
 async def test_a_stop_of_a_turn_that_ends_anyway_leaves_its_answer() -> None:

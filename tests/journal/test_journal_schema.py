@@ -22,15 +22,8 @@ from fairlead.journal.digest_chain import genesis, old_link, seal
 from fairlead.journal.entry import OLD_COLUMNS, entry_of
 from fairlead.journal.erasing import erase
 from fairlead.journal.reading import Filter, Reader
-from fairlead.journal.store import (
-    APPLICATION,
-    RARE,
-    SCHEMA,
-    SCRIPTS,
-    Head,
-    JournalFile,
-    write_head,
-)
+from fairlead.journal.schema import APPLICATION, RARE, SCHEMA, SCRIPTS
+from fairlead.journal.store import Head, JournalFile, write_head
 from fairlead.journal.verify import verify
 from fairlead.lifecycle import BeforeTool
 

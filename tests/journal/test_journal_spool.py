@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead.journal import Journal, JournalError
-from fairlead.journal.store import SCHEMA
+from fairlead.journal.schema import SCHEMA
 from fairlead.journal.verify import verify
 from fairlead.lifecycle import BeforeTool
 

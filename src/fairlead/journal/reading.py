@@ -21,7 +21,7 @@ from ..glob import compile_glob, is_exact
 from ..wire.decisions import decode_decision
 from .entry import COLUMNS, FAILED, REFUSED, WOULD, references, unfold
 from .errors import JournalError, NoJournal, NoRecord
-from .store import EFFECT, RARE, SCHEMA, newer_error, version_of
+from .schema import EFFECT, RARE, SCHEMA, newer_error, version_of
 
 PAGE = 500
 _LONG = 9e9

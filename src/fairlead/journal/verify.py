@@ -21,7 +21,8 @@ from .anchor import AnchoredHead
 from .digest_chain import genesis, link, old_link, seal
 from .entry import COLUMNS, OLD_COLUMNS, SessionCounts, columns_of, counts_of, references, runs_of
 from .reading import Reader
-from .store import changes_of, read_head, sessions_of
+from .schema import changes_of
+from .store import read_head, sessions_of
 
 
 class VerifyResult(msgspec.Struct, frozen=True):

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from contextvars import ContextVar
-from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from socket import gethostname
@@ -24,16 +23,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import msgspec
 
 from ..engine.run import active_session
-from ..errors import describe
 from ..paths import journal_file
 from ..peers import user_name
 from ..redaction.logs import logger
 from ..redaction.redactor import Scope, current_scope, redactor_of
-from ..wire.decisions import encode_decision
 from .anchor import Anchor, AnchorSender
 from .entry import VERSION, Entry, Invoke, make_entry
 from .errors import JournalError, NewerJournal
 from .exactness import inexact
+from .facts import context_facts, decision_facts, enforcement_of, project_facts, with_current_state
 from .policy import policy_of
 from .shutdown import install_exit_handlers, register
 from .spool import Spool, read_spools
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from ..decision import Decision
     from ..engine.chain import DecisionSink, Table
     from ..redaction.redactor import Redactor
-    from ..session import Session
 
 Durability = Literal["normal", "full"]
 MAX_SIZE = 1 << 30
@@ -174,20 +171,22 @@ class Journal:
             context = None
             if session is not None:  # the values now: they may change before the record is written
                 context = (session.parent, session.capabilities, session.lenient, session.caller)
-            mode = None if hooks.enforce and (switch is None or switch()) else _enforcement(switch)
+            mode = None if hooks.enforce and (switch is None or switch()) else enforcement_of(switch)
             state = getattr(decision.step, "state", None)
             lossy: list[list[str]] = []
             if state is not None:  # hooks may edit it in place before the record is written
                 lossy = inexact(state, "step.state")
-                decision = _with_state(decision, state)
-            return self._put(lambda: _facts(decision, at, took) | _context_facts(decision, context, mode, lossy), table)
+                decision = with_current_state(decision, state)
+            return self._put(
+                lambda: decision_facts(decision, at, took) | context_facts(decision, context, mode, lossy), table
+            )
 
         return keep
 
     def __call__(self, decision: Decision[Any]) -> None:
         """Record a decision that another program has made."""
         at = time.time_ns()
-        self._put(lambda: _facts(decision, at, None))
+        self._put(lambda: decision_facts(decision, at, None))
 
     def keep_facts(self, facts: dict[str, Any]) -> None:
         """Record some facts. A record whose id is in the journal already is skipped."""
@@ -471,21 +470,10 @@ class Journal:
         policy = None
         if table is not None:
             policy = policy_of(table)
-            about |= self._project(table)
+            about |= project_facts(table, self._key)
         redactor = self._redactor or redactor_of(scope)
         redactor = redactor if self._key is None else redactor.keyed(self._key)
         return make_entry(about | facts, redactor, policy, call)
-
-    def _project(self, table: Table) -> dict[str, Any]:
-        """The project's folder, and a keyed digest of the variables that its hooks see."""
-        about: dict[str, Any] = {} if table.hooks.root is None else {"root": table.hooks.root}
-        variables = table.hooks.variables
-        if variables is not None and self._key is not None:
-            if table.variables is None:
-                text = msgspec.json.encode(sorted(variables.items()))
-                table.variables = blake2b(text, digest_size=8, key=self._key).hexdigest()
-            about["variables"] = table.variables
-        return about
 
     def _note(self, note: str, **about: Any) -> dict[str, Any]:
         return {"kind": "note", "at": time.time_ns(), "note": note, **about}
@@ -595,72 +583,6 @@ def _weight(entry: Entry) -> int:
 
 def _size(queued: QueuedRecord) -> int:
     return 0 if queued.entry is None else _weight(queued.entry)
-
-
-def _facts(decision: Decision[Any], at: int, took: float | None) -> dict[str, Any]:
-    """The facts that are recorded of a decision."""
-    facts: dict[str, Any] = {"kind": "decision", "at": at, "took": took, "control": decision.control}
-    try:
-        facts |= encode_decision(decision)
-    except Exception as error:  # a decision can hold any object of the host
-        event = {"event": decision.event, "session_id": decision.original.session_id}
-        return facts | {"step": event, "unwritable": describe(error)}
-    if decision.contributions and (hook := decision.hook) is not None:
-        facts["winner"] = {"hook": hook, "cause": decision.cause}
-    elif decision.effect is not None and (names := [one.hook.name for one in decision.verdicts if one.verdict.changes]):
-        facts["winner"] = {"hook": names[-1], "cause": "policy"}  # the host could not apply its change
-    return facts
-
-
-SessionContext = tuple["Session | None", Any, bool, "str | None"]
-"""Of a session: its parent, its capabilities, whether it is lenient, and its caller."""
-
-
-def _context_facts(
-    decision: Decision[Any], context: SessionContext | None, mode: str | None, lossy: list[Any]
-) -> dict[str, Any]:
-    """The facts about the session and enforcement of a decision, where they are unusual."""
-    facts: dict[str, Any] = {}
-    if mode is not None:
-        facts["enforcement"] = mode
-    if lossy:
-        facts["lossy"] = lossy
-    if context is not None:
-        parent, capabilities, lenient, caller = context
-        if parent is not None:
-            facts["parent"] = parent.session_id
-        if capabilities is not None:
-            facts["can"] = sorted(capabilities.get(decision.event, ()))
-        if lenient:
-            facts["lenient"] = True
-        if caller is not None:
-            facts["user"] = caller
-    return facts
-
-
-def _enforcement(switch: Any) -> str:
-    """Why verdicts take no effect: the user has paused enforcement, or set monitor mode."""
-    setting = getattr(switch, "setting", None)
-    return "paused" if getattr(setting, "until", None) is not None else "monitor"
-
-
-def _with_state(decision: Decision[Any], state: Any) -> Decision[Any]:
-    from msgspec.structs import replace
-
-    now = _plain(state)
-    step = replace(decision.step, state=now)
-    if decision.step is decision.original:
-        return replace(decision, step=step, original=step)
-    before = decision.original.state
-    original = now if before is state else _plain(before)
-    return replace(decision, step=step, original=replace(decision.original, state=original))
-
-
-def _plain(state: Any) -> Any:
-    try:
-        return msgspec.to_builtins(state, enc_hook=repr, str_keys=True, builtin_types=(bytes, bytearray))
-    except Exception:
-        return repr(type(state))
 
 
 def _crash_text(note: dict[str, Any]) -> str:

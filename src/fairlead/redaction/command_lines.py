@@ -20,7 +20,8 @@ from ..shell.carriers import CARRIERS, carrier_of
 from ..shell.options import Argument, has_table
 from ..shell.outputs import input_of, output_of
 from ..shell.words import is_known
-from .names import is_given_secret, is_no_value, is_secret_name
+from .named_values import is_no_value, is_secret_argument
+from .names import is_secret_name
 from .shapes import Span
 
 _OPTIONS = {
@@ -245,7 +246,7 @@ def _of_argument(command: Command, argument: Argument, rows: list[str], operands
         name, _, rest = value.partition(":")
         scheme = _SCHEME.match(rest)
         secret = rest[scheme.end() :] if scheme else rest
-        if name.lower() != "cookie" and is_given_secret(name, secret, " "):
+        if name.lower() != "cookie" and is_secret_argument(name, secret, " "):
             yield _Secret(secret, "authorization", value[: len(value) - len(secret)])
     elif option == "--cookie":
         for cookie in _COOKIE.finditer(value):
@@ -289,7 +290,7 @@ def _of_names(command: Command) -> Iterator[_Secret]:
 
 
 def _is_given(name: str, value: str, how: str) -> bool:
-    return is_known(value) and is_given_secret(name, value, how) and _is_plausible(value)
+    return is_known(value) and is_secret_argument(name, value, how) and _is_plausible(value)
 
 
 def _of_input(command: Command, rows: list[str]) -> Iterator[_Secret]:

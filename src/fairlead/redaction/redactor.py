@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 
 from ..errors import FairleadError
 from .command_lines import command_secrets
-from .names import WORDS, is_secret_name, named_secrets, plain_name, stands_for_a_secret
+from .named_secrets import named_secrets
+from .named_values import stands_for_a_secret
+from .names import WORDS, is_secret_name, plain_name
 from .shapes import KINDS, Span, known_secrets, placed_secrets
 
 _MARK = re.compile(r"\[redacted: [a-z0-9.]+(?: [a-z0-9.]+){0,3}\]")

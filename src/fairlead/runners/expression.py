@@ -52,7 +52,7 @@ COMMANDS = "commands"
 _OF_COMMAND = {"has": "options", "runs": "runs"}
 """Methods of a command, and the part of it in which they look up a text: `c.has("-f")` is `"-f" in c.options`."""
 _EXAMPLES = {"has": '"--force"', "runs": '"git push"'}
-_GIVEN = "_given_"
+_PRESENT = "_present_"
 """Which guarded names are set."""
 QUICK, _NODE = BUDGET / 20, 64
 """What evaluating on a light step costs at most; and how many bytes of text weigh as much as one value."""
@@ -125,7 +125,7 @@ class Expression:
         values: dict[str, Any] = {}
         cost = self._read(step, values)
         if self._guarded:
-            values[_GIVEN] = {name: True for name in self._guarded if getattr(step, name, None) is not None}
+            values[_PRESENT] = {name: True for name in self._guarded if getattr(step, name, None) is not None}
         return Reading(values, cost)
 
     def evaluate(self, reading: Reading) -> Any:
@@ -208,14 +208,14 @@ def _inside_out(node: Node) -> Iterator[Node]:
 
 
 def _type_problem(node: Node, values: list[Any]) -> str:
-    """What an operation takes, and what it was given. The values themselves may be secret."""
+    """What an operation takes, and what it got. The values themselves may be secret."""
     kinds = [type_name(value) for value in values]
     if node.kind == "choice" or node.text in _LOGICAL:
         wrong = next((kind for kind in kinds if kind != "true or false"), kinds[0])
         return f"{'a condition' if node.kind == 'choice' else node.text} takes true or false, not {wrong}"
     if node.kind == "method":
-        given = f" with {' and '.join(kinds[1:])}" if kinds[1:] else ""
-        return f"{node.text}() cannot be called on {kinds[0]}{given}"
+        others = f" with {' and '.join(kinds[1:])}" if kinds[1:] else ""
+        return f"{node.text}() cannot be called on {kinds[0]}{others}"
     if node.kind == "call":
         return f"{node.text}() does not take {' and '.join(kinds)}"
     if node.kind == "index":
@@ -335,8 +335,8 @@ def _check(place: Place, events: list[Event[Any]]) -> None:
     elif node.kind == "has":
         _check_has(place)
     elif node.kind == "macro":
-        if node.parts[1].text == _GIVEN:
-            raise BadRule(f"a variable cannot be called {_GIVEN}")
+        if node.parts[1].text == _PRESENT:
+            raise BadRule(f"a variable cannot be called {_PRESENT}")
     elif node.kind == "select":
         _check_part(node, place.bound, events)
     elif node.kind == "name" and _is_field(place, events):
@@ -438,14 +438,14 @@ def _patterns(places: list[Place]) -> Iterator[str]:
 def _as_evaluated(text: str, places: list[Place]) -> str:
     """The expression as the library is to evaluate it.
 
-    `has(error)` is `has(_given_.error)`, since CEL guards only a part of something. Calls of ours are those of
+    `has(error)` is `has(_present_.error)`, since CEL guards only a part of something. Calls of ours are those of
     `_Calls`, and those of a command a look-up. `a.b` is `a["b"]`, which means the same, but for which the
     library does not copy what it finds.
     """
     edits = []
     for node, parent, _, _ in places:
         if node.kind == "name" and parent is not None and parent.kind == "has":
-            edits.append((node.start, node.start, f"{_GIVEN}."))
+            edits.append((node.start, node.start, f"{_PRESENT}."))
         elif _is_ours(node):
             edits += [(node.at, node.at + len(node.text), f"_{node.text}_"), (node.end, node.end, "[0]")]
         elif node.kind == "method" and node.text in _OF_COMMAND:

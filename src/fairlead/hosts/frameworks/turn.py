@@ -323,7 +323,7 @@ class Turn:
             except Exception:  # a session that may not start is over, and the next request starts another one
                 yield from end_session(entry, "error")
                 raise
-        self._take_ids((yield from self.fire(BeforeRequest, state=session.state)))
+        self._keep_ids((yield from self.fire(BeforeRequest, state=session.state)))
         turn_input = TurnInput(message, system_prompt)
         if self.parent is None and entry.stopped is not None:
             self._end_early(*entry.stopped)
@@ -372,16 +372,10 @@ class Turn:
         self._started, self._ended = True, False
         self.session.turn_id = self._turn_id
 
-    def _take_ids(self, decision: Decision[Any] | None) -> None:
-        if decision is None:
-            return
-        session, step = self.session, decision.step
-        session.state = step.state
-        session.checkpoint_id = step.checkpoint_id
-        if step.session_id is not None:
-            session.session_id = step.session_id
-        if self.parent is None:
-            kept = self._entry.session
+    def _keep_ids(self, decision: Decision[Any] | None) -> None:
+        """Keep the ids and the state, which a hook may have changed, for later requests of the session."""
+        if decision is not None and self.parent is None:
+            session, kept = self.session, self._entry.session
             kept.state, kept.checkpoint_id, kept.session_id = session.state, session.checkpoint_id, session.session_id
 
     # --- the model --------------------------------------------------------------------------
@@ -654,7 +648,7 @@ class Turn:
             return
         self._ended = True
         try:
-            self._take_ids((yield from self.fire(AfterRequest, state=self.session.state, error=error)))
+            self._keep_ids((yield from self.fire(AfterRequest, state=self.session.state, error=error)))
         finally:
             if self.parent is None:
                 self._entry.waiting += self.waiting

@@ -51,7 +51,7 @@ def look_at_journal_file(journal: Path, config: Config, report: Report) -> None:
     """Check that the journal can be written and read. With `on_failure = "closed"`, it is a problem if not."""
     from ....journal.errors import NoJournal
     from ....journal.reading import Filter, Reader
-    from ....journal.store import refuse_changed
+    from ....journal.schema import refuse_changed
     from ....journal.writer import default_on_failure
 
     options = config.journal

@@ -210,7 +210,7 @@ def _stop(folder: Path) -> None:
 
 
 def _journal() -> Iterator[Planned]:
-    from ....journal.store import SCHEMA
+    from ....journal.schema import SCHEMA
 
     try:
         found = find("/")
