@@ -463,6 +463,23 @@ def world_writable(command: Command, line: PackLine) -> Objection:
 
 
 @files.rule(
+    "unknown-program",
+    level="destructive",
+    why="It is not known which program this runs, and it is told to go through the system or a home.",
+    instead="Write the program itself: `ls -la /`",
+    stops=["$X -rf /", '"$(get)" -rf ~', "$TOOL -r --force /etc"],
+    passes=["ls -la /", "$X -rf build", "$X -v", "X=ls; $X -r /"],
+)
+def unknown_program(command: Command, line: PackLine) -> Objection:
+    if not unknown_of(command.path) or not any(re.fullmatch(r"-\w*[rR]\w*|--recursive", word) for word in command.args):
+        return None
+    return next(
+        (f"{word} is {_NAMES[place]}" for word in command.operands if (place := line.place(command, word)) in _WHOLE),
+        None,
+    )
+
+
+@files.rule(
     "sync-delete",
     level="destructive",
     programs=["rsync", "rclone", "robocopy", "unison"],
@@ -526,7 +543,7 @@ _RMTREE = re.compile(
     r"shutil\.rmtree|rmtree\(|rmSync\(|rmdirSync\(|fs\.rm\(|rimraf|FileUtils\.rm_rf|FileUtils\.rm_r\b|remove_tree|"
     r"os\.removedirs|unlink\s*\(?\s*glob|fs\.promises\.rm\("
 )
-_TEXTS = re.compile(r"""(['"])((?:~|/|\.\.)[^'"]*)\1""")
+_NAMES_RM = re.compile(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*)\s+(?:-\w+\s+)*['\"]?(?:/|~|\$HOME)(?=[\s'\";*]|$)[*]?")
 
 
 @files.rule(
@@ -540,6 +557,7 @@ _TEXTS = re.compile(r"""(['"])((?:~|/|\.\.)[^'"]*)\1""")
         "node -e 'fs.rmSync(\"/\", {recursive: true})'",
         "python3 <<E\nimport shutil\nshutil.rmtree(p)\nE",
         "ruby -e 'FileUtils.rm_rf(\"..\")'",
+        "perl -e 'rm -rf /'",
     ],
     passes=[
         "python -c 'print(1)'",
@@ -550,6 +568,8 @@ _TEXTS = re.compile(r"""(['"])((?:~|/|\.\.)[^'"]*)\1""")
 )
 def delete_in_code(command: Command, line: PackLine) -> Objection:
     code = code_of(command)
+    if found := _NAMES_RM.search(code):
+        return f"the code names {found[0]}"
     if not code or not _RMTREE.search(code):
         return None
     named = re.findall(r"""(?:rmtree|rmSync|rm_rf|rm_r|removedirs|rmdirSync|fs\.rm)\s*\(?\s*['"]([^'"]+)['"]""", code)

@@ -162,6 +162,8 @@ _CHECKOUT_MODES = frozenset({"-b", "-B", "--orphan", "--detach", "--help"})
         "git checkout -",
         "git checkout --help",
         "git checkout --detach main",
+        "git checkout --track origin/main",
+        "git checkout -U 3 main",
     ],
 )
 def checkout_paths(command: Command, line: PackLine) -> Objection:
@@ -174,8 +176,8 @@ def checkout_paths(command: Command, line: PackLine) -> Objection:
     if command.has(*_CHECKOUT_MODES):
         return None
     operands = [word for word in command.operands[1:] if word]
-    if operands and operands[-1] in ("direct", "inherit", "checkout", "on-demand"):
-        operands = operands[:-1]  # the value of an option
+    if command.has("--track") and operands[:1] and operands[0] in ("direct", "inherit"):
+        del operands[0]  # its value
     return len(operands) > 1 or any(word in (".", "..", "*", ":/") or word.startswith("./") for word in operands)
 
 
@@ -216,7 +218,7 @@ def checkout_force(command: Command, line: PackLine) -> Objection:
     passes=["git restore --staged file", "git restore -S .", "git restore --help", "git stash push file"],
 )
 def restore(command: Command, line: PackLine) -> Objection:
-    if not command.runs("git restore") or command.has("--help"):
+    if not command.runs("git restore") or command.has("--help", "--patch"):
         return None
     return command.has("--worktree") or not command.has("--staged")
 
@@ -430,7 +432,7 @@ def delete_on_server(command: Command, line: PackLine) -> Objection:
     words = command.operands[:2]
     return (
         len(words) == 2
-        and words[0] != "repo"
+        and words[0] not in ("repo", "alias", "cache", "label", "cs")
         and words[1] in ("delete", "delete-asset", "disable")
         and not command.has("--help")
     )

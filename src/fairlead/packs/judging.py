@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from ..hook import Hook, Layer
-from ..shell import Command
+from ..shell import Command, Dialect
 from ..verdict import Verdict, ask, deny, warn
 from .exemptions import Exemption
 from .lines import PackLine
@@ -75,7 +75,8 @@ class PackGate:
         if not rules and not text:
             return
         given = text[:LONGEST] if isinstance(text, str) else ""
-        line = line_of(given, step.cwd or "", os.path.expanduser("~"), self.options.protect, self.options.allow_hosts)
+        folder, home, options = step.cwd or "", os.path.expanduser("~"), self.options
+        line = line_of(given, folder, home, options.protect, options.allow_hosts, step.target.dialect)
         for rule in rules:
             if part := rule.check(step, line):
                 yield Finding(rule, _part(step.tool, part))
@@ -117,10 +118,15 @@ def _short(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def line_of(
-    text: str, folder: str, home: str, protect: tuple[str, ...] = (), allow_hosts: tuple[str, ...] = ()
+    text: str,
+    folder: str,
+    home: str,
+    protect: tuple[str, ...] = (),
+    allow_hosts: tuple[str, ...] = (),
+    dialect: Dialect = "posix",
 ) -> PackLine:
     """A command line, read once for all packs."""
-    return PackLine(text, folder, home, protect=protect, allow_hosts=allow_hosts)
+    return PackLine(text, folder, home, protect=protect, allow_hosts=allow_hosts, dialect=dialect)
 
 
 def kinds_of(pack: Pack) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from typing import Literal
 
-from ..shell import Command, Line, read
+from ..shell import Command, Dialect, Line, read
 from ..shell.commands import join
 from ..shell.words import unknown_of
 
@@ -82,7 +82,7 @@ _PATTERN = re.compile(r"[*?\[]")
 class PackLine:
     """A line, and the folder and the home of the agent that wants to run it."""
 
-    __slots__ = ("_allowed", "_protected", "commands", "folder", "home", "line", "text")
+    __slots__ = ("_allowed", "_descriptors", "_protected", "_temporary", "commands", "folder", "home", "line", "text")
 
     def __init__(
         self,
@@ -91,6 +91,7 @@ class PackLine:
         home: str = "",
         line: Line | None = None,
         *,
+        dialect: Dialect = "posix",
         protect: Iterable[str] = (),
         allow_hosts: Iterable[str] = (),
     ) -> None:
@@ -98,8 +99,14 @@ class PackLine:
         self.folder = folder.rstrip("/") or ("/" if folder else "")
         """The work tree: where the agent works. Empty if not known."""
         self.home = home or os.path.expanduser("~")
-        self.line = line or read(text, folder, {"HOME": self.home})
+        self.line = line or read(text, folder, {"HOME": self.home}, dialect)
         self.commands: list[Command] = self.line.commands
+        for command in self.commands:
+            if command.program.isupper() or command.args[:1] == ["--"]:
+                _normalise(command)
+        given = [command.assignments["TMPDIR"] for command in self.commands if "TMPDIR" in command.assignments]
+        self._temporary = all(self._is_temporary(os.path.normpath(path or "/")) for path in given)
+        self._descriptors: dict[str, set[str]] | None = None
         self._protected = [join("/", path, self.home).rstrip("/") for path in protect]
         self._allowed = frozenset(host.lower() for host in allow_hosts)
 
@@ -135,10 +142,8 @@ class PackLine:
             return "home"
         if path.startswith("/dev/"):
             return "inside" if path in HARMLESS_DEVICES else "device" if _DEVICE.match(path) else "system"
-        if any(path.startswith(f"{folder}/") for folder in _TEMPORARY) and not self._is_in_tree(path):
-            return "temporary"
-        if path in _TEMPORARY:
-            return "temporary"
+        if self._is_temporary(path) and not self._is_in_tree(path):
+            return "outside" if path in _TEMPORARY else "temporary"  # as a whole it is everyone's
         if self._is_in_tree(path):
             parts = path[len(self.folder) :].strip("/").split("/")
             if ".git" in parts:
@@ -160,16 +165,39 @@ class PackLine:
         host = found[1].lower() if found else ""
         return bool(_LOCAL.fullmatch(host)) or host in self._allowed
 
+    def _is_temporary(self, path: str) -> bool:
+        return any(path == folder or path.startswith(f"{folder}/") for folder in _TEMPORARY)
+
     def _is_in_tree(self, path: str) -> bool:
         return bool(self.folder) and (path == self.folder or path.startswith(f"{self.folder.rstrip('/')}/"))
 
     def _partly_known(self, word: str) -> Place:
-        """`$TMPDIR/x` is temporary wherever that is; of other variables nothing is known."""
-        if unknown_of(word) in (("$TMPDIR",), ("$TMPDIR", "*")) and ".." not in str(word).split("/"):
-            return "temporary" if str(word).startswith("$TMPDIR") else "unknown"
-        if unknown_of(word) == ("{}",):
-            return "unknown"
-        return "unknown"
+        """`$TMPDIR/x` is temporary wherever that is, unless the line sets it. Of other variables nothing is known."""
+        text = str(word)
+        is_there = self._temporary and re.match(r"\$\{?TMPDIR\}?(?:/|$)", text) and ".." not in text.split("/")
+        return "temporary" if is_there and set(unknown_of(word)) <= {"$TMPDIR", "${TMPDIR}", "*"} else "unknown"
+
+    def leads_to(self, command: Command) -> Iterator[str]:
+        """Where the redirections of a command lead, also by a descriptor that `exec` opened before."""
+        for redirect in command.redirects:
+            yield redirect.target
+            if redirect.operator in (">&", "<&"):
+                yield from self.descriptor(redirect.target.rstrip("-"))
+
+    def descriptor(self, name: str) -> Iterator[str]:
+        """What `exec` opened as a descriptor, by its number or its variable, in any branch."""
+        if self._descriptors is None:
+            self._descriptors = {}
+            for command in self.commands:
+                for one in command.redirects if command.program in ("exec", ":", "") else ():
+                    if one.descriptor:
+                        self._descriptors.setdefault(_descriptor(one.descriptor), set()).add(str(one.target))
+        seen, left = set[str](), [_descriptor(name)]
+        while left:
+            for target in self._descriptors.get(left.pop(), set()) - seen:
+                seen.add(target)
+                yield target
+                left.append(_descriptor(target.rstrip("-")))
 
     def pipeline_of(self, command: Command) -> Iterator[Command]:
         """The commands that feed a command, the nearest first."""
@@ -179,6 +207,24 @@ class PackLine:
                 return
             yield before
             before = before.reads
+
+
+def _normalise(command: Command) -> None:
+    """macOS and Windows find `RM` and `GIT` as well. What `git -- reset` does is up to git."""
+    if command.program.isupper():
+        command.program = command.program.lower()
+        command.args = [
+            *(str(word).lower() if str(word).isupper() else word for word in command.args[:1]),
+            *command.args[1:],
+        ]
+    if command.program == "git" and command.args[:1] == ["--"]:
+        command.args = command.args[1:]
+    command._options = None
+
+
+def _descriptor(name: str) -> str:
+    """`{sock}`, `$sock` and `${sock}` are one."""
+    return name.strip("${}")
 
 
 def _is_all(name: str) -> bool:
