@@ -31,7 +31,7 @@ INTERPRETERS = SHELLS | frozenset(
 )
 _VERSIONED = re.compile(r"(python|node|ruby|perl|php|lua)[\d.]+|pypy3?")
 _DESCRIPTOR = re.compile(r"(?:/dev|/proc/(?:self|thread-self|\d+))/fd/")
-_SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
+SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 
 
 def is_interpreter(program: str) -> bool:
@@ -61,7 +61,7 @@ def is_download(command: Command, line: PackLine) -> bool:
         return True
     if command.program == "ssh":
         return bool(command.operands)
-    return any(_SOCKET.match(redirect.target) and not redirect.writes for redirect in command.redirects)
+    return any(SOCKET.match(redirect.target) and not redirect.writes for redirect in command.redirects)
 
 
 def is_decoder(command: Command) -> bool:

@@ -8,6 +8,7 @@ from ..shell import Command
 from .files import code_of
 from .flows import (
     SHELLS,
+    SOCKET,
     feeders,
     is_decoder,
     is_download,
@@ -22,7 +23,6 @@ from .rules import Objection, Pack
 
 remote_code = Pack("remote-code", "Keeps code from running that was only just downloaded or decoded.")
 _RISK = "ASI05 Unexpected Code Execution"
-_SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 
 
 @remote_code.line_rule(
@@ -59,7 +59,7 @@ def run_download(line: PackLine) -> Objection:
     for command in line.commands:
         if (
             is_download(command, line)
-            and any(_SOCKET.match(one.target) for one in command.redirects)
+            and any(SOCKET.match(one.target) for one in command.redirects)
             and (is_interpreter(command.program) or command.program in ("source", "."))
         ):
             return "what comes from a socket runs"
@@ -249,7 +249,7 @@ def reverse_shell(command: Command, line: PackLine) -> Objection:
         net = any(re.match(r"(?i)(TCP|UDP|SSL|OPENSSL|PROXY|SOCKS|SCTP|DCCP|VSOCK|DTLS)", kind) for kind, _, _ in given)
         return runs and net
     if program in SHELLS:
-        return any(_SOCKET.match(one.target) for one in command.redirects) and any(
+        return any(SOCKET.match(one.target) for one in command.redirects) and any(
             re.fullmatch(r"-[a-z]*i[a-z]*", word) for word in command.args
         )
     code = code_of(command) if is_interpreter(program) else ""

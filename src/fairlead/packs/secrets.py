@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 secrets = Pack("secrets", "Keeps keys and credentials from being read, copied and sent away.")
 RISK = "ASI03 Identity and Privilege Abuse"
-_SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 _NAMES_ONLY = frozenset({
     "ls", "ll", "stat", "test", "[", "[[", "echo", "printf", "file", "touch", "rm", "mkdir", "chmod", "chown",
     "find", "fd", "cd", "pwd", "which", "export", "unset", "set", "basename", "dirname", "realpath", "readlink",

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ..shell import Command
 from ..shell.words import unknown_of
-from .flows import feeders, is_tainted, tainted_files, urls_of
+from .flows import SOCKET, feeders, is_tainted, tainted_files, urls_of
 from .lines import PackLine
 from .rules import Objection
 from .secrets import MOVES, READERS, RISK, print_secret, secret_files_of, secrets
@@ -31,7 +31,7 @@ def sends(command: Command, line: PackLine) -> str:
     """Where a command sends what it reads. Empty if it does not, or only to this machine."""
     program, options = command.program, command.options
     for target in line.leads_to(command):
-        if _SOCKET.match(target):
+        if SOCKET.match(target):
             host = target.split("/")[3] if target.count("/") > 3 else ""
             return "" if line.is_allowed(host) else target
     if program == "curl":
@@ -245,11 +245,11 @@ def send_folder(line: PackLine) -> Objection:
     if not packers:
         return None
     for command in packers:
-        if any(_SOCKET.match(target) for target in line.leads_to(command)) and sends(command, line):
+        if any(SOCKET.match(target) for target in line.leads_to(command)) and sends(command, line):
             return f"{command.program} writes to the network"
         for word in command.args:
             found = re.match(r"(?:/dev|/proc/(?:self|thread-self))/fd/(.+)", word)
-            if found and any(_SOCKET.match(target) for target in line.descriptor(found[1])):
+            if found and any(SOCKET.match(target) for target in line.descriptor(found[1])):
                 return f"{command.program} writes to the network"
     files = tainted_files(line, packs) | {archive for one in packers if (archive := _archive_of(one))}
     for command in line.commands:
