@@ -16,6 +16,7 @@ _MODULES = {
     "files": ["files"], "git": ["git"], "system": ["system", "disks"], "cloud": ["cloud"],
     "containers": ["containers"], "databases": ["databases"], "secrets": ["secrets", "sending"],
     "remote-code": ["remote_code"], "supply-chain": ["supply_chain"], "persistence": ["persistence"], "apis": ["apis"],
+    "budgets": ["budgets"], "edits": ["edits"],
 }  # fmt: skip
 NAMES = tuple(_MODULES)
 """The packs that ship with fairlead."""

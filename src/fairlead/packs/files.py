@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ..shell import Command
 from ..shell.words import unknown_of
 from .lines import HARMLESS_DEVICES, PackLine, Place
 from .rules import Objection, Pack
+
+if TYPE_CHECKING:
+    from ..lifecycle import BeforeTool
 
 files = Pack("files", "Keeps the system, your home and the work tree from being deleted or overwritten.")
 
@@ -28,6 +32,7 @@ _REMOVERS = (
     "rmtree",
 )
 _WHOLE: frozenset[Place] = frozenset({"root", "system", "device", "home", "repository"})
+_SYSTEM_FILES = ("/etc/", "/boot/", "/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/", "/lib/", "/usr/lib/")
 _CHANGES_MODE = ("chmod", "chown", "chgrp", "setfacl", "chattr")
 
 
@@ -341,7 +346,7 @@ def overwrite_system(command: Command, line: PackLine) -> Objection:
         paths += command.operands
     for path in paths:
         text = line.path(command, path)
-        if text.startswith(("/etc/", "/boot/", "/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/", "/lib/", "/usr/lib/")):
+        if text.startswith(_SYSTEM_FILES):
             return f"{path} is {_NAMES['system']}"
         if "/.git/" in text and any(
             part in text
@@ -591,6 +596,38 @@ def code_of(command: Command) -> str:
         if re.fullmatch(r"-[a-zA-Z]*[ce]", word):
             return str(next(words, ""))
     return str(command.stdin or "") if not command.operands or command.operands[0] == "-" else ""
+
+
+@files.tool_rule(
+    "write-system",
+    kinds=["write"],
+    level="destructive",
+    why="This writes over, moves or deletes a file of the system, or of a repository's history.",
+    instead="Write it into the work tree, and have its owner put it in place.",
+    stops=[
+        {"tool": "Write", "args": {"file_path": "/etc/hosts", "content": "x"}},
+        {"tool": "Edit", "args": {"file_path": "/usr/bin/x", "old_string": "a", "new_string": "b"}},
+        {"tool": "delete_file", "args": {"path": "/home/me/project/.git"}},
+        {"tool": "move_file", "args": {"source": "/home/me/project/.git/HEAD", "destination": "x"}},
+        {"tool": "delete_file", "args": {"path": "~"}},
+        {"tool": "Write", "args": {"file_path": "../../../etc/passwd", "content": "x"}},
+    ],
+    passes=[
+        {"tool": "Write", "args": {"file_path": "/home/me/project/etc/hosts", "content": "x"}},
+        {"tool": "delete_file", "args": {"path": "/home/me/project/a.txt"}},
+        {"tool": "Write", "args": {"file_path": ".gitignore", "content": "x"}},
+        {"tool": "Write", "args": {"file_path": "/home/me/notes.md", "content": "x"}},
+    ],
+)
+def write_system(step: BeforeTool, line: PackLine) -> Objection:
+    for given in step.target.paths:
+        path = line.absolute(given)
+        place = line.place_of(path) if path else "unknown"
+        if place in ("root", "system", "device", "home") or path.startswith(_SYSTEM_FILES):
+            return f"{given} is {_NAMES['system' if place in ('outside', 'unknown') else place]}"
+        if place == "repository" and re.search(r"/\.git(/(?:objects|refs|HEAD|logs|packed-refs|index).*)?$", path):
+            return f"{given} is {_NAMES[place]}"
+    return None
 
 
 __all__ = ["code_of", "files"]

@@ -121,7 +121,8 @@ def push_delete(command: Command, line: PackLine) -> Objection:
 def branch_delete_force(command: Command, line: PackLine) -> Objection:
     if not command.runs("git branch") or command.has("--help"):
         return None
-    return command.has("-D", "--delete-force") or (command.has("--delete") and command.has("--force"))
+    deletes = command.has("--delete") or any(word.startswith("--del") for word in command.args)
+    return command.has("-D", "--delete-force") or (deletes and command.has("--force"))
 
 
 @git.rule(
@@ -352,27 +353,6 @@ def alias_hides(command: Command, line: PackLine) -> Objection:
         if before == "-c" and word.lower().startswith("alias."):
             return True
     return any(word.lower().startswith(("-calias.", "--config-env=alias.")) for word in command.args)
-
-
-@git.rule(
-    "skip-checks",
-    level="strict",
-    programs=["git"],
-    why="This skips the hooks of the repository: its tests, its linters, its search for secrets.",
-    instead="Mend what the hooks find, and commit: `git commit -m x`",
-    stops=[
-        "git commit --no-verify -m x",
-        "git commit -nm x",
-        "git push --no-verify",
-        "git -c core.hooksPath=/dev/null commit -m x",
-    ],
-    passes=["git commit -m x", "git push", "git merge --no-ff x", "git commit -m --no-verify"],
-)
-def skip_checks(command: Command, line: PackLine) -> Objection:
-    if any("core.hookspath=" in word.lower() for word in command.args):
-        return True
-    runs_hooks = any(command.runs(f"git {name}") for name in ("commit", "push", "merge", "rebase", "am", "cherry-pick"))
-    return runs_hooks and command.has("--no-verify") and not _only_looks(command)
 
 
 @git.rule(

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
-from typing import Literal
+from typing import Any, Literal
 
 from ..shell import Command, Dialect, Line, read
 from ..shell.commands import join
@@ -116,6 +116,10 @@ class PackLine:
             return ""
         return join(command.folder, str(word), self.home)
 
+    def absolute(self, path: str) -> str:
+        """The absolute path of a path that a tool is given. Empty if not known."""
+        return join(self.folder, str(path), self.home)
+
     def place(self, command: Command, word: str) -> Place:
         """What kind of place a word of a command is."""
         if unknown_of(word) and unknown_of(word) != ("*",):
@@ -177,6 +181,15 @@ class PackLine:
         is_there = self._temporary and re.match(r"\$\{?TMPDIR\}?(?:/|$)", text) and ".." not in text.split("/")
         return "temporary" if is_there and set(unknown_of(word)) <= {"$TMPDIR", "${TMPDIR}", "*"} else "unknown"
 
+    def variables_of(self, command: Command) -> dict[str, str]:
+        """The variables that the line sets for a command, also by `sudo` and `env`."""
+        given = dict(command.assignments)
+        if command.via:
+            for other in self.commands:
+                if other.assignments and other is not command and any(one is command for one in other.walk()):
+                    given = other.assignments | given
+        return given
+
     def leads_to(self, command: Command) -> Iterator[str]:
         """Where the redirections of a command lead, also by a descriptor that `exec` opened before."""
         for redirect in command.redirects:
@@ -236,4 +249,18 @@ def _matches_system(pattern: str) -> bool:
     return any(fnmatch(name, pattern) for name in _SYSTEM)
 
 
-__all__ = ["HARMLESS_DEVICES", "PackLine", "Place"]
+def texts_of(args: Any, left: int = 500) -> Iterator[tuple[str, str]]:
+    """The texts in a tool's arguments, each with the name that it has there. Each is cut at 200,000 characters."""
+    values: list[tuple[str, Any]] = [("", args)]
+    while values and left:
+        left -= 1
+        name, value = values.pop()
+        if isinstance(value, str):
+            yield name, value[:200_000]
+        elif isinstance(value, dict):
+            values += ((str(key), inner) for key, inner in reversed(value.items()))
+        elif isinstance(value, (list, tuple)):
+            values += ((name, inner) for inner in reversed(value))
+
+
+__all__ = ["HARMLESS_DEVICES", "PackLine", "Place", "texts_of"]

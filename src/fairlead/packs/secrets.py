@@ -115,6 +115,12 @@ def _without_identity(command: Command) -> list[str]:
     return words
 
 
+_METADATA = re.compile(
+    r"169\.254\.(?:169\.254|170\.2)|metadata\.google\.internal|100\.100\.100\.200|fd00:ec2::254|"
+    r"\b(?:2852039166|0xa9fea9fe|0251\.0376\.0251\.0376)\b"  # the same address as a number
+)
+
+
 @secrets.rule(
     "read",
     level="destructive",
@@ -276,17 +282,13 @@ def print_secret(command: Command, line: PackLine) -> Objection:
 def cloud_metadata(command: Command, line: PackLine) -> Objection:
     if not is_download(command, line):
         return None
-    found = [
-        word
-        for word in command.args
-        if re.search(r"169\.254\.(169\.254|170\.2)|metadata\.google\.internal|100\.100\.100\.200|fd00:ec2::254", word)
-    ]
+    found = [word for word in command.args if _METADATA.search(word)]
     return found[0][:80] if found else None
 
 
 @secrets.tool_rule(
     "read-file",
-    kinds=["read"],
+    kinds=["read", "search"],
     level="destructive",
     why="This shows a secret to the model, and whatever the model writes may carry it on.",
     instead="Use the secret where it is, without showing it: read `.env.example`",
@@ -294,14 +296,66 @@ def cloud_metadata(command: Command, line: PackLine) -> Objection:
     stops=[
         {"tool": "Read", "args": {"file_path": "/home/me/project/.env"}},
         {"tool": "Read", "args": {"file_path": "/home/me/.ssh/id_rsa"}},
+        {"tool": "Grep", "args": {"pattern": "KEY", "path": "/home/me/project/.env"}},
+        {"tool": "mcp__files__read_file", "args": {"path": "~/.aws/credentials"}},
     ],
     passes=[
         {"tool": "Read", "args": {"file_path": "/home/me/project/.env.example"}},
         {"tool": "Read", "args": {"file_path": "/home/me/project/main.py"}},
+        {"tool": "Grep", "args": {"pattern": "KEY", "path": "/home/me/project/src"}},
     ],
 )
 def read_file(step: BeforeTool, line: PackLine) -> Objection:
     return next((f"{path} holds secrets" for path in step.target.paths if is_secret_file(str(path))), None)
+
+
+@secrets.tool_rule(
+    "overwrite-by-tool",
+    kinds=["write"],
+    level="destructive",
+    why="This writes over a key or a credential: what it opened stays closed, or opens for others.",
+    instead="Write it into the work tree, and let the user put it in place.",
+    risk=RISK,
+    stops=[
+        {"tool": "Write", "args": {"file_path": "/home/me/.aws/credentials", "content": "x"}},
+        {"tool": "delete_file", "args": {"path": "~/.ssh/id_rsa"}},
+    ],
+    passes=[
+        {"tool": "Write", "args": {"file_path": "/home/me/project/.env", "content": "X=1"}},
+        {"tool": "Write", "args": {"file_path": "/home/me/project/.env.example", "content": "X="}},
+    ],
+)
+def overwrite_by_tool(step: BeforeTool, line: PackLine) -> Objection:
+    for given in step.target.paths:
+        path = line.absolute(given)
+        if path and line.place_of(path) == "outside" and is_secret_file(path):
+            return f"{given} holds secrets"
+    return None
+
+
+@secrets.tool_rule(
+    "metadata-by-tool",
+    kinds=["fetch", "mcp", "unknown"],
+    level="disaster",
+    why="This address gives the credentials of the machine to whoever asks.",
+    instead="Use the cloud's own client, which keeps them: `aws sts get-caller-identity`",
+    risk=RISK,
+    stops=[
+        {"tool": "WebFetch", "args": {"url": "http://169.254.169.254/latest/meta-data/", "prompt": "x"}},
+        {"tool": "mcp__web__get", "args": {"address": "http://metadata.google.internal/x"}},
+    ],
+    passes=[
+        {"tool": "WebFetch", "args": {"url": "https://example.com", "prompt": "what is 169.254.169.254?"}},
+        {"tool": "mcp__web__get", "args": {"address": "https://example.com"}},
+    ],
+)
+def metadata_by_tool(step: BeforeTool, line: PackLine) -> Objection:
+    addresses = [step.target.url] if step.target.url else [text for text in step.args.values() if isinstance(text, str)]
+    for address in addresses:
+        found = re.match(r"(?i)(?:[a-z]+://)?([^/\s]{1,200})(?:/\S*)?$", address[:2000])
+        if found and _METADATA.search(found[1]):
+            return address[:80]
+    return None
 
 
 __all__ = ["MOVES", "READERS", "RISK", "print_secret", "secret_files_of", "secrets"]

@@ -407,7 +407,9 @@ def publish(command: Command, line: PackLine) -> Objection:
     ],
 )
 def checks_off(command: Command, line: PackLine) -> Objection:
-    text = " ".join([*(f"{name}={value}" for name, value in command.assignments.items()), *map(str, command.args)])
+    text = " ".join(
+        [*(f"{name}={value}" for name, value in line.variables_of(command).items()), *map(str, command.args)]
+    )
     found = re.search(
         r"(?i)strict-ssl[ =]false|sslverify[ =](?:false|0|no)|--allow-unauthenticated|--force-yes|"
         r"GIT_SSL_NO_VERIFY=(?:1|true)|"

@@ -68,6 +68,9 @@ def power(command: Command, line: PackLine) -> Objection:
     return program != "shutdown" or not command.has("-c")
 
 
+_SETS_EDITOR = re.compile(r"\b(?:SUDO_EDITOR|EDITOR|VISUAL)=")
+
+
 @system.rule(
     "users",
     level="destructive",
@@ -107,7 +110,7 @@ def users(command: Command, line: PackLine) -> Objection:
     if command.has("--help", "--version", "--status", "-S"):
         return None
     if program in ("visudo", "vipw"):
-        return "EDITOR" in command.assignments and not command.has("-c", "--check", "-V", "-h")
+        return _SETS_EDITOR.search(line.text) is not None and not command.has("-c", "--check", "-V", "-h")
     if program in ("userdel", "deluser", "groupdel", "chpasswd"):
         return True
     if program in ("usermod", "gpasswd"):
