@@ -13,7 +13,7 @@ from ..errors import UnknownName
 from .rules import Finding, Level, Pack, Rule
 
 _MODULES = {
-    "files": ["files"], "git": ["git"], "system": ["system", "disks"], "cloud": ["cloud"],
+    "files": ["files", "overwriting"], "git": ["git"], "system": ["system", "disks"], "cloud": ["cloud"],
     "containers": ["containers"], "databases": ["databases"], "secrets": ["secrets", "sending"],
     "remote-code": ["remote_code"], "supply-chain": ["supply_chain"], "persistence": ["persistence"], "apis": ["apis"],
     "budgets": ["budgets"], "edits": ["edits"],

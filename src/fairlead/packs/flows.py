@@ -109,7 +109,7 @@ def _carriers(command: Command, line: PackLine) -> Iterator[Command]:
     """The commands that run this one: `sudo sh`, `xargs sh -c`."""
     if command.via:
         for other in line.commands:
-            if command in other.inner:
+            if other is not command and any(one is command for one in other.walk()):
                 yield other
 
 

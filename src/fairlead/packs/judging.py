@@ -12,7 +12,7 @@ import msgspec
 from ..hook import Hook, Layer
 from ..lifecycle import BeforeTool, Step
 from ..session import current_session
-from ..shell import Command, Dialect
+from ..shell import Command, Dialect, Line
 from ..tools import KINDS
 from ..verdict import Verdict, ask, deny, warn
 from .exemptions import Exemption
@@ -25,7 +25,7 @@ ANSWERS: dict[Level, Answer] = {"disaster": "deny", "destructive": "ask", "stric
 """What each level leads to, unless you choose."""
 _STRENGTH: dict[Answer, int] = {"warn": 0, "ask": 1, "deny": 2}
 LONGEST = 256 << 10
-"""Characters of a command line that rules look at. A longer one is asked about."""
+"""Characters of a command line that is read. Of a longer one, any mention of a program that destroys counts."""
 
 
 class PackOptions(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ class PackGate:
         text = step.target.command
         if not rules and not text:
             return
-        given = text[:LONGEST] if isinstance(text, str) else ""
+        given = text if isinstance(text, str) else ""
         folder, home, options = step.cwd or "", os.path.expanduser("~"), self.options
         line = line_of(given, folder, home, options.protect, options.allow_hosts, step.target.dialect)
         for rule in rules:
@@ -145,6 +145,8 @@ def line_of(
     dialect: Dialect = "posix",
 ) -> PackLine:
     """A command line, read once for all packs."""
+    if len(text) > LONGEST:
+        return PackLine(text, folder, home, Line(text, [], False), protect=protect, allow_hosts=allow_hosts)
     return PackLine(text, folder, home, protect=protect, allow_hosts=allow_hosts, dialect=dialect)
 
 

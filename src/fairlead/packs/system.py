@@ -326,8 +326,12 @@ def wipe_traces(command: Command, line: PackLine) -> Objection:
         "until false; do work & done",
         "for ((;;)); do work & done",
         "while [ 1 ]; do work & done",
+        "one(){ two & }; two(){ one; }; one",
+        "one(){ two; }; two(){ three | cat; }; three(){ one; }; one",
     ],
     passes=[
+        "f(){ g | cat; }; g(){ ls; }; f",
+        "f(){ test -e x && g; }; g(){ ls; }; f",
         "for i in 1 2 3; do work; done",
         "for i in 1 2 3; do work & done; wait",
         "while true; do sleep 1; done",
@@ -340,10 +344,16 @@ def fork_bomb(line: PackLine) -> Objection:
     text = line.text
     if "&" not in text and "|" not in text:
         return None
-    for name, body in re.findall(r"([\w:.-]+)\s*\(\)\s*\{(.*?)\}", text, re.DOTALL):
-        if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])\s*([|&](?!&)|$)", body) and re.search(
-            r"[|&](?!&)", body
-        ):
+    bodies = dict(re.findall(r"([\w:.-]{1,80})\s*\(\)\s*\{(.{0,4000}?)\}", text[:20_000], re.DOTALL)[:50])
+    for name in bodies:
+        calls, seen, forks = [name], set[str](), False
+        while calls:
+            body = bodies[calls.pop()]
+            forks = forks or bool(re.search(r"[|&](?![&|])(?<![|&>]{2})", body))
+            called = {other for other in bodies if re.search(rf"(?<![\w.-]){re.escape(other)}(?![\w.-])", body)}
+            calls += called - seen
+            seen |= called
+        if name in seen and forks:
             return f"{name} starts itself"
     endless = (
         r"(?:while\s+(?:true|:|/bin/true|\[\[?\s+(?:1|true)\s+\]\]?|\(\(\s*1\s*\)\))|"
