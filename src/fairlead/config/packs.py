@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, get_args
 from ..errors import FairleadError, UnknownName, nearest
 from ..packs import NAMES, RECOMMENDED, pack
 from ..packs.exemptions import Exemption
-from ..packs.judging import Answer, PackOptions, kinds_of, pack_hook
-from ..packs.rules import LEVELS
+from ..packs.judging import Answer, PackOptions, events_of, kinds_of, pack_hook
+from ..packs.rules import LEVELS, Limits
 from .document import Document, Keys
 from .hook_entry import ConfiguredHook
 
 if TYPE_CHECKING:
     from ..hook import Layer
 
+LIMITS: tuple[str, ...] = Limits.__struct_fields__
+"""What `[pack.budgets]` may hold besides: a number, or false for no limit."""
 PACK = ("level", "verdict", "protect", "allow_hosts", "enforce", "locked")
 """What a `[pack.NAME]` table may hold."""
 EXEMPTION = ("rule", "command", "project", "reason", "owner", "until")
@@ -92,8 +94,13 @@ class PackReader:
             "locked": (isinstance(value, bool), "true or false"),
         }
         problem = None
+        if keys == ("pack", "budgets"):
+            number = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+            whole = key in ("minutes", "cost") or isinstance(value, int)
+            limit = (value is False or (number and whole), "a number above 0, or false for no limit")
+            checks |= dict.fromkeys(LIMITS, limit)
         if key not in checks:
-            self._document.wrong((*keys, key), f"unknown key {key!r}{nearest(key, PACK)}")
+            self._document.wrong((*keys, key), f"unknown key {key!r}{nearest(key, list(checks))}")
             return False
         if not checks[key][0]:
             words = {"level": LEVELS, "verdict": ANSWERS}.get(key, ())
@@ -165,13 +172,15 @@ class PackReader:
             tuple(given.get("protect", ())),
             tuple(given.get("allow_hosts", ())),
             tuple(own),
+            Limits(**{key: None if value is False else value for key, value in given.items() if key in LIMITS}),
         )
         enforce = given.get("enforce", self._defaults.get("enforce", True))
         locked = bool(given.get("locked"))
         hook = pack_hook(pack(name), options, self._layer, enforce=enforce, locked=locked)
+        events = events_of(pack(name))
         entry = {
             "name": hook.name,
-            "on": "before_tool",
+            "on": events[0] if len(events) == 1 else list(events),
             "pack": name,
             "match": {"kind": list(kinds_of(pack(name)))},
             **given,

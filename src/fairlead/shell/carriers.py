@@ -81,8 +81,15 @@ CARRIERS: dict[str, Carrier] = {
 }  # fmt: skip
 
 
+def _no_assignment(shell: Shell, command: Command) -> None:
+    """`1A=2 rm x`: not a variable for sh, but for other shells. What follows counts as a command."""
+    shell.program(command.args, command.program[:40], command)
+
+
 def carrier_of(name: str) -> Carrier | None:
     """The carrier of a program whose name has a version or a suffix: python3.11, powershell.exe."""
+    if "=" in name:
+        return _no_assignment
     return run_code if INTERPRETER.fullmatch(name) else run_windows if _WINDOWS.fullmatch(name) else None
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def run_ssh(shell: Shell, command: Command) -> None:
     """`ssh host LINE`, `ssh -o ProxyCommand=LINE`; without a line, the host runs what ssh reads."""
     for option, after in pairwise((*command.args, "")):
-        setting = after if option == "-o" else option[2:] if option[:2] == "-o" else ""
+        found = re.fullmatch(r"-[A-Za-z]*?o(.*)", option, re.DOTALL)  # `-vo NAME=x` and `-voNAME=x`, too
+        setting = "" if found is None else found[1] or after
         name, value = (*re.split("[= ]+", setting, maxsplit=1), "")[:2]
         if name.lower() in ("proxycommand", "localcommand", "knownhostscommand", "permitlocalcommand"):
             shell.line(value, f"{command.program} -o", command, apart=True)

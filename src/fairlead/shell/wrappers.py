@@ -243,7 +243,7 @@ def wrapped(wrapper: Wrapper, args: list[str]) -> tuple[list[str], dict[str, str
         if word.startswith("--"):
             if "=" not in word and word in long:
                 at += 1
-        elif word[:1] == "-" and len(word) > 1:
+        elif word[:1] == "-" and (len(word) > 1 or wrapper.assigns):  # `env -` clears the environment
             at += _takes_next(word, letters)
         elif wanted:
             if word not in wanted:
@@ -369,7 +369,7 @@ def run_env(shell: Shell, command: Command) -> None:
 
 def run_command(shell: Shell, command: Command) -> None:
     at = 0
-    while at < len(command.args) and re.fullmatch(r"-[pvV]+|--", command.args[at]):
+    while at < len(command.args) and re.fullmatch(r"-[a-zA-Z]+|--", command.args[at]):
         if "v" in command.args[at].lower():
             return
         at += 1

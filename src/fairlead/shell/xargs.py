@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .commands import Command
 from .outputs import input_of
-from .shells import process_output
+from .shells import SHELLS, process_output
 from .words import Word, is_number, joined, unknown_of
 from .wrappers import Wrapper, wrapped
 
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 def run_xargs(shell: Shell, command: Command) -> None:
     """`xargs rm` runs rm with the words that it reads: all at once, or as many as an option says."""
     words, _ = wrapped(
-        Wrapper(
-            "aEIJLnPRsd --arg-file --delimiter --max-args --max-lines --max-procs --max-chars "
-            "--replace --process-slot-var"
-        ),
+        Wrapper("aEIJLnPRsd --arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var"),
         command.args,
     )
     options = _options_of_xargs(command.args[: len(command.args) - len(words)])
@@ -30,6 +27,8 @@ def run_xargs(shell: Shell, command: Command) -> None:
     if "a" in options:
         text = process_output(shell, command, options["a"])
     mark = options.get("I", options.get("J")) or ("{}" if "I" in options or "i" in options else "")
+    if not any(mark in word for word in words):
+        mark = ""  # GNU leaves the input out, others append it
     given = _given_to_xargs(text, options, bool(mark))
     if given is None:
         one = Word("", ("stdin",))
@@ -70,7 +69,7 @@ def _options_of_xargs(args: list[str]) -> dict[str, str]:
             letter = next(
                 (short for long, short in _LONG_OF_XARGS.items() if len(name) > 3 and long.startswith(name)), ""
             )
-            options[letter] = value if sign or letter in "0rI" else next(words, "")
+            options[letter] = value if sign or letter in "0rILE" else next(words, "")  # these take `=` only
             continue
         for at, letter in enumerate(word[1:], 2):
             if letter in "aEIJLnPRsd":
@@ -141,8 +140,10 @@ def run_find(shell: Shell, command: Command) -> None:
 def run_parallel(shell: Shell, command: Command) -> None:
     words, _ = wrapped(
         Wrapper(
-            "ajNnLsdC --jobs --max-args --colsep --arg-file --delay --timeout --retries --joblog "
-            "--tmpdir --workdir --sshlogin"
+            "ajNnLsdCSPI --jobs --max-args --max-procs --max-chars --colsep --arg-file --arg-sep --delay --timeout "
+            "--retries --joblog --tmpdir --tempdir --workdir --wd --sshlogin --sshloginfile --slf --results --res "
+            "--memfree --load --halt --nice --tagstring --trc --return --transferfile --tf --env --block --recstart "
+            "--recend --rpl --profile --basefile --bf --header --semaphorename --limit --seqreplace"
         ),
         command.args,
     )
@@ -160,5 +161,7 @@ def run_parallel(shell: Shell, command: Command) -> None:
         if words:
             line = _put(line, "{}", one) if "{}" in line else joined([line, one])
         shell.line(line, "parallel", command, apart=True)
+        if words and words[0] in SHELLS and "-c" in words:  # `-q` keeps each word as it is
+            shell.program([_put(word, "{}", one) for word in words], "parallel", command)
     if odd or len(given) > _TURNS or re.search(r"\{[^}]", " ".join(words)):
         command.sure = False
