@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -39,6 +40,16 @@ class PackOptions(msgspec.Struct, frozen=True):
     allow_hosts: tuple[str, ...] = ()
     """Hosts that rules treat like this machine."""
     exemptions: tuple[Exemption, ...] = ()
+    exceptions: bool = False
+    """Whether a refusal names the command that requests an exception: one that a file can grant."""
+
+
+class RuleHit(NamedTuple):
+    """What a rule finds about a call, in which command of it, and what exempts that, if anything does."""
+
+    finding: Finding
+    command: Command | None = None
+    exemption: Exemption | None = None
 
 
 class PackGate:
@@ -61,15 +72,27 @@ class PackGate:
         found = self.worst(step)
         if found is None:
             return None
-        answer = self.options.verdict or ANSWERS[found.rule.level]
-        return {"deny": deny, "ask": ask, "warn": warn}[answer](str(found))
+        metadata = {"rule": found.rule.id, "level": found.rule.level}
+        text, answer = str(found), self.answer(found.rule)
+        if self.options.exceptions and answer != "warn" and found.rule.level != "disaster":
+            metadata["exception"] = exception_id(step)
+            text += f" For an exception: `fairlead exception request {metadata['exception']}`"
+        return {"deny": deny, "ask": ask, "warn": warn}[answer](text, metadata=metadata)
+
+    def answer(self, rule: Rule) -> Answer:
+        """What the pack says if a rule objects."""
+        return self.options.verdict or ANSWERS[rule.level]
 
     def worst(self, step: BeforeTool) -> Finding | None:
         """The most severe finding about a call. Among equals, the first in the order of the line."""
         return max(self.findings(step), key=_severity, default=None)
 
     def findings(self, step: BeforeTool) -> Iterator[Finding]:
-        """All that the rules find about a call."""
+        """All that the rules find about a call, without what is exempt."""
+        return (one.finding for one in self.hits(step) if one.exemption is None)
+
+    def hits(self, step: BeforeTool) -> Iterator[RuleHit]:
+        """All that the rules find about a call, what is exempt included."""
         rules = self._by_kind.get(step.kind, ())
         text = step.target.command
         if not rules and not text:
@@ -78,24 +101,37 @@ class PackGate:
         line = line_of(given, step.cwd or "", os.path.expanduser("~"), self.options.protect, self.options.allow_hosts)
         for rule in rules:
             if part := rule.check(step, line):
-                yield Finding(rule, _part(step.tool, part))
+                exempt = next((one for one in self._exemptions(rule) if one.covers_call(step)), None)
+                yield RuleHit(Finding(rule, _part(step.tool, part)), None, exempt)
         if given:
-            yield from self.findings_in(line)
+            yield from self._hits_in(line)
 
     def findings_in(self, line: PackLine) -> Iterator[Finding]:
-        """All that the rules find about a command line."""
+        """All that the rules find about a command line, without what is exempt."""
+        return (one.finding for one in self._hits_in(line) if one.exemption is None)
+
+    def _hits_in(self, line: PackLine) -> Iterator[RuleHit]:
         for command in line.commands:
             for rule in (*self._by_program.get(command.program, ()), *self._of_any):
-                if (part := rule.check(command, line)) and not self._is_exempt(rule, command, line):
-                    yield _finding(rule, part, command)
+                if part := rule.check(command, line):
+                    yield RuleHit(_finding(rule, part, command), command, self._exempting(rule, command, line))
         for rule in self._of_line:
-            if (part := rule.check(line)) and not any(
-                self._is_exempt(rule, one, line) for one in line.line.tree if len(line.commands) == 1
-            ):
-                yield Finding(rule, _part(_short(line.text), part))
+            if part := rule.check(line):
+                only = line.line.tree[0] if len(line.commands) == 1 and line.line.tree else None
+                exempt = self._exempting(rule, only, line) if only is not None else None
+                yield RuleHit(Finding(rule, _part(_short(line.text), part)), only, exempt)
 
-    def _is_exempt(self, rule: Rule, command: Command, line: PackLine) -> bool:
-        return any(one.rule == rule.id and one.covers(command, line) for one in self.options.exemptions)
+    def _exempting(self, rule: Rule, command: Command, line: PackLine) -> Exemption | None:
+        return next((one for one in self._exemptions(rule) if one.covers(command, line)), None)
+
+    def _exemptions(self, rule: Rule) -> Iterator[Exemption]:
+        return (one for one in self.options.exemptions if one.rule == rule.id)
+
+
+def exception_id(step: BeforeTool) -> str:
+    """A short name of a call, which its record in the journal has, too."""
+    call = (step.session_id, step.call_id, step.sequence, step.tool, step.target.command, step.target.paths)
+    return sha256(repr(call).encode(errors="replace")).hexdigest()[:10]
 
 
 def _severity(finding: Finding) -> int:
@@ -136,4 +172,4 @@ def pack_hook(pack: Pack, options: PackOptions | None = None, layer: Layer = "us
     )  # fmt: skip
 
 
-__all__ = ["ANSWERS", "PackGate", "PackOptions", "kinds_of", "line_of", "pack_hook"]
+__all__ = ["ANSWERS", "PackGate", "PackOptions", "RuleHit", "exception_id", "kinds_of", "line_of", "pack_hook"]
