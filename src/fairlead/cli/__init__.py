@@ -19,6 +19,7 @@ from . import (
     demo,
     doctor,
     events,
+    exceptions,
     explain,
     export,
     hooks,
@@ -41,8 +42,8 @@ from . import (
 )
 
 COMMANDS = (
-    init, install, doctor, upgrade, check, hooks, packs, events, schema, trust, test, explain, run, log, show, stats,
-    verify, export, serve, approvals, tokens, switch, coverage, importing, demo, completion,
+    init, install, doctor, upgrade, check, hooks, packs, events, schema, trust, test, explain, exceptions, run, log,
+    show, stats, verify, export, serve, approvals, tokens, switch, coverage, importing, demo, completion,
 )  # fmt: skip
 
 

@@ -21,6 +21,16 @@ def installed_names() -> dict[str, str]:
     return {one.name: _package(one) for one in found if one.name not in (RECOMMENDED, *NAMES)}
 
 
+def named(*names: str | Pack) -> list[Pack]:
+    """The packs of these names, and those that are packs already. `recommended` is all that ship with fairlead."""
+    found: dict[str, Pack] = {}
+    for name in names:
+        for one in NAMES if name == RECOMMENDED else (name,):
+            loaded = one if isinstance(one, Pack) else installed(one)
+            found.setdefault(loaded.name, loaded)
+    return list(found.values())
+
+
 def installed(name: str) -> Pack:
     """The pack of a name: one that ships with fairlead or, if there is none, one that a package ships."""
     if name in NAMES:
@@ -45,4 +55,4 @@ def _package(found: EntryPoint) -> str:
     return f"{found.dist.name} {found.dist.version}" if found.dist is not None else found.value
 
 
-__all__ = ["GROUP", "installed", "installed_names"]
+__all__ = ["GROUP", "installed", "installed_names", "named"]

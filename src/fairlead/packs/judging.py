@@ -168,8 +168,18 @@ def pack_hook(pack: Pack, options: PackOptions | None = None, layer: Layer = "us
     """A pack as a hook, asked with the other gates, about the kinds of tools that its rules speak of."""
     return Hook(
         PackGate(pack, options), "before_tool", name=f"fairlead.{pack.name}", kind=kinds_of(pack), phase="gate",
-        layer=layer, **settings,
+        layer=layer, version=version_of(pack, options or PackOptions()), **settings,
     )  # fmt: skip
+
+
+def version_of(pack: Pack, options: PackOptions) -> str:
+    """A digest of what a pack does: of its rules, and of how it is used."""
+    from .. import __version__
+
+    rules = [(rule.id, rule.level, rule.check.__code__.co_code.hex()) for rule in pack]
+    exemptions = [(one.rule, one.match, one.project, one.until) for one in options.exemptions]
+    text = repr((__version__, rules, msgspec.structs.replace(options, exemptions=()), exemptions))
+    return sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
 __all__ = ["ANSWERS", "PackGate", "PackOptions", "RuleHit", "exception_id", "kinds_of", "line_of", "pack_hook"]
