@@ -143,8 +143,8 @@ def _rule(hit: RuleHit, verdict: str, by: str) -> Iterator[str]:
     rows += [[paint("passes", "dim"), escape(command)] for command in rule.alternatives]
     if hit.exemption is not None:
         told = describe_exemption(hit.exemption).items()
-        facts = [f"{name} {value}" for name, value in told if value and name != "rule"]
-        rows.append([paint("exempt", "dim"), escape(", ".join(facts))])
+        words = [f"{name} {value}" for name, value in told if value and name != "rule"]
+        rows.append([paint("exempt", "dim"), escape(", ".join(words))])
     yield f"\n{paint(rule.id, 'bold')}  {rule.level}: {verdict}  ({escape(by)})"
     yield columns(rows, "  ")
 
