@@ -26,11 +26,10 @@ from msgspec.structs import replace
 from ..enforcement import EnforcementSwitch
 from ..errors import FairleadError, closest, nearest
 from ..hook import Hook, Layer
-from ..lifecycle import FAILURE_POLICIES, GUARDING
+from ..lifecycle import FAILURE_POLICIES
 from ..paths import config_folder, runtime_folder, state_folder
 from ..redaction.logs import logger
 from ..tools import UNKNOWN_TOOL, Tools, UnknownTool, View
-from ..verdict import Verdict, ask, deny, warn
 from .document import ConfigError, Document, Keys, Mistake
 from .hook_entry import ConfiguredHook, HookOrigin, TrustedCopies
 from .journaling import RedactionSettings, read_journal, read_redact
@@ -39,6 +38,7 @@ from .packs import read_packs
 from .project import FILE_NAME, ProjectPolicy, ProjectSource, claims_around, project_policy, projects_around
 from .public_keys import is_public_key
 from .reading import read_hooks
+from .stand_ins import claimed_hooks, notice_hook, untrusted_hooks, unusable_hooks
 from .trust import Trust
 
 if TYPE_CHECKING:
@@ -447,10 +447,11 @@ class Config:
         strictest = [layer for layer in self._trusted if layer.defaults.get("unknown_tool") == self.unknown_tool]
         for gate in gates:
             gate.note = next((layer.note for layer in strictest if layer.note is not None), None)
-        gates += _untrusted_hooks(self.when_untrusted, self.never_trusted)
-        gates += _unusable_hooks(layer for layer in self.layers if layer.is_snapshot and layer.document.mistakes)
-        gates += _claimed_hooks(self.sources.claims)
-        notices = [_notice("\n".join(self.untrusted))] if self.untrusted else []
+        gates += untrusted_hooks(self.when_untrusted, self.never_trusted)
+        broken = [one.document for one in self.layers if one.is_snapshot and one.document.mistakes]
+        gates += unusable_hooks(str(document.mistakes[0]) for document in broken)
+        gates += claimed_hooks(self.sources.claims)
+        notices = [notice_hook("\n".join(self.untrusted))] if self.untrusted else []
         before = [(c.hook, c.hook.name, c.hook.view) for c in self.hooks]
         views = self._views(hooks.tools)
         for c in self.hooks:
@@ -508,44 +509,6 @@ def _complaint(layer: ConfigFile) -> str:
     what = f"{some} of {layer.document.path} ({', '.join(names)}) {'do' if len(names) != 1 else 'does'} not run"
     what = what if names else f"{layer.document.path} is not in force"
     return f"{what}: {layer.untrusted_because}; look at it with `fairlead trust`"
-
-
-def _notice(text: str) -> Hook:
-    def untrusted(step: Any) -> Verdict:
-        return warn(text)
-
-    return Hook(untrusted, "session_start", name="fairlead.untrusted", layer="builtin")
-
-
-def _untrusted_hooks(policy: UnknownTool, lines: Sequence[str]) -> Iterator[Hook]:
-    """The gate that carries out what agents may do in a project that was never trusted."""
-
-    def untrusted_project(step: Any) -> Verdict:
-        return {"ask": ask, "deny": deny}[policy](lines[0])
-
-    if policy != "proceed" and lines:
-        yield Hook(untrusted_project, "before_tool", phase="gate", name="fairlead.toml.untrusted", layer="builtin")
-
-
-def _claimed_hooks(claims: Sequence[str]) -> Iterator[Hook]:
-    """The gate of a folder in which git would use a trusted repository without its policy."""
-
-    def claimed_repository(step: Any) -> Verdict:
-        return deny(claims[0])
-
-    if claims:
-        yield Hook(claimed_repository, GUARDING, phase="gate", name="fairlead.toml.claimed", layer="builtin")
-
-
-def _unusable_hooks(layers: Iterable[ConfigFile]) -> Iterator[Hook]:
-    """The gate that stands for a policy that was trusted and cannot be used: what it would deny is not known."""
-    problems = [str(layer.document.mistakes[0]) for layer in layers]
-
-    def unusable_policy(step: Any) -> Verdict:
-        return deny(f"the policy that was trusted cannot be used: {problems[0]}")
-
-    if problems:
-        yield Hook(unusable_policy, GUARDING, phase="gate", name="fairlead.toml.unusable", layer="builtin")
 
 
 def read(
