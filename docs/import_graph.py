@@ -64,7 +64,8 @@ LAYERS: tuple[tuple[tuple[str, str], ...], ...] = (
 LATE: dict[tuple[str, str], str] = {
     ("approvals", "redaction.masking"): "only a question that is shown to a human needs it",
     ("hook", "engine.threads"): "only a hook that blocks needs a thread",
-    ("registry", "packs"): "only a program that uses packs needs them",
+    ("registry", "packs.installed"): "only a program that uses packs needs them",
+    ("registry", "packs.rules"): "only a program that uses packs needs them",
     ("registry", "packs.judging"): "only a program that uses packs needs them",
     ("client", "server.daemon"): "the client starts the daemon where none runs",
     ("folders", "hosts.clis.client"): "the launcher is one file without imports, so what both need is kept there",

@@ -1,4 +1,4 @@
-"""The pages of the docs that are derived from the code: the events, and their JSON Schemas.
+"""The pages of the docs that are derived from the code: the events with their JSON Schemas, and the packs.
 
 `python -m fairlead.reference DIR` writes them to a folder.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from .wire import schemas
 
 if TYPE_CHECKING:
     from .hosts.clis.mapping import Host
+    from .packs import Pack
 
 
 def events_page() -> str:
@@ -105,6 +107,68 @@ def rules_table() -> str:
     return "\n".join(["| what | where the host cannot |", "|---|---|", *(f"| `{k}` | {v} |" for k, v in RULES.items())])
 
 
+def pack_page(pack: Pack) -> str:
+    """The rules of a pack as a Markdown page."""
+    return "\n".join(_pack_page(pack)) + "\n"
+
+
+def _pack_page(pack: Pack) -> Iterator[str]:
+    from .packs.judging import ANSWERS
+
+    yield f"# The pack {pack.name}"
+    yield ""
+    yield pack.about
+    yield ""
+    use = f'`packs = ["{pack.name}"]` in fairlead.toml, or `hooks.use("{pack.name}")`'
+    yield f"Use it: {use}. See [guard packs](../guard-packs.md)."
+    yield ""
+    yield "| rule | level | verdict |"
+    yield "|---|---|---|"
+    for rule in pack:
+        verdict = "none, unless the level is strict" if rule.level == "strict" else ANSWERS[rule.level]
+        yield f"| [`{rule.id}`](#{rule.id.replace('/', '')}) | {rule.level} | {verdict} |"
+    for rule in pack:
+        yield from ("", f"## {rule.id}", "", _prose(rule.why), "", f"- level: {rule.level}")
+        yield f"- instead: {_prose(rule.instead)}"
+        yield f"- risk: {rule.risk}"
+        if rule.incident:
+            yield f"- incident: {_prose(rule.incident)}"
+        for title, examples in (("It stops:", rule.stops), ("It lets pass:", rule.passes)):
+            yield from ("", title, "", *_fenced(examples))
+
+
+def _prose(text: str) -> str:
+    """A text in Markdown, in which what is no code is no markup."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part[:1] == "`" else re.sub(r"([\\*_<>\[\]|])", r"\\\1", part) for part in parts)
+
+
+def _fenced(examples: Iterable[Any]) -> Iterator[str]:
+    """Examples as a block of code, with a fence that none of them holds."""
+    shown = [example if isinstance(example, str) else json.dumps(example) for example in examples]
+    longest = max((len(run) for text in shown for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield from (f"{fence}text", *shown, fence)
+
+
+def packs_page() -> str:
+    """The list of packs as a Markdown page."""
+    from .packs import packs
+
+    lines = [
+        "# The packs",
+        "",
+        "How to use them: [guard packs](../guard-packs.md).",
+        "",
+        "| pack | rules | about |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| [{one.name}]({one.name}.md) | {len(one.rules)} | {_prose(one.about)} |" for one in packs("recommended")
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def _controls(event: Event[Any]) -> list[str]:
     return [control for control in CONTROLS if control in event.controls and control != "proceed"]
 
@@ -129,12 +193,23 @@ def write(folder: Path) -> list[Path]:
     written = [folder / name for name in pages]
     for path, text in zip(written, pages.values(), strict=True):
         path.write_text(text)
+    written += _write_packs(folder / "packs")
     for name, pair in schemas().items():
         for kind, schema in pair.items():
             path = folder / "schemas" / f"{name}.{kind}.json"
             path.write_text(json.dumps(schema, indent=2) + "\n")
             written.append(path)
     return written
+
+
+def _write_packs(folder: Path) -> list[Path]:
+    from .packs import packs
+
+    folder.mkdir(exist_ok=True)
+    pages = {"index.md": packs_page()} | {f"{one.name}.md": pack_page(one) for one in packs("recommended")}
+    for name, text in pages.items():
+        (folder / name).write_text(text)
+    return [folder / name for name in pages]
 
 
 if __name__ == "__main__":

@@ -43,8 +43,9 @@ from .tools import DEFAULT_TOOLS, UNKNOWN_TOOL, Tools, UnknownTool, server_of
 from .verdict import Verdict, ask, deny
 
 if TYPE_CHECKING:
+    from .packs.exemptions import Exemption
     from .packs.judging import Answer
-    from .packs.rules import Level
+    from .packs.rules import Level, Pack
 
 S = TypeVar("S", bound=Step)
 HookReturn = Verdict | Mapping[str, Any] | None
@@ -206,17 +207,41 @@ class Hooks:
         self._register((hook,), replace)
         return hook
 
-    def use(self, *names: str, level: Level = "destructive", verdict: Answer | None = None, **options: Any) -> None:
-        """Register packs by name: `hooks.use("recommended")`, or some of them: `hooks.use("git", "files")`.
+    def use(
+        self,
+        *packs: str | Pack,
+        level: Level = "destructive",
+        verdict: Answer | None = None,
+        protect: Iterable[str] = (),
+        allow_hosts: Iterable[str] = (),
+        exemptions: Iterable[Exemption] = (),
+        enforce: bool = True,
+        replace: bool = False,
+    ) -> tuple[Hook, ...]:
+        """Register packs: `hooks.use("recommended")`, some of them by name, or a `Pack` of your own.
 
-        `level` is the least level that their rules speak at, `verdict` what they say instead of deny or ask.
+        - `level` is the least level that their rules speak at.
+        - `verdict` is what they say, in place of deny and ask.
+        - `protect` are paths in which nothing may be deleted.
+        - `allow_hosts` are hosts that are treated like this machine.
+        - `exemptions` are commands, files and addresses that a rule says nothing about.
+        - `enforce=False` only records what they would do.
         """
-        from .packs import packs
+        from .packs.installed import named
         from .packs.judging import PackOptions, pack_hook
+        from .packs.rules import LEVELS
 
-        self._register(
-            tuple(pack_hook(one, PackOptions(level, verdict), **options) for one in packs(*names)), replace=False
-        )
+        if level not in LEVELS:
+            raise UnknownName("level", str(level), LEVELS)
+        if verdict not in (None, "deny", "ask", "warn"):
+            raise UnknownName("verdict", str(verdict), ("deny", "ask", "warn"))
+        for name, texts in (("protect", protect), ("allow_hosts", allow_hosts)):
+            if isinstance(texts, str):
+                raise RegistrationError(f"{name} is a list of texts: {name}=[{texts!r}]")
+        options = PackOptions(level, verdict, tuple(protect), tuple(allow_hosts), tuple(exemptions))
+        hooks = tuple(pack_hook(one, options, enforce=enforce) for one in named(*packs))
+        self._register(hooks, replace)
+        return hooks
 
     def unregister(self, name: str) -> None:
         """Remove a hook by its name, or all hooks of an object by the object's name."""

@@ -93,7 +93,7 @@ def test_a_terminal_that_knows_only_ascii_is_no_traceback(spawn, monkeypatch):
         ("before_tool", "target.foo=1"),
         ("before_input", "input:=5"),
         ("before_model", "messages:=5"),
-        ("after_tool", "output:=5"),
+        ("after_tool", "outcome:=5"),
         ("error", "error:=5"),
         ("notification", "level:=5"),
         ("before_tool", "args.x:=" + "[" * 100_000),

@@ -20,7 +20,7 @@ def read(path: Path, text: str, layer: Any = "user") -> ConfigFile:
 
 
 def mistakes(path: Path, text: str, layer: Any = "user") -> list[str]:
-    return [mistake.problem for mistake in read(path, text, layer).document.mistakes]
+    return [mistake.problem for mistake in Config(Sources(None, None), [read(path, text, layer)]).mistakes]
 
 
 def judge(path: Path, text: str, command: str, folder: Path | None = None) -> Decision[Any]:
@@ -124,12 +124,17 @@ def test_an_exemption_may_hold_in_one_project_only(tmp_path: Path) -> None:
     [
         ('packs = "git"', "packs must be a list"),
         ('packs = ["gti"]', "did you mean 'git'"),
-        ('packs = ["git"]\n[pack.gti]', "unknown pack 'gti'"),
-        ("[pack.git]", "the pack is not used"),
+        ('packs = ["git"]\n[pack.gti]', "did you mean 'git'"),
+        ("[pack.git]", "the pack 'git' is not used; add it"),
         ('packs = ["git"]\n[pack.git]\nlevel = "low"', "level must be one of"),
         ('packs = ["git"]\n[pack.git]\nverdict = "allow"', "verdict must be one of"),
         ('packs = ["git"]\n[pack.git]\nlevle = "strict"', "did you mean 'level'"),
         ('[[exemption]]\nrule = "git/push-force"\ncommand = "git push -f"', "an exemption needs a reason"),
+        ('[pack.recommended]\nlevel = "strict"', "the pack 'recommended' is not used"),
+        ('[[exemption]]\nrule = "git/push-force"\nreason = "x"', "about one command, one path or one url"),
+        ('[[exemption]]\nrule = "git/clean"\ncommand = "ls"\npath = "/x"\nreason = "x"', "about one command, one path"),
+        ('[[exemption]]\nrule = "secrets/read-file"\npath = "x"\nreason = "x"', "path is an absolute path"),
+        ('[[exemption]]\nrule = "secrets/read-file"\npath = "/x/*"\nreason = "x"', "no patterns"),
         ('[[exemption]]\nrule = "git/x"\ncommand = "ls"\nreason = "x"', "unknown rule"),
         ('[[exemption]]\nrule = "git/clean"\ncommand = "git clean -f *"\nreason = "x"', "no pattern"),
         ('[[exemption]]\nrule = "git/clean"\ncommand = "ls && git clean -f"\nreason = "x"', "one plain command"),

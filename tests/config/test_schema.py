@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft7Validator
 
-from fairlead.cli.init import STARTER
+from fairlead.cli.init import starter
 from fairlead.config import journaling, layers, reading
 from fairlead.config.schema import config_schema
 
@@ -22,8 +22,10 @@ EXAMPLES = {
     f"{page.relative_to(ROOT)}-{number}": block
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     for number, block in enumerate(BLOCK.findall(page.read_text()))
-    if re.search(r"^\[\[?(hook|tool|defaults|journal|redact)\b", block, re.MULTILINE)
+    if re.search(r"^\[\[?(hook|tool|defaults|journal|redact|pack|exemption)\b", block, re.MULTILINE)
 }  # of other programs' files there are examples, too
+
+STARTERS = [starter(), starter(monitor=True)]
 
 
 def errors(text: str) -> list[str]:
@@ -34,7 +36,7 @@ def test_it_is_a_schema():
     Draft7Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("text", [STARTER, *EXAMPLES.values()], ids=["starter", *EXAMPLES])
+@pytest.mark.parametrize("text", [*STARTERS, *EXAMPLES.values()], ids=["starter", "watching", *EXAMPLES])
 def test_every_example_is_valid(text: str):
     assert errors(text) == []
 
@@ -47,14 +49,14 @@ def tables(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...],
     """Each key of a document that the schema knows by name, and where it is."""
     found = []
     for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
-        if isinstance(data, dict) and path[-1:] not in (("headers",), ("exit",), ("env",), ("change",)):
+        if isinstance(data, dict) and path[-1:] not in (("headers",), ("exit",), ("env",), ("change",), ("pack",)):
             found.append((path, key))
         if key != "change":
             found += tables(value, (*path, key))
     return found
 
 
-@pytest.mark.parametrize("text", [STARTER, *EXAMPLES.values()], ids=["starter", *EXAMPLES])
+@pytest.mark.parametrize("text", [*STARTERS, *EXAMPLES.values()], ids=["starter", "watching", *EXAMPLES])
 def test_a_misspelt_key_is_refused_wherever_it_is(text: str):
     for path, key in tables(tomllib.loads(text)):
         data = tomllib.loads(text)

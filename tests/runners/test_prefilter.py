@@ -12,7 +12,19 @@ from fairlead.lifecycle import BeforeTool
 from fairlead.runners.prefilter import literals_of
 from fairlead.runners.rule import Rule, RuleFailed
 
-TEXTS = ("git push --force", "git push", "ls", "rm -rf /", "", "push", "gît push", "x" * 3_000, "a.b", "aab", "docker rm x")
+TEXTS = (
+    "git push --force",
+    "git push",
+    "ls",
+    "rm -rf /",
+    "",
+    "push",
+    "gît push",
+    "x" * 3_000,
+    "a.b",
+    "aab",
+    "docker rm x",
+)
 CONJUNCTS = (
     'target.command.contains("push")', 'target.command.matches("git push.*--force")', 'target.command.startsWith("git")',
     'target.command.endsWith("force")', 'target.command.matches("rm|docker rm")', 'target.command.matches("a+b")',
@@ -37,7 +49,9 @@ def outcome(rule: Rule, step: BeforeTool) -> str:
     args=st.sampled_from(({}, {"n": 5}, {"n": 1, "m": "x"}, {"n": "x"})),
 )
 @settings(max_examples=400, deadline=None)
-def test_a_rule_decides_and_fails_as_without_its_prefilter(parts: list[str], text: str, tool: str, args: dict[str, object]):
+def test_a_rule_decides_and_fails_as_without_its_prefilter(
+    parts: list[str], text: str, tool: str, args: dict[str, object]
+):
     rule = Rule(" && ".join(parts), on="before_tool", tried=False, deny="no")
     plain = Rule(" && ".join(parts), on="before_tool", tried=False, deny="no")
     plain._excludes = None

@@ -1,17 +1,16 @@
-"""Spellings of one force-push: what each really does, and what the starter rule of `fairlead init` says of it."""
+"""Spellings of one force-push: what each really does, and what a rule and the packs of `fairlead init` say of it."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import sandbox
 from fairlead import Hooks
-from fairlead.cli import main
-from fairlead.config import layers, load
+from fairlead.cli.init import starter
+from fairlead.config.layers import Sources, read
 from fairlead.lifecycle import BeforeTool
 
 TOOLS = ("git", "env", "nohup", "timeout", "nice", "xargs", "setsid", "stdbuf", "find", "cat", "base64", "rev", "tr",
@@ -164,23 +163,30 @@ def replaces_the_remote(line: str, repository: bytes) -> bool:
     return outcome.after[branch].content == outcome.before["home/ws/.git/refs/heads/main"].content
 
 
+def hooks_of(text: str, home: Path) -> Hooks:
+    path = home / "fairlead.toml"
+    path.write_text(text)
+    hooks = Hooks()
+    read(Sources(None, path)).apply(hooks)
+    return hooks
+
+
 @pytest.fixture(scope="module")
-def starter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hooks]:
-    """The file that `fairlead init --user` writes, in force."""
-    home = tmp_path_factory.mktemp("starter")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(home))
-        patch.setenv("FAIRLEAD_STATE_DIR", str(home / "state"))
-        patch.delenv("XDG_CONFIG_HOME", raising=False)
-        patch.setattr(layers, "SYSTEM_FILE", home / "none.toml")
-        assert main(["init", "--user"]) == 0
-        hooks = Hooks()
-        load(home).apply(hooks)
-        yield hooks
+def rule(tmp_path_factory: pytest.TempPathFactory) -> Hooks:
+    """The rule in the comments of the file that `fairlead init` writes, in force."""
+    example = starter().partition("# [[hook]]\n")[2].partition("# [[hook]]\n")[0]
+    lines = [line.removeprefix("# ") for line in example.splitlines()]
+    return hooks_of("\n".join(["[[hook]]", *lines]), tmp_path_factory.mktemp("rule"))
 
 
-def deciding_hook(starter: Hooks, line: str) -> str | None:
-    decision = starter.dispatch_sync(BeforeTool(tool="bash", args={"command": line}, cwd="/scratch"))
+@pytest.fixture(scope="module")
+def packs(tmp_path_factory: pytest.TempPathFactory) -> Hooks:
+    """The file that `fairlead init` writes, in force. No human is there to be asked."""
+    return hooks_of(starter(), tmp_path_factory.mktemp("packs"))
+
+
+def deciding_hook(hooks: Hooks, line: str) -> str | None:
+    decision = hooks.dispatch_sync(BeforeTool(tool="bash", args={"command": line}, cwd="/scratch"))
     return decision.hook if decision.control == "deny" else None
 
 
@@ -206,13 +212,18 @@ def test_no_neighbour_is_that_push(repository: bytes, line: str) -> None:
 
 
 @pytest.mark.parametrize("line", PUSHES)
-def test_the_starter_rule_denies_every_spelling(starter: Hooks, line: str) -> None:
-    assert deciding_hook(starter, line) == "no-force-push"
+def test_the_rule_denies_every_spelling(rule: Hooks, line: str) -> None:
+    assert deciding_hook(rule, line) == "no-force-push"
 
 
 @pytest.mark.parametrize("line", NEIGHBOURS)
-def test_the_starter_rule_lets_every_neighbour_pass(starter: Hooks, line: str) -> None:
-    assert deciding_hook(starter, line) is None
+def test_the_rule_lets_every_neighbour_pass(rule: Hooks, line: str) -> None:
+    assert deciding_hook(rule, line) is None
+
+
+@pytest.mark.parametrize("line", PUSHES)
+def test_the_recommended_packs_stop_every_spelling(packs: Hooks, line: str) -> None:
+    assert deciding_hook(packs, line) in ("fairlead.git", "fairlead.remote-code")
 
 
 def test_the_tables_are_as_long_as_promised() -> None:

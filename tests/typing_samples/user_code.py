@@ -9,6 +9,7 @@ from fairlead import (
     Approval,
     ApprovalRequest,
     Decision,
+    Hook,
     Hooks,
     Session,
     Step,
@@ -20,7 +21,10 @@ from fairlead import (
     thaw,
 )
 from fairlead.lifecycle import AfterTool, BeforeInput, BeforeTool, ShellCall, TurnStart
+from fairlead.packs import Pack
+from fairlead.packs.lines import PackLine
 from fairlead.registry import Decorate
+from fairlead.shell import Command
 
 
 async def approver(request: ApprovalRequest) -> Approval:
@@ -89,3 +93,28 @@ async def main() -> None:
         print(arguments, decision.context, [failure.kind for failure in decision.failures])
         assert_type(current_session(None), Session | None)
     assert_type(hooks.dispatch_sync(TurnStart()), Decision[TurnStart])
+
+
+# --- packs --------------------------------------------------------------------------------------------
+
+acme = Pack("acme", "What Acme never wants an agent to do.")
+
+
+@acme.rule(
+    "deploy-to-production",
+    level="disaster",
+    programs=["deploy"],
+    why="A deployment to production needs two people.",
+    instead="Deploy to staging: `deploy staging`",
+    stops=["deploy production"],
+    passes=["deploy staging"],
+)
+def deploy_to_production(command: Command, line: PackLine) -> bool:
+    return "production" in command.operands
+
+
+assert_type(hooks.use("recommended"), tuple[Hook, ...])
+hooks.use(
+    "git", "files", level="strict", verdict="ask", protect=["~/photos"], allow_hosts=["ci.example"], enforce=False
+)
+hooks.use(acme, replace=True)

@@ -20,6 +20,7 @@ from . import (
     diff,
     doctor,
     events,
+    exceptions,
     explain,
     export,
     hooks,
@@ -43,7 +44,8 @@ from . import (
 )
 
 COMMANDS = (
-    init, install, doctor, upgrade, check, hooks, packs, events, schema, trust, test, explain, diff, replay, run, log,
+    init, install, doctor, upgrade, check, hooks, packs, events, schema, trust, test, explain, exceptions, diff, replay,
+    run, log,
     show, stats, verify, export, serve, approvals, tokens, switch, coverage, importing, demo, completion,
 )  # fmt: skip
 

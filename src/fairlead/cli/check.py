@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..display import columns, escape, paint, print_json, short
+from . import exceptions
 from .loading import add_folder, add_json, quiet_log, read_config, say_never_trusted
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
         config = read_config(options)
         mistakes, failing, notes = [*config.mistakes, *_live_mistakes(config)], list(_failing(config)), []
         unavailable = config.unavailable
+    notes += exceptions.ended(config)
     chains = list(_chains(config, options.folder))
     if options.json:
         print_json({

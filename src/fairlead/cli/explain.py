@@ -1,4 +1,4 @@
-"""`fairlead explain`: how a command line is read, and what the configured hooks say of it."""
+"""`fairlead explain`: how a command line is read, which rules of packs speak, and what the configured hooks say."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from ..display import escape, paint, print_json, short
 from .loading import add_folder, add_json, host_name, say_never_trusted, sound_config
 
 if TYPE_CHECKING:
+    from ..config.hook_entry import ConfiguredHook
+    from ..config.layers import Config
+    from ..lifecycle import BeforeTool
+    from ..packs.judging import PackGate, RuleHit
     from ..shell import Command, Line
 
 
@@ -22,9 +26,10 @@ _TOOLS = {"posix": "bash", "powershell": "powershell", "cmd": "cmd.exe"}
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "explain",
-        help="show how a command line is read, and what hooks say of it",
+        help="show how a command line is read, and what packs and hooks say of it",
         description="Show every command that a line would run, those inside others included: how each is run, in "
-        "which folder, with which options. Then show what the configured hooks say of the line. Nothing of it runs.",
+        "which folder, with which options. Then show which rules of packs speak, what would pass instead, and what the "
+        "configured hooks say of the line. Nothing of it runs.",
         epilog="Ends with 0 if the line may run, with 2 for any other decision, with 1 if it could not be judged.",
     )
     parser.add_argument("line", metavar="LINE", help="the command line, in quotes; - reads it from stdin")
@@ -57,20 +62,94 @@ def run(options: argparse.Namespace) -> int:
     made = step("before_tool", tool=tool, args={"command": text}, cwd=folder, host=host_name(options.host))
     made = msgspec.structs.replace(made, target=msgspec.structs.replace(made.target, dialect=dialect))
     decision = asyncio.run(decide(config, options.folder, made))
+    rules = list(_speaking(config, made))
     if options.json:
         told = describe(decision)
         print_json({
             "line": text, "dialect": dialect, "sure": line.sure,
             "commands": [describe_command(command) for command in line.tree],
+            "rules": [_describe_hit(*found) for found in rules],
             "hooks": told["hooks"], "decision": told["decision"], "untrusted": config.untrusted,
         })  # fmt: skip
     else:
         say_never_trusted(config)
         print("\n".join(_tree(line, folder)))
+        print("\n".join(_rules(config, rules, made)))
         print("\n".join(["", *conclusion(decision)]))
     if decision.proceeds and config.never_trusted:
         return 1
     return 0 if decision.proceeds else 2
+
+
+Speaking = tuple["ConfiguredHook", "PackGate", "RuleHit"]
+"""A rule that speaks, its pack at work, and the hook of that."""
+
+# --- packs --------------------------------------------------------------------------------------------
+
+
+def _speaking(config: Config, step: BeforeTool) -> Iterator[Speaking]:
+    """The rules of the packs in force that speak of a step, those that an exemption silences included."""
+    from .exceptions import gates_of
+
+    return ((configured, gate, hit) for configured, gate in gates_of(config) for hit in gate.hits(step))
+
+
+def _describe_hit(configured: ConfiguredHook, gate: PackGate, hit: RuleHit) -> dict[str, Any]:
+    """A rule that speaks, as data."""
+    from .exceptions import describe_exemption
+    from .packs import describe_rule
+
+    rule = hit.finding.rule
+    exemption = None if hit.exemption is None else describe_exemption(hit.exemption)
+    told = {"part": hit.finding.part, "answer": gate.answer(rule), "hook": configured.name, "file": configured.where}
+    more = {"enforced": configured.hook.enforce, "alternatives": rule.alternatives, "exemption": exemption}
+    return describe_rule(rule) | told | more
+
+
+def _rules(config: Config, rules: list[Speaking], step: BeforeTool) -> Iterator[str]:
+    """What the rules say, or would say if packs were used."""
+    for configured, gate, hit in rules:
+        verdict: str = gate.answer(hit.finding.rule)
+        if hit.exemption is not None:
+            verdict = f"{verdict}, but exempt"
+        elif not configured.hook.enforce:
+            verdict = f"{verdict}, but only watched"
+        yield from _rule(hit, verdict, configured.name)
+    if not any(configured.form == "pack" for configured in config.hooks):
+        yield from _without_packs(step)
+
+
+def _without_packs(step: BeforeTool) -> Iterator[str]:
+    from ..packs import packs
+    from ..packs.judging import PackGate
+
+    yield '\nNo pack is used here. With packs = ["recommended"] in fairlead.toml:'
+    nothing = True
+    for gate in map(PackGate, packs("recommended")):
+        for hit in gate.hits(step):
+            nothing = False
+            yield from _rule(hit, f"would {gate.answer(hit.finding.rule)}", "recommended")
+    if nothing:
+        yield "  no rule would speak"
+
+
+def _rule(hit: RuleHit, verdict: str, by: str) -> Iterator[str]:
+    from ..display import columns
+    from .exceptions import describe_exemption
+
+    rule = hit.finding.rule
+    facts = {"about": hit.finding.part, "why": rule.why, "instead": rule.instead, "incident": rule.incident}
+    rows = [[paint(name, "dim"), escape(fact)] for name, fact in facts.items() if fact]
+    rows += [[paint("passes", "dim"), escape(command)] for command in rule.alternatives]
+    if hit.exemption is not None:
+        told = describe_exemption(hit.exemption).items()
+        words = [f"{name} {value}" for name, value in told if value and name != "rule"]
+        rows.append([paint("exempt", "dim"), escape(", ".join(words))])
+    yield f"\n{paint(rule.id, 'bold')}  {rule.level}: {verdict}  ({escape(by)})"
+    yield columns(rows, "  ")
+
+
+# --- the line -----------------------------------------------------------------------------------------
 
 
 def describe_command(command: Command) -> dict[str, Any]:

@@ -17,7 +17,8 @@ def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "packs",
         help="list the packs and their rules",
-        description="List the packs that ship with fairlead. With a name, show its rules: what each stops, and why.",
+        description="List the packs that ship with fairlead, and those that installed packages ship. With a name, show "
+        "its rules: what each stops, and why.",
     )
     parser.add_argument("name", nargs="?", help="a pack, such as git, or one of its rules, such as git/reset-hard")
     add_json(parser)
@@ -26,18 +27,12 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ..errors import UnknownName
-    from ..packs import pack, packs
+    from ..packs.installed import installed
 
     if options.name is None:
-        every = packs("recommended")
-        if options.json:
-            print_json([describe(one) for one in every])
-            return 0
-        rows = [[one.name, str(len(one.rules)), one.about] for one in every]
-        print(columns([["PACK", "RULES", "ABOUT"], *rows]))
-        print('\nUse them in fairlead.toml: packs = ["recommended"]')
+        _list(options.json)
         return 0
-    found = pack(options.name.partition("/")[0])
+    found = installed(options.name.partition("/")[0])
     if "/" not in options.name:
         rules = list(found)
     elif options.name in found.rules:
@@ -49,6 +44,22 @@ def run(options: argparse.Namespace) -> int:
     else:
         print("\n\n".join(_text(rule) for rule in rules))
     return 0
+
+
+def _list(as_json: bool) -> None:
+    """The packs that ship with fairlead, and the names of those of other packages: loading those would run code."""
+    from ..packs import packs
+    from ..packs.installed import installed_names
+
+    every, others = packs("recommended"), installed_names()
+    if as_json:
+        print_json([*map(describe, every), *({"name": name, "package": package} for name, package in others.items())])
+        return
+    rows = [[one.name, str(len(one.rules)), one.about] for one in every]
+    rows += [[escape(name), "-", f"of the package {escape(package)}"] for name, package in others.items()]
+    print(columns([["PACK", "RULES", "ABOUT"], *rows]))
+    print('\nUse them in fairlead.toml: packs = ["recommended"]')
+    print("One pack, or one rule, with examples: fairlead packs git, fairlead packs git/reset-hard")
 
 
 def describe(pack: Pack) -> dict[str, Any]:
@@ -68,16 +79,13 @@ def _text(rule: Rule) -> str:
     from ..packs.judging import ANSWERS
 
     answer = "passes, unless the level is strict" if rule.level == "strict" else ANSWERS[rule.level]
-    rows = [
-        ["why", rule.why],
-        ["instead", rule.instead],
-        *([["incident", rule.incident]] if rule.incident else []),
-        ["risk", rule.risk],
-        ["stops", _example(rule.stops[0])],
-        *(["", _example(example)] for example in rule.stops[1:]),
-        ["passes", _example(rule.passes[0])],
-        *(["", _example(example)] for example in rule.passes[1:]),
-    ]
+    facts = {"why": rule.why, "instead": rule.instead, "incident": rule.incident, "risk": rule.risk}
+    rows = [[name, escape(fact)] for name, fact in facts.items() if fact]
+    for name, examples in (("stops", rule.stops), ("passes", rule.passes)):
+        rows += [
+            [name if first else "", _example(example)]
+            for first, example in ((place == 0, one) for place, one in enumerate(examples))
+        ]
     return f"{paint(rule.id, 'bold')}  {rule.level}: {answer}\n{columns(rows, '  ')}"
 
 

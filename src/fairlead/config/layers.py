@@ -7,6 +7,7 @@ No file replaces another. Which one wins depends on the setting:
 - `unknown_tool` and `untrusted`: the strictest value wins.
 - `[journal]`: the higher layer wins, key by key. A project's file cannot have it.
 - `[redact]`: what either layer lists is redacted. A project's file cannot have it.
+- Packs: see `pack_layers`.
 
 Hooks, tools and defaults of a project's file have no effect until a human trusts them (see `trust`).
 """
@@ -33,6 +34,7 @@ from .document import ConfigError, Document, Keys, Mistake
 from .hook_entry import ConfiguredHook, HookOrigin, TrustedCopies
 from .journaling import RedactionSettings, read_journal, read_redact
 from .notices import claimed_hooks, untrusted_hooks, untrusted_notice, unusable_hooks
+from .pack_layers import PackLayers, own_hooks
 from .packs import read_packs
 from .project import FILE_NAME, ProjectPolicy, ProjectSource, claims_around, project_policy, projects_around
 from .public_keys import is_public_key
@@ -176,7 +178,9 @@ class ConfigFile:
         self.redact = read_redact(document, layer, environ)
         workspace = path.parent if layer == "project" else workspace
         origin = HookOrigin(layer, path, workspace, allow_hosts, copies, self.trusted, environ)
-        self.hooks = [*read_packs(document, layer, self.defaults), *read_hooks(document, origin, self.defaults)]
+        self.packs = read_packs(document, layer, self.defaults)
+        self.pack_hooks = list(own_hooks(document, layer, self.packs))
+        self.hooks = [*self.pack_hooks, *read_hooks(document, origin, self.defaults)]
         self.unavailable = unavailable_hooks(self.hooks)
         self.state += tuple(self.unavailable)
         if copies is None and layer == "project" and document.mistakes:
@@ -297,6 +301,7 @@ class Config:
         self.layers = layers
         self.conflicts: list[tuple[ConfigFile, Mistake]] = []  # what is wrong with a layer because of those above it
         self.notices = notices  # of projects whose policy in force is not the file that is there
+        self._layer_of: dict[int, ConfigFile] = {}  # of each hook, by the hook's id
         self.hooks: tuple[ConfiguredHook, ...] = tuple(self._merged())
 
     @property
@@ -396,15 +401,23 @@ class Config:
     def _merged(self) -> Iterator[ConfiguredHook]:
         """All hooks that run, highest layer first. Where two layers use one name, the lower one's is qualified."""
         disabled = self._disabled()
+        packs = PackLayers(self._trusted, disabled)
+        self.conflicts += [
+            (layer, layer.document.mistake_at(keys, problem)) for layer, keys, problem in packs.conflicts.values()
+        ]
         names: set[str] = set()
         for layer in self._trusted:
-            for configured in layer.hooks if not layer.document.mistakes else ():
+            own = [] if layer.document.mistakes else layer.hooks[len(layer.pack_hooks) :]
+            of_packs = [found.hook for found in packs.hooks if found.layer is layer and found.hook is not None]
+            for configured in (*of_packs, *own):
                 name = configured.entry["name"]
                 if id(configured.hook) in disabled:
                     continue
                 while name in names:
                     name = f"{layer.layer}:{name}"
                 names.add(name)
+                configured.hook.note = layer.note
+                self._layer_of[id(configured.hook)] = layer
                 yield replace(configured, name=name)
 
     def _disabled(self) -> set[int]:
@@ -470,7 +483,7 @@ class Config:
             if any(other.tools for other in self._trusted if other is not layer or layer.layer == "project"):
                 tools = Tools.joined([layer.tools])
                 tools.configure(*_tools_of(above))
-                views |= {id(configured.hook): View(tools, table) for configured in layer.hooks}
+                views |= {name: View(tools, table) for name, of in self._layer_of.items() if of is layer}
         return views
 
     def _guard(self) -> Hook:
@@ -537,7 +550,10 @@ def read(
 def live_layer(sources: Sources, document: Document) -> ConfigFile:
     """A project's file as it is now, with its mistakes, whatever was trusted of it."""
     above = read(Sources(sources.system, sources.user))
-    return ConfigFile("project", document, sources.workspace, above.allow_hosts)
+    layer = ConfigFile("project", document, sources.workspace, above.allow_hosts)
+    conflicts = PackLayers([*above.layers, layer]).conflicts.values()
+    document.mistakes += [document.mistake_at(keys, problem) for of, keys, problem in conflicts if of is layer]
+    return layer
 
 
 def read_live(sources: Sources, files: Iterable[Document], environ: Mapping[str, str]) -> Config:

@@ -1,4 +1,4 @@
-"""Reads `packs`, `[pack.NAME]` and `[[exemption]]` of one file, and makes a hook of each pack."""
+"""Reads `packs`, `[pack.NAME]` and `[[exemption]]` of one file. `pack_layers` adds up what all files say of a pack."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
+import msgspec
+
 from ..errors import FairleadError, UnknownName, nearest
 from ..packs import NAMES, RECOMMENDED, pack
 from ..packs.exemptions import Exemption
-from ..packs.judging import Answer, PackOptions, events_of, kinds_of, pack_hook
-from ..packs.rules import LEVELS, Limits
+from ..packs.judging import Answer
+from ..packs.rules import LEVELS, Limits, Pack
 from .document import Document, Keys
-from .hook_entry import ConfiguredHook
 
 if TYPE_CHECKING:
     from ..hook import Layer
@@ -22,9 +23,40 @@ LIMITS: tuple[str, ...] = Limits.__struct_fields__
 """What `[pack.budgets]` may hold besides: a number, or false for no limit."""
 PACK = ("level", "verdict", "protect", "allow_hosts", "enforce", "locked")
 """What a `[pack.NAME]` table may hold."""
-EXEMPTION = ("rule", "command", "project", "reason", "owner", "until")
+EXEMPTION = ("rule", "command", "path", "url", "project", "reason", "owner", "until")
 """What an `[[exemption]]` may hold."""
+MATCHES = ("command", "path", "url")
+"""What an exemption matches: it has one of these."""
 ANSWERS: tuple[str, ...] = get_args(Answer)
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """The value of one key of a `[pack.NAME]` table, and where it stands."""
+
+    value: Any
+    keys: Keys
+
+
+class PackSection(msgspec.Struct):
+    """What one file says of packs."""
+
+    packs: dict[str, Pack] = {}
+    """The packs that it uses."""
+    places: dict[str, Keys] = {}
+    """Where each is named."""
+    tables: dict[str, dict[str, Any]] = {}
+    """What the `[pack.NAME]` tables hold, without mistakes."""
+    exemptions: list[tuple[Exemption, Keys]] = []
+    enforce: bool = True
+    """Whether the packs of the file are enforced, if no table says so."""
+
+    def settings(self, name: str) -> dict[str, Setting]:
+        """What the file says of a pack: the pack's own table goes before that of `recommended`."""
+        return {
+            key: Setting(value, ("pack", table, key))
+            for table in (RECOMMENDED, name)
+            for key, value in self.tables.get(table, {}).items()
+        }
 
 
 class PackReader:
@@ -35,37 +67,44 @@ class PackReader:
         self._layer = layer
         self._defaults = defaults
 
-    def read(self) -> list[ConfiguredHook]:
-        """A hook for each pack that the file names. Mistakes go to the document."""
-        names = self._names()
-        tables = self._tables(names)
-        exemptions = self._exemptions()
-        return [self._hook(name, keys, tables, exemptions) for name, keys in names.items()]
+    def read(self) -> PackSection:
+        """What the file says of packs. Mistakes go to the document."""
+        section = PackSection(enforce=self._defaults.get("enforce", True))
+        self._read_names(section)
+        section.tables = self._tables()
+        section.exemptions = self._exemptions()
+        return section
 
     # --- which packs --------------------------------------------------------------------------------
 
-    def _names(self) -> dict[str, Keys]:
-        """The packs, and where each is named."""
-        names: dict[str, Keys] = {}
+    def _read_names(self, section: PackSection) -> None:
         listed = self._document.data.get("packs", [])
         if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
             self._document.wrong(("packs",), 'packs must be a list of names: packs = ["recommended"]', value=True)
-            return names
+            return
         for index, name in enumerate(listed):
-            keys: Keys = ("packs", index)
-            if name == RECOMMENDED:
-                names |= {one: keys for one in NAMES if one not in names}
-                continue
-            try:
-                pack(name)
-                names.setdefault(name, keys)
-            except UnknownName as error:
-                self._document.wrong(keys, str(error), value=True)
-        return names
+            for one in NAMES if name == RECOMMENDED else (name,):
+                try:
+                    section.packs.setdefault(one, self._pack(one))
+                    section.places.setdefault(one, ("packs", index))
+                except FairleadError as error:
+                    self._document.wrong(("packs", index), str(error), value=True)
+
+    def _pack(self, name: str) -> Pack:
+        """A pack that ships with fairlead or, if a file of the user or the system names it, with another package."""
+        from ..packs.installed import installed, installed_names
+
+        if name in NAMES:
+            return pack(name)
+        if self._layer == "project" and name in installed_names():
+            raise FairleadError(
+                f"a project's file cannot load a pack of another package ({name!r}); the user's file can"
+            )
+        return pack(name) if self._layer == "project" else installed(name)
 
     # --- how they are used --------------------------------------------------------------------------
 
-    def _tables(self, names: Mapping[str, Keys]) -> dict[str, dict[str, Any]]:
+    def _tables(self) -> dict[str, dict[str, Any]]:
         tables = self._document.data.get("pack", {})
         if not isinstance(tables, dict):
             self._document.wrong(("pack",), "options of a pack are written as [pack.NAME] tables", value=True)
@@ -73,12 +112,8 @@ class PackReader:
         found: dict[str, dict[str, Any]] = {}
         for name, table in tables.items():
             keys: Keys = ("pack", name)
-            if name not in (*NAMES, RECOMMENDED):
-                self._document.wrong(keys, f"unknown pack {name!r}{nearest(name, [RECOMMENDED, *NAMES])}")
-            elif not isinstance(table, dict):
+            if not isinstance(table, dict):
                 self._document.wrong(keys, f"options of a pack are written as a table: [pack.{name}]", value=True)
-            elif name != RECOMMENDED and name not in names:
-                self._document.wrong(keys, f'the pack is not used; add it: packs = ["{name}"]')
             else:
                 found[name] = {key: value for key, value in table.items() if self._is_sound(keys, key, value)}
         return found
@@ -113,7 +148,7 @@ class PackReader:
 
     # --- exemptions -----------------------------------------------------------------------------------
 
-    def _exemptions(self) -> list[Exemption]:
+    def _exemptions(self) -> list[tuple[Exemption, Keys]]:
         entries = self._document.data.get("exemption", [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             self._document.wrong(("exemption",), "exemptions are written as [[exemption]] tables")
@@ -121,7 +156,8 @@ class PackReader:
         if entries and self._layer == "project":
             self._document.wrong(("exemption",), "a project cannot exempt itself; the user's file can")
             return []
-        return [one for index, entry in enumerate(entries) if (one := self._exemption(index, entry)) is not None]
+        found = ((self._exemption(index, entry), ("exemption", index)) for index, entry in enumerate(entries))
+        return [(one, keys) for one, keys in found if one is not None]
 
     def _exemption(self, index: int, entry: dict[str, Any]) -> Exemption | None:
         keys: Keys = ("exemption", index)
@@ -142,64 +178,37 @@ class PackReader:
             if problem is not None:
                 self._document.wrong((*keys, key), problem, value=True)
                 sound = False
-        for key in ("rule", "command", "reason"):
+        for key in ("rule", "reason"):
             if key not in entry:
                 self._document.wrong(keys, f"an exemption needs a {key}")
                 sound = False
+        if len(entry.keys() & set(MATCHES)) != 1:
+            self._document.wrong(keys, "an exemption is about one command, one path or one url")
+            sound = False
         if not sound:
             return None
         try:
-            _check_rule(entry["rule"])
+            self._check_rule(entry["rule"])
         except FairleadError as error:
             self._document.wrong((*keys, "rule"), str(error), value=True)
             return None
         try:
             return Exemption.read(**entry)
         except FairleadError as error:
-            self._document.wrong((*keys, "command"), str(error), value=True)
+            self._document.wrong((*keys, *(key for key in MATCHES if key in entry)), str(error), value=True)
             return None
 
-    # --- hooks ------------------------------------------------------------------------------------------
-
-    def _hook(
-        self, name: str, keys: Keys, tables: Mapping[str, dict[str, Any]], exemptions: list[Exemption]
-    ) -> ConfiguredHook:
-        given = tables.get(RECOMMENDED, {}) | tables.get(name, {})
-        own = [one for one in exemptions if one.rule.partition("/")[0] == name]
-        options = PackOptions(
-            given.get("level", "destructive"),
-            given.get("verdict"),
-            tuple(given.get("protect", ())),
-            tuple(given.get("allow_hosts", ())),
-            tuple(own),
-            Limits(**{key: None if value is False else value for key, value in given.items() if key in LIMITS}),
-        )
-        enforce = given.get("enforce", self._defaults.get("enforce", True))
-        locked = bool(given.get("locked"))
-        hook = pack_hook(pack(name), options, self._layer, enforce=enforce, locked=locked)
-        events = events_of(pack(name))
-        entry = {
-            "name": hook.name,
-            "on": events[0] if len(events) == 1 else list(events),
-            "pack": name,
-            "match": {"kind": list(kinds_of(pack(name)))},
-            **given,
-        }
-        return ConfiguredHook(hook, "pack", entry, self._document.path, self._document.line_of(keys), hook.name, locked)
+    def _check_rule(self, rule: str) -> None:
+        found = self._pack(rule.partition("/")[0])
+        if rule not in found.rules:
+            raise UnknownName("rule", rule, list(found.rules))
 
 
-def _check_rule(rule: str) -> None:
-    name = rule.partition("/")[0]
-    found = pack(name)
-    if rule not in found.rules:
-        raise UnknownName("rule", rule, list(found.rules))
-
-
-def read_packs(document: Document, layer: Layer, defaults: Mapping[str, Any]) -> list[ConfiguredHook]:
-    """Make the hooks of the packs that a file names."""
+def read_packs(document: Document, layer: Layer, defaults: Mapping[str, Any]) -> PackSection:
+    """What a file says of packs."""
     return PackReader(document, layer, defaults).read()
 
 
 def pack_names() -> Iterator[str]:
-    """All names that `packs` may list."""
+    """The names that `packs` may list, but for packs of other packages."""
     yield from (RECOMMENDED, *NAMES)

@@ -15,7 +15,7 @@ from ..runners.command import OUTPUTS
 from ..tools import KINDS, SAFETIES, UNKNOWN_TOOL
 from ..verdict import POWERS
 from . import hook_entry, journaling, layers
-from .packs import ANSWERS, EXEMPTION, LIMITS, PACK, pack_names
+from .packs import ANSWERS, EXEMPTION, LIMITS, MATCHES, PACK, pack_names
 
 FILE_NAME = "fairlead.schema.json"
 DIALECT = "http://json-schema.org/draft-07/schema#"  # the newest that editors of TOML understand
@@ -29,11 +29,13 @@ _JSON_TYPES = {str: "string", dict: "object", bool: "boolean", int: "integer", f
 def config_schema() -> _Schema:
     """The JSON Schema of a fairlead.toml, of whichever layer."""
     properties: _Schema = {
-        "packs": _list({"enum": list(pack_names())}),
-        "pack": _table({name: _table(_pack(name)) for name in pack_names()}),
-        "exemption": _list(
-            _table({key: _EXEMPTION.get(key, _TEXT) for key in EXEMPTION}, ("rule", "command", "reason"))
-        ),
+        "packs": _list({"anyOf": [{"enum": list(pack_names())}, _TEXT]}),  # other packages ship packs, too
+        "pack": {
+            "type": "object",
+            "properties": {name: _table(_pack(name)) for name in pack_names()},
+            "additionalProperties": _table(_pack("")),
+        },
+        "exemption": _list(_exemption()),
         "hook": {"type": "array", "items": _hook()},
         "tool": {"type": "array", "items": _tool()},
         "defaults": _table({key: _DEFAULTS[key] for key in layers.DEFAULTS}),
@@ -60,7 +62,11 @@ def _pack(name: str) -> _Schema:
     return {key: known[key] for key in PACK} | limits
 
 
-_EXEMPTION: _Schema = {"until": {"description": "a date, such as 2030-01-31"}}
+def _exemption() -> _Schema:
+    """An exemption: from which rule, and about which command, path or URL."""
+    until = {"description": "a date, such as 2030-01-31"}
+    table = _table({key: until if key == "until" else _TEXT for key in EXEMPTION}, ("rule", "reason"))
+    return {**table, "oneOf": [{"required": [key]} for key in MATCHES]}
 
 
 def _table(properties: _Schema, required: tuple[str, ...] = ()) -> _Schema:

@@ -40,6 +40,8 @@ COLUMNS: Final = (*OLD_COLUMNS, "effect", "user")
 """The fields that are searched for. `effect` is None if the control was carried out unchanged."""
 REFUSED: Final = ("deny", "stop", "abort")
 """The controls that stop an operation."""
+STOPPING: Final = (*REFUSED, "ask")
+"""The controls that keep an operation from running before a human looks."""
 FAILED: Final = ("error", "timeout", "malformed", "quarantined", "dropped")
 """The outcomes of hooks that failed."""
 WOULD: Final = "would "

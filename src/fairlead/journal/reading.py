@@ -19,7 +19,7 @@ import msgspec
 from ..decision import Decision
 from ..glob import compile_glob, is_exact
 from ..wire.decisions import decode_decision
-from .entry import COLUMNS, FAILED, REFUSED, WOULD, references, unfold
+from .entry import COLUMNS, FAILED, REFUSED, STOPPING, WOULD, references, unfold
 from .errors import JournalError, NoJournal, NoRecord
 from .schema import EFFECT, RARE, SCHEMA, newer_error, version_of
 
@@ -150,7 +150,7 @@ class HookStats(msgspec.Struct, frozen=True):
 
     Times are in seconds; `share` is its part of the time of all hooks.
 
-    `denials` were carried out. `monitored` counts denials of a hook that is not enforced.
+    `denials` were carried out. `monitored` counts denials and questions of a hook that is not enforced.
     """
 
     hook: str
@@ -331,7 +331,7 @@ class Reader:
             if not isinstance(hook, str) or not isinstance(took, int):
                 raise JournalError(f"the runs in {self.path} are damaged; run `fairlead verify`")
             totals.taken.setdefault(hook, array("q")).append(took)
-            if isinstance(control, str) and control.startswith(WOULD) and control.removeprefix(WOULD) in REFUSED:
+            if isinstance(control, str) and control.startswith(WOULD) and control.removeprefix(WOULD) in STOPPING:
                 totals.monitored[hook] += 1
             if outcome in FAILED:
                 totals.failures[hook] += 1
@@ -348,6 +348,22 @@ class Reader:
             "GROUP BY runs.hook"
         )
         return dict(self._run(query, values))
+
+    def rule_verdicts(self, which: Filter | None = None) -> Iterator[tuple[str, str, str]]:
+        """The verdicts of packs, oldest first: the rule, the control ("would deny" if it was not enforced), the target.
+
+        Only what would stop a call is listed.
+        """
+        condition, values = (which or Filter()).where(self.version)
+        words = ", ".join(f"'{prefix}{word}'" for word in STOPPING for prefix in ("", WOULD))
+        query = (
+            f"SELECT seq, digest, body FROM records WHERE {condition} AND "  # noqa: S608
+            f"seq IN (SELECT seq FROM runs WHERE control IN ({words})) ORDER BY seq"
+        )
+        for row in self._run(query, values):
+            body = self._record(*row).body
+            for contribution in body.get("said") or ():
+                yield from _rule_verdicts(contribution, body["step"])
 
     def counts(self, which: Filter | None = None) -> dict[str, int]:
         """The number of decisions per effective control."""
@@ -367,6 +383,48 @@ class Reader:
             return []
         query = "SELECT * FROM sessions WHERE last < ? ORDER BY last DESC LIMIT ?"
         return [SessionRow(*row) for row in self._run(query, [before or 1 << 62, limit])]
+
+
+def _rule_verdicts(contribution: dict[str, Any], step: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The verdict of a contribution, if it is one of a pack's rule that would stop the call."""
+    for one, prefix in ((contribution, ""), (contribution.get("monitored") or {}, WOULD)):
+        verdict = one.get("verdict") or {}
+        metadata, control = verdict.get("metadata"), verdict.get("control")
+        if isinstance(metadata, dict) and isinstance(rule := metadata.get("rule"), str) and control in STOPPING:
+            target = step.get("target") or {}
+            paths = " ".join(map(str, target.get("paths") or ()))
+            yield (
+                rule,
+                f"{prefix}{control}",
+                str(target.get("command") or paths or target.get("url") or step.get("tool")),
+            )
+
+
+class RuleStats(msgspec.Struct):
+    """How often a rule of a pack spoke, and the newest call that it spoke about."""
+
+    rule: str
+    denied: int = 0
+    asked: int = 0
+    would_stop: int = 0
+    """How often it would have denied or asked, if its pack were enforced."""
+    last: str = ""
+
+
+def rule_stats(readers: Iterable[Reader], which: Filter | None = None) -> list[RuleStats]:
+    """The statistics of each rule of a pack that spoke. The one that spoke most often comes first."""
+    found: dict[str, RuleStats] = {}
+    for reader in readers:
+        for rule, control, target in reader.rule_verdicts(which):
+            stats = found.setdefault(rule, RuleStats(rule))
+            stats.last = target
+            if control.startswith(WOULD):
+                stats.would_stop += 1
+            elif control == "ask":
+                stats.asked += 1
+            else:
+                stats.denied += 1
+    return sorted(found.values(), key=lambda one: (-one.denied - one.asked - one.would_stop, one.rule))
 
 
 class HookTotals(msgspec.Struct):

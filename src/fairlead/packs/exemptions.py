@@ -1,7 +1,8 @@
-"""Exemptions: a rule that does not speak about one exact command, in one folder, until a day.
+"""Exemptions: a rule that does not speak about one exact command, file or address, in one folder, until a day.
 
 An exemption is read as strictly as a command: it matches a command with the same program, the same options and the
-same operands, whatever way the line spells them, and no other.
+same operands, whatever way the line spells them, and no other. Of tools that are no shell, it matches a call that is
+about one file, or one address.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..shell import Command, read
 from ..shell.commands import join
 
 if TYPE_CHECKING:
+    from ..lifecycle import BeforeTool
     from .lines import PackLine
 
 
@@ -23,26 +25,51 @@ class Exemption:
     """One `[[exemption]]`."""
 
     def __init__(
-        self, rule: str, command: str, reason: str, project: str = "", owner: str = "", until: date | None = None
+        self,
+        rule: str,
+        command: str = "",
+        reason: str = "",
+        project: str = "",
+        owner: str = "",
+        until: date | None = None,
+        path: str = "",
+        url: str = "",
     ) -> None:
         self.rule = rule
         self.command = command
+        self.path = os.path.normpath(os.path.expanduser(path)) if path else ""
+        self.url = url
         self.reason = reason
         self.project = os.path.normpath(os.path.expanduser(project)) if project else ""
         self.owner = owner
         self.until = until
 
     @classmethod
-    def read(
-        cls, rule: str, command: str, reason: str, project: str = "", owner: str = "", until: date | None = None
-    ) -> Exemption:
+    def read(cls, rule: str, command: str = "", *, path: str = "", url: str = "", **more: str | date) -> Exemption:
         """An exemption from the fields of a file. A command that is not one plain command is an error."""
+        exemption = cls(rule, command, path=path, url=url, **more)  # type: ignore[arg-type]
+        if path and not os.path.isabs(exemption.path):
+            raise FairleadError("path is an absolute path, or begins with ~")
+        if set("*?[") & set(path) or "*" in url:
+            raise FairleadError("an exemption has no patterns: it is for one file, or one address")
+        if not command:
+            return exemption
         line = read(command)
         if len(line.commands) != 1 or not line.sure or line.commands[0].writes() or line.commands[0].assignments:
             raise FairleadError("command is one plain command: no pipe, variable, pattern or redirection")
         if any(set("*?[") & set(word) for word in line.commands[0].args):
             raise FairleadError("command has no patterns: an exemption is for one exact command")
-        return cls(rule, command, reason, project, owner, until)
+        return exemption
+
+    @property
+    def match(self) -> dict[str, str]:
+        """What it is about: a command, a path or a URL."""
+        fields = {"command": self.command, "path": self.path, "url": self.url}
+        return {name: value for name, value in fields.items() if value}
+
+    def has_ended(self, today: date | None = None) -> bool:
+        """Is its last day over?"""
+        return self.until is not None and (today or date.today()) > self.until
 
     @cached_property
     def _wanted(self) -> Command:
@@ -50,7 +77,7 @@ class Exemption:
 
     def covers(self, command: Command, line: PackLine, today: date | None = None) -> bool:
         """Does it cover this command of this line?"""
-        if self.until is not None and (today or date.today()) > self.until:
+        if not self.command or self.has_ended(today):
             return False
         if self.project and not _lies_in(command.folder, self.project):
             return False
@@ -63,8 +90,24 @@ class Exemption:
             _operand(command.folder, word, home) for word in self._wanted.operands
         ]
 
+    def covers_call(self, step: BeforeTool, today: date | None = None) -> bool:
+        """Does it cover this call of a tool that is no shell? It does if the call is about its file or address only."""
+        if self.has_ended(today) or (self.project and not _lies_in(step.cwd or "", self.project)):
+            return False
+        paths, url = [str(path) for path in step.target.paths], str(step.target.url or "")
+        if self.url:
+            return url == self.url and not paths and step.args.keys() <= _OF_ADDRESS
+        if not self.path or url or len(paths) != 1:
+            return False
+        path = join(step.cwd or "", paths[0], os.path.expanduser("~"))
+        return path == self.path and os.path.realpath(path) == path  # what a link leads to is another file
+
     def __repr__(self) -> str:
-        return f"<Exemption from {self.rule}: {self.command}>"
+        return f"<Exemption from {self.rule}: {' '.join(self.match.values())}>"
+
+
+_OF_ADDRESS = frozenset({"url", "method", "prompt", "timeout"})
+"""Arguments of a fetch that an exemption for an address covers: what else is sent there, it has not seen."""
 
 
 def _lies_in(folder: str, project: str) -> bool:

@@ -113,8 +113,8 @@ GIT_READS = words_of("""
     name-rev notes push range-diff reflog remote rev-list rev-parse shortlog show show-branch show-ref status tag
     verify-commit whatchanged""")
 OWN_READS = words_of("""
-    check completion coverage demo doctor events explain export help hooks init log run schema show stats tail test
-    verify""")
+    check completion coverage demo doctor events explain export help hooks init log packs run schema show stats tail
+    test verify""")
 TAKES_AWAY = frozenset({"rm", "mv", "find", "fd", "shred", "unlink", "rmdir", "trash"})
 CHANGES_UNNAMED = frozenset({"cp", "rsync", "chmod", "chown", "chgrp", "chattr", "setfacl"})
 """Programs that may change files which they do not name."""
@@ -124,7 +124,8 @@ DECODES = frozenset({"base64", "xxd", "rev", "tr"})
 OWN_CONTROLS = re.compile(
     r"\bfairlead(?:\.|\s+import\s+)(?:cli|enforcement|approvals|config|__main__)\b|run_module\(\s*[\"']fairlead"
     r"|\bfairlead[\"']?[\s,\[(]+[\"']?"
-    r"(?:pause|resume|monitor|enforce|trust|approvals|tokens|serve|stop|restart|install|uninstall|prune)\b"
+    r"(?:pause|resume|monitor|enforce|trust|approvals|tokens|serve|stop|restart|install|uninstall|prune"
+    r"|exception[\"'\s,]+apply)\b"
 )
 """Parts of fairlead that code has no business with, unless it changes them."""
 OVERWRITES = frozenset({"stash", "clean", "reset", "checkout", "switch"})
@@ -193,7 +194,7 @@ def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]
     if name == "git":
         return _git_reads(rest) and not any(map(_OUTPUT.fullmatch, rest))
     if name == "fairlead":
-        return _own_command(rest) is None
+        return _own_command(rest) is None and not any(word.startswith(("--o", "-o")) for word in rest)
     if CODE.fullmatch(name) and rest[:2] == ["-m", "json.tool"]:
         return sum(word[:1] != "-" for word in rest[2:]) < 2
     options = [word[:_LONGEST_OPTION] for word in rest]
@@ -227,12 +228,19 @@ def _git_reads(rest: list[str]) -> bool:
     return command in GIT_READS
 
 
+_READING_ACTIONS: dict[str, tuple[list[str], ...]] = {
+    "approvals": ([], ["list"], ["show"]),
+    "exception": ([], ["list"], ["request"]),
+}
+"""What these commands of fairlead do that changes nothing."""
+
+
 def _own_command(rest: list[str]) -> str | None:
     """The name of a fairlead command that changes something; None for one that only reads."""
     if {"-h", "--help"} & {*takewhile(lambda word: word != "--", rest)}:
         return None
     words = [word for word in rest if word[:1] != "-"][:2]
-    if not words or words[0] in OWN_READS or (words[0] == "approvals" and words[1:] in ([], ["list"], ["show"])):
+    if not words or words[0] in OWN_READS or words[1:] in _READING_ACTIONS.get(words[0], ()):
         return None
     return words[0]
 

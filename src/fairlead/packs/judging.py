@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Literal
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -42,6 +43,16 @@ class PackOptions(msgspec.Struct, frozen=True):
     exemptions: tuple[Exemption, ...] = ()
     limits: Limits = Limits()
     """How much the agent may do in a session, for the pack budgets."""
+    exceptions: bool = False
+    """Whether a refusal names the command that requests an exception: one that a file can grant."""
+
+
+class RuleHit(NamedTuple):
+    """What a rule finds about a call, in which command of it, and what exempts that, if anything does."""
+
+    finding: Finding
+    command: Command | None = None
+    exemption: Exemption | None = None
 
 
 class PackGate:
@@ -70,7 +81,12 @@ class PackGate:
         found = self.worst(step)
         if found is None:
             return None
-        return {"deny": deny, "ask": ask, "warn": warn}[self.answer(found.rule)](str(found))
+        metadata = {"rule": found.rule.id, "level": found.rule.level}
+        text, answer = str(found), self.answer(found.rule)
+        if self.options.exceptions and answer != "warn" and found.rule.level != "disaster":
+            metadata["exception"] = exception_id(step)
+            text += f" For an exception: `fairlead exception request {metadata['exception']}`"
+        return {"deny": deny, "ask": ask, "warn": warn}[answer](text, metadata=metadata)
 
     def answer(self, rule: Rule) -> Answer:
         """What the pack says when a rule objects."""
@@ -88,11 +104,15 @@ class PackGate:
         return finding.severity, _STRENGTH[self.answer(finding.rule)]
 
     def findings(self, step: BeforeTool) -> Iterator[Finding]:
-        """All that the rules find about a call."""
+        """All that the rules find about a call, without what is exempt."""
+        return (one.finding for one in self.hits(step) if one.exemption is None)
+
+    def hits(self, step: BeforeTool) -> Iterator[RuleHit]:
+        """All that the rules find about a call, what is exempt included."""
         if self._of_session and (memory := self._memory()) is not None:
             for rule in self._of_session:
                 if part := rule.check(step, memory):
-                    yield Finding(rule, _part(step.tool, part))
+                    yield RuleHit(Finding(rule, _part(step.tool, part)))
         rules = self._by_kind.get(step.kind, ())
         text = step.target.command
         if not rules and not text:
@@ -102,24 +122,37 @@ class PackGate:
         line = line_of(given, folder, home, options.protect, options.allow_hosts, step.target.dialect)
         for rule in rules:
             if part := rule.check(step, line):
-                yield Finding(rule, _part(step.tool, part))
+                exempt = next((one for one in self._exemptions(rule) if one.covers_call(step)), None)
+                yield RuleHit(Finding(rule, _part(step.tool, part)), None, exempt)
         if given:
-            yield from self.findings_in(line)
+            yield from self._hits_in(line)
 
     def findings_in(self, line: PackLine) -> Iterator[Finding]:
-        """All that the rules find about a command line."""
+        """All that the rules find about a command line, without what is exempt."""
+        return (one.finding for one in self._hits_in(line) if one.exemption is None)
+
+    def _hits_in(self, line: PackLine) -> Iterator[RuleHit]:
         for command in line.commands:
             for rule in (*self._by_program.get(command.program, ()), *self._of_any):
-                if (part := rule.check(command, line)) and not self._is_exempt(rule, command, line):
-                    yield _finding(rule, part, command)
+                if part := rule.check(command, line):
+                    yield RuleHit(_finding(rule, part, command), command, self._exempting(rule, command, line))
         for rule in self._of_line:
-            if (part := rule.check(line)) and not any(
-                self._is_exempt(rule, one, line) for one in line.line.tree if len(line.commands) == 1
-            ):
-                yield Finding(rule, _part(_short(line.text), part))
+            if part := rule.check(line):
+                only = line.line.tree[0] if len(line.commands) == 1 and line.line.tree else None
+                exempt = self._exempting(rule, only, line) if only is not None else None
+                yield RuleHit(Finding(rule, _part(_short(line.text), part)), only, exempt)
 
-    def _is_exempt(self, rule: Rule, command: Command, line: PackLine) -> bool:
-        return any(one.rule == rule.id and one.covers(command, line) for one in self.options.exemptions)
+    def _exempting(self, rule: Rule, command: Command, line: PackLine) -> Exemption | None:
+        return next((one for one in self._exemptions(rule) if one.covers(command, line)), None)
+
+    def _exemptions(self, rule: Rule) -> Iterator[Exemption]:
+        return (one for one in self.options.exemptions if one.rule == rule.id)
+
+
+def exception_id(step: BeforeTool) -> str:
+    """A short name of a call, which its record in the journal has, too."""
+    call = (step.session_id, step.call_id, step.sequence, step.tool, step.target.command, step.target.paths)
+    return sha256(repr(call).encode(errors="replace")).hexdigest()[:10]
 
 
 def _finding(rule: Rule, part: Objection, command: Command) -> Finding:
@@ -165,8 +198,20 @@ def pack_hook(pack: Pack, options: PackOptions | None = None, layer: Layer = "us
     kinds = None if pack.of_session else kinds_of(pack)
     return Hook(
         PackGate(pack, options, layer), events_of(pack), name=f"fairlead.{pack.name}", kind=kinds, phase="gate",
-        layer=layer, **settings,
+        layer=layer, version=version_of(pack, options or PackOptions()), **settings,
     )  # fmt: skip
 
 
-__all__ = ["ANSWERS", "PackGate", "PackOptions", "events_of", "kinds_of", "line_of", "pack_hook"]
+def version_of(pack: Pack, options: PackOptions) -> str:
+    """A digest of what a pack does: of its rules, and of how it is used."""
+    from .. import __version__
+
+    rules = [(rule.id, rule.level, rule.check.__code__.co_code.hex()) for rule in pack]
+    exemptions = [(one.rule, one.match, one.project, one.until) for one in options.exemptions]
+    text = repr((__version__, rules, msgspec.structs.replace(options, exemptions=()), exemptions))
+    return sha256(text.encode(errors="replace")).hexdigest()[:16]
+
+
+__all__ = [
+    "ANSWERS", "PackGate", "PackOptions", "RuleHit", "events_of", "exception_id", "kinds_of", "line_of", "pack_hook",
+]  # fmt: skip

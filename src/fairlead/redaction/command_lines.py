@@ -67,6 +67,8 @@ _ALWAYS_READS = frozenset({"passwd", "cryptsetup", "gh_secret_set"})
 _HEADERS = frozenset({"--header", "--proxy-header"})
 _SETS_BY_NAME = frozenset({"aws", "npm", "yarn", "pnpm", "git", "gcloud", "vault", "rclone", "doppler", "wrangler"})
 """Programs with operands that are a name and its value: `aws configure set NAME VALUE`."""
+_NAMES_A_RECORD = {"gcloud": "--secret"}
+"""Options that say which secret is meant, and do not hold it."""
 
 
 def _by_program(table: dict[str, str]) -> dict[str, dict[str, str]]:
@@ -279,6 +281,7 @@ def _of_names(command: Command) -> Iterator[_Secret]:
         if sign:
             if (
                 is_known(word)
+                and word[: -len(value) - 1] != _NAMES_A_RECORD.get(command.program)
                 and _SET.fullmatch(word[: len(word) - len(value)])
                 and _is_given(name, value, " " if is_listed else "=")
             ):
