@@ -101,6 +101,8 @@ _NAMES = re.compile(r"[a-z0-9][a-z0-9-]*")
 _FIRST_WORDS = frozenset({"echo", "printf", "cat", "if", "for", "while", "until", "cargo", "go", "pytest"})
 _SUFFIX = re.compile(r"\.exe(?![\w.])", re.IGNORECASE)
 _AFTER_A_NAME = (" ", "\t", "\n", "'", '"', "\\")
+_ESCAPED = ("\\n", "\\t", "\\r")
+"""What ends a line in a text that is written as JSON."""
 _IN_A_NAME = re.compile(r"[\w.-]")
 _FIRST = re.compile(
     r"(?:\s*(?:[\"'\\({]|(?:\w+=)?\$\())*\s*(?:[\w-]+\s*\(\s*\)\s*[{(]\s*)?(?:\w+=(?:\\\n|\S)*\s+(?:&&\s+)?)*[\"'\\(]*([\w./-]+)"
@@ -178,7 +180,8 @@ def _named_places(lowered: str) -> Iterator[int]:
             end = at + len(name)
             if lowered.startswith(".exe", end):
                 end += 4
-            if lowered[end : end + 1] in _AFTER_A_NAME and not _IN_A_NAME.match(lowered, at - 1 if at else end):
+            begins = lowered[max(at - 2, 0) : at] in _ESCAPED or not _IN_A_NAME.match(lowered, at - 1 if at else end)
+            if lowered[end : end + 1] in _AFTER_A_NAME and begins:
                 yield _start_of_pipe(lowered, at)
             at = lowered.find(name, end)
 

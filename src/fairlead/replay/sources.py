@@ -21,7 +21,7 @@ import msgspec
 from ..errors import FairleadError
 from ..journal.errors import JournalError
 from ..journal.reading import Reader
-from ..journal.store import SCHEMA
+from ..journal.schema import SCHEMA
 from .records import NOTHING, BadBody, Recorded, decode_body
 
 WINDOW: Final = 10_000
