@@ -74,7 +74,7 @@ def test_a_line_is_read_as_bash_runs_it(line: str, args: list[str]) -> None:
     "line",
     [
         "a=([k]=x); rm ${a[k]}", "a[7]=x; rm ${a[7]}", "PS4='$(rm x)'; set -x", "pgrep a | parallel rm",
-        "echo ${a[$(rm x)]}", 'a=1; echo "${a/$(rm x)/y}" ${a:$(rm x)}', "echo ${HOME?$(rm x)}",
+        "echo ${a[$(rm x)]}", 'a=1; echo "${a/$(rm x)/y}" ${a:$(rm x)}', "echo ${NONE?$(rm x)}",
         "tmux send-keys rm Space x Enter",
     ],
 )  # fmt: skip
