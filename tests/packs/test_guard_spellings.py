@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fed_spellings import INDIRECT, fed
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from spellings import BY_HAND, JUDGED, NAME, NAMINGS, ONE_WORD, WRAPPERS, WRITERS, combined, line_of
@@ -27,6 +28,7 @@ TOOLS = (
     "timeout", "touch", "tr", "truncate", "uname", "uniq", "unlink", "vim", "wc", "xargs", "xxd", "yes",
 )  # fmt: skip
 COMBINED = list(dict.fromkeys(combined()))
+FEEDING = list(fed())
 UNSEEN = [
     "cp -r src/. .",
     "chmod -R go+w .",
@@ -84,7 +86,7 @@ def identifier(line: str) -> str:
     return line[:60].encode("unicode_escape").decode()
 
 
-FEW = [*BY_HAND[::40], *COMBINED[::700]]
+FEW = [*BY_HAND[::40], *INDIRECT[::20], *COMBINED[::700]]
 
 
 @pytest.mark.parametrize("line", FEW, ids=identifier)
@@ -93,7 +95,7 @@ def test_some_spellings_change_the_file(files: bytes, line: str) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("line", [*BY_HAND, *COMBINED[::13]], ids=identifier)
+@pytest.mark.parametrize("line", [*BY_HAND, *INDIRECT, *COMBINED[::13], *FEEDING[::7]], ids=identifier)
 def test_every_spelling_changes_the_file(files: bytes, line: str) -> None:
     assert changes_it(line, files)
 
@@ -105,7 +107,7 @@ def test_what_is_listed_as_unseen_changes_the_file_and_passes(world: World, file
     assert world.shell(line) is None
 
 
-@pytest.mark.parametrize("line", [*BY_HAND, *JUDGED], ids=identifier)
+@pytest.mark.parametrize("line", [*BY_HAND, *INDIRECT, *JUDGED], ids=identifier)
 def test_no_spelling_by_hand_passes(world: World, line: str) -> None:
     denied(world.shell(line))
 
@@ -113,6 +115,10 @@ def test_no_spelling_by_hand_passes(world: World, line: str) -> None:
 def test_no_combined_spelling_passes(world: World) -> None:
     assert len(COMBINED) > 5000
     assert [line for line in COMBINED if world.shell(line) is None] == []
+
+
+def test_no_text_that_is_fed_to_a_shell_passes(world: World) -> None:
+    assert [line for line in FEEDING if world.shell(line) is None] == []
 
 
 LINES = st.builds(

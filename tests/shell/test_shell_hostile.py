@@ -53,11 +53,42 @@ def removals(line: str) -> list[list[str]]:
         ("f() { echo rm x; }; f | sh", ["x"]),
         ("echo RM x | tr A-Z a-z | sh", ["x"]),
         ("rm \u00a0x", ["\u00a0x"]),
+        ("echo a x; rm $_", ["x"]),
+        ("sh /dev/fd/3 3<<< 'rm x'", ["x"]),
+        ("exec 4<<< 'rm x'; . /dev/fd/4", ["x"]),
+        ("exec 4<<< x; read -ru4 a; rm $a", ["x"]),
+        ("declare -l a=FOO; rm $a", ["foo"]),
+        ("declare -u a=foo; rm $a", ["FOO"]),
+        ("x=FOO; rm ${x@L}", ["foo"]),
+        ("x='a\\x62'; rm ${x@E}", ["ab"]),
+        ("screen -dm bash -c 'rm x'", ["x"]),
+        ("npm pkg set scripts.a='rm x'", ["x"]),
     ],
 )
 def test_a_line_is_read_as_bash_runs_it(line: str, args: list[str]) -> None:
     assert removals(line)[-1] == args
     assert read(line, "/work", HOME).sure
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a=([k]=x); rm ${a[k]}", "a[7]=x; rm ${a[7]}", "PS4='$(rm x)'; set -x", "pgrep a | parallel rm",
+        "echo ${a[$(rm x)]}", 'a=1; echo "${a/$(rm x)/y}" ${a:$(rm x)}', "echo ${NONE?$(rm x)}",
+        "tmux send-keys rm Space x Enter",
+    ],
+)  # fmt: skip
+def test_what_depends_on_more_than_the_line_is_found_and_not_sure(line: str) -> None:
+    assert removals(line)
+    assert not read(line, "/work", HOME).sure
+
+
+@pytest.mark.parametrize("sign", ["\u00b2", "\u0663", "\uff11"])
+@pytest.mark.parametrize(
+    "line", ["shift N", "echo a | xargs -nN rm", "f() { shift N; }; f a", "echo {a..N}", "x >&N", "${x:N} $((N))"]
+)
+def test_a_sign_that_only_looks_like_a_number_is_none(line: str, sign: str) -> None:
+    assert read(line.replace("N", sign)).commands
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from itertools import pairwise, takewhile
 from ..shell import Command
 from ..shell.shells import SHELLS
 from ..shell.syntax import DECLARES
+from ..shell.words import unknown_of
 from ..shell.wrappers import WRAPPERS
 from .guarded_files import COSTLY, packs_into, words_of
 from .protected_paths import MOVED
@@ -342,15 +343,16 @@ def moves_settings(command: Command) -> bool:
     names = set(command.assignments)
     if name in DECLARES | {"env"}:
         names |= {word.partition("=")[0] for word in words if "=" in word}
-        if name == "env" and (
-            any(word in ("-", "-i", "--ignore-environment") for word in words) or words[:1] == ["$(...)"]
-        ):
+    if name == "env":
+        if not _CLEARS.isdisjoint(words) or any("$(...)" in unknown_of(word) for word in words[:1]):
             return True
-    if name in ("unset", "env", "read") or words[:1] == ["-v"]:  # `env -u NAME`, `printf -v NAME`
-        names |= {word.removeprefix("--unset=").removeprefix("-u") for word in words}
+        names |= {_UNSETS.sub("", word) or after for word, after in pairwise((*words, "")) if _UNSETS.match(word)}
+    if name in ("unset", "read") or words[:1] == ["-v"]:  # `printf -v NAME`
+        names |= set(words)
     return any(one in _MOVES or one.startswith("FAIRLEAD_") for one in names)
 
 
+_UNSETS = re.compile(r"-u|--unset=?")
 _CLEARS = frozenset({"-", "-i", "--ignore-environment"})
 _MOVES = frozenset({*MOVED, "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CODE_SIMPLE"})
 OTHER_USERS = frozenset({"sudo", "su", "doas", "runuser", "gosu", "su-exec", "setuidgid", "pkexec", "machinectl"})

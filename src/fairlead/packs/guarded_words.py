@@ -22,6 +22,7 @@ _BETWEEN = re.compile(r"[\s|;&()<>`'\"$]+")
 _BETWEEN_ALL = re.compile(r"[\s|;&()<>`'\"${}=]+")
 _MAKEFILES = frozenset({"Makefile", "makefile", "GNUmakefile"})
 _BRACES = re.compile(r"\{([^{}]*)\}")
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/\d")
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -91,6 +92,9 @@ def feeders(command: Command, line: Line, *, scripts: bool = False) -> Iterator[
     around = [command, *_ancestors(command, line)]
     pipelines = {one.pipeline for one in around}
     found = [one for one in line.commands if one.pipeline in pipelines and one is not command]
+    found += [one for runner in around for one in _read_from(runner)]
+    if any(_DESCRIPTOR.match(word) for word in command.args):  # `exec 3< <(...); . /dev/fd/3`
+        found += line.commands
     found += [one for top in found + command.inner for one in top.walk()]
     named = [
         *_read_by(command),
@@ -106,6 +110,17 @@ def feeders(command: Command, line: Line, *, scripts: bool = False) -> Iterator[
         files = {os.path.basename(word) for word in named if word}
         writers = {one.pipeline for one in line.commands if files & set(map(os.path.basename, _written(one)))}
         found = [one for top in line.commands if top.pipeline in writers for one in top.walk()]
+
+
+def _read_from(command: Command) -> Iterator[Command]:
+    """The commands before a command in its pipeline, or before the block that it stands in."""
+    source, left = command.source, _CHAIN
+    while source is not None and source.commands and left:
+        yield from source.commands
+        source, left = source.commands[0].source, left - 1
+
+
+_CHAIN = 32
 
 
 def _ancestors(command: Command, line: Line) -> list[Command]:

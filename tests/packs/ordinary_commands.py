@@ -1,0 +1,636 @@
+"""Commands of an ordinary day near protected files and names. `¶` is a newline."""
+
+from __future__ import annotations
+
+import re
+
+_READS = """
+cat {}|less {}|head -n 20 {}|tail -5 {}|bat {}|wc -l {}|grep -n hook {}|grep -c deny {}|egrep 'a.b' {}|
+rg -n hook {}|ag hook {}|stat {}|stat -c %Y {}|ls -l {}|ls -la {} src|file {}|diff {} src/settings.json|
+diff -u {} /tmp/old|cmp {} a.py|md5sum {}|sha256sum {}|sha256sum {} > sums.txt|realpath {}|readlink -f {}|
+basename {}|dirname {}|test -f {}|[ -f {} ] && echo yes|[[ -e {} ]] && cat {}|if [ -s {} ]; then head -1 {}; fi|
+sed -n 1,10p {}|sed -n '/hook/p' {}|sed 's/a/b/' {}|sed -e 1d {} > /tmp/x|awk '{{print $1}}' {}|
+awk -F= '/deny/ {{print $2}}' {}|awk '$1 > 3 {{print NR}}' {}|cut -d= -f1 {}|sort {}|sort -u {} | uniq -c|uniq {}|
+tr a-z A-Z < {}|nl {}|od -c {} | head|xxd {} | head -3|hexdump -C {}|strings {}|tac {}|rev {}|column -t {}|
+paste {} a.py|jq . {}|jq -r .hooks {}|yq .hooks {}|cp {} /tmp/|cp {} /tmp/backup.json|cp -p {} {}.bak|
+cp -a {} ~/backup/|install -m 644 {} /tmp/x|rsync -a {} /tmp/backup/|scp {} host:/tmp/|tar czf /tmp/x.tgz {}|
+zip /tmp/x.zip {}|gzip -c {} > /tmp/x.gz|base64 {}|cat {} | grep -v '^#'|cat {} a.py > /tmp/both|
+cat {} | tee /tmp/x | wc -l|cat {} >> notes.md|x=$(cat {}); echo "$x"|echo "$(< {})"|
+while read -r l; do echo "$l"; done < {}|mapfile -t a < {}; echo "${{#a[@]}}"|python3 -m json.tool {}|code {}|
+code --diff {} a.py|sudo cat {}|timeout 5 cat {}|time wc {}|xargs -a {} echo|find . -name x -newer {}|git diff {}|
+git diff HEAD~1 -- {}|git log --oneline -- {}|git log -p -1 {}|git blame {}|git show HEAD:{}|git add {}|
+git add -p {}|git commit -m 'update' {}|git status {}|git ls-files {}|git grep hook -- {}|git check-ignore -v {}|
+git show HEAD:{} > /tmp/old|git diff --stat main {}|git stash show -p stash@{{0}} -- {}|git hash-object {}|
+git log --follow {}
+"""
+_NAMES = ("fairlead.toml", ".claude/settings.json", "~/.codex/config.toml")
+
+_BY_HAND = r"""
+ls
+ls -la ~/.claude
+ls ~/.claude ~/.codex ~/.gemini
+ls ~/.claude/hooks
+tree -a -L 2 ~/.claude
+tree -L 1 .
+du -sh ~/.claude ~/.local/state/fairlead
+du -sh * | sort -h
+find ~/.claude -name '*.json'
+find . -name fairlead.toml -not -path './.git/*'
+find . -name 'fair*'
+find . -name '*.toml' -exec grep -l hook {} +
+find . -type f -exec wc -l {} +
+find . -type f -name '*.py' -exec sed -i s/a/b/ {} +
+find . -type f | xargs grep -l fairlead
+find . -type f -print0 | xargs -0 wc -c
+find src -name '*.py' -delete
+find . -name '*.pyc' -delete
+find . -name __pycache__ -exec rm -rf {} +
+find . -name __pycache__ -type d -prune -exec rm -r {} ';'
+find . -maxdepth 1 -type f -name '*.log' | xargs rm -f
+find /tmp -name 'x*' -mtime +7 -delete
+grep -rn fairlead src
+grep -rn "fairlead.toml" docs | head
+grep -rl 'settings.json' . | sort | uniq
+grep -r --include='*.md' 'claude/settings' .
+rg -uu 'disableAllHooks' ~/.claude
+rg 'pkill -f fairlead' docs
+git status
+git status --short
+git diff
+git diff --cached --stat
+git log --oneline -10
+git log --grep fairlead
+git log -S fairlead.toml --oneline
+git add .
+git add -A
+git add fairlead.toml .claude/settings.json
+git commit -am 'fairlead pause explained'
+git commit -m 'Document `fairlead pause`'
+git commit -m "rm fairlead.toml is denied now"
+git commit -m 'pkill -f fairlead, kill and rm ~/.claude/settings.json are denied'
+git commit -F - <<'E'¶Remove fairlead.toml from the docs¶¶rm -rf ~/.claude is denied.¶E
+git commit --amend -m 'guard: stop `echo x > fairlead.toml`'
+git tag -a v1 -m 'fairlead.toml is read'
+git push
+git push origin HEAD
+git push -u origin fix-fairlead-toml
+git pull --rebase
+git fetch --all
+git checkout -b fairlead-toml-docs
+git checkout main
+git switch main
+git switch -c claude-settings
+git merge fairlead-docs
+git rebase main
+git rebase -i HEAD~3
+git branch -D fairlead-docs
+git stash
+git stash push src
+git stash pop
+git stash list
+git clean -n
+git clean -nfd
+git clean -fd build
+git restore src/a.py
+git restore --staged fairlead.toml
+git reset -q fairlead.toml
+git reset HEAD fairlead.toml
+git checkout -- src/a.py
+git rm -q src/old.py
+git mv src/a.py src/b.py
+git worktree add ../wt main
+git bisect start HEAD v1
+git remote -v
+git config user.name
+git config --get remote.origin.url
+git ls-tree -r HEAD
+git archive HEAD | gzip > /tmp/x.tgz
+git format-patch -1 -o /tmp/patches
+git apply --check /tmp/x.patch
+git show --stat HEAD
+git shortlog -sn
+git describe --tags
+git cherry-pick abc123
+gh pr create --title 'Guard fairlead.toml' --body 'It denies `rm fairlead.toml` and `fairlead pause`.'
+gh pr comment 3 --body 'see ~/.claude/settings.json'
+gh issue list --search fairlead
+gh issue create -t 'fairlead.toml' -b 'cannot edit .claude/settings.json'
+echo fairlead
+echo 'rm fairlead.toml'
+echo "fairlead pause"
+echo 'to end it: pkill -f fairlead'
+echo 'see fairlead.toml' >> README.md
+echo "# fairlead.toml" > docs.md
+printf '%s\n' 'rm -rf ~/.claude' > notes.txt
+printf 'fairlead.toml\n' >> .gitignore
+cat <<'E' > docs.md¶Do not run `fairlead pause` or rm fairlead.toml.¶E
+cat >> README.md <<E¶See fairlead.toml and ~/.claude/settings.json.¶E
+tee docs.md <<< 'edit fairlead.toml yourself' > /dev/null
+touch src/settings.json
+touch settings.json hooks.json config.toml
+mkdir -p .claude/commands .claude/agents .codex-notes
+echo x > .claude/commands/a.md
+cp docs/a.md .claude/commands/
+rm .claude/commands/a.md
+rm -rf .claude/commands
+echo '# rules' > ~/.claude/CLAUDE.md
+echo x > .github/workflows/ci.yml
+sed -i s/a/b/ .github/workflows/ci.yml
+mv .github/workflows/ci.yml .github/workflows/test.yml
+rm .github/workflows/old.yml
+echo x > .gemini/GEMINI.md
+mkdir -p .cursor/rules && echo x > .cursor/rules/a.mdc
+rm -rf build
+rm -rf build dist *.egg-info
+rm -rf node_modules package-lock.json
+rm -rf ./build/*
+rm -rf -- dist
+rm -rf /tmp/fairlead-test
+rm -rf target/debug
+rm -f *.log
+rm -f src/*.pyc
+rm -r src/__pycache__ .pytest_cache .mypy_cache .ruff_cache
+rm a.py
+rm -f fairlead.toml.bak
+rm my-fairlead.toml.txt
+rm src/fairlead.py
+rm -rf src/fairlead/old
+rm /tmp/fairlead.log
+rmdir empty
+unlink src/x
+mv a.py src/
+mv src/a.py src/b.py
+mv fairlead.md docs/
+mv build /tmp
+cp a.py b.py
+cp -r src /tmp/src
+cp -r . /tmp/copy
+cp -r ~/.claude /tmp/claude-backup
+cp ~/.claude/settings.json .
+cp .claude/settings.json src/settings.json
+cp fairlead.toml examples/fairlead.toml.example
+cp fairlead.toml ../backup-fairlead.toml
+cp -n a.py b.py
+rsync -av src/ /tmp/src/
+rsync -av --delete src/ /tmp/src/
+rsync -av . host:/srv/app
+tar czf ../backup.tgz .
+tar czf /tmp/claude.tgz ~/.claude
+tar tzf backup.tgz
+tar xzf src.tgz -C /tmp/src
+tar xzf release.tgz
+zip -r out.zip src
+unzip -l x.zip
+unzip -q x.zip -d /tmp/x
+ln -s ../a.py src/link.py
+ln -sf /opt/tool/bin/tool ~/bin/tool
+chmod +x run.sh
+chmod -R u+w src
+chmod 644 src/settings.json
+chown -R me src
+truncate -s 0 app.log
+sed -i 's/fairlead.toml/config.toml/g' README.md
+sed -i 's#~/.claude/settings.json#settings#' docs/a.md
+sed -i '/fairlead/d' requirements.txt
+sed -i.bak s/1/2/ pyproject.toml
+sed -n '/fairlead/,/^$/p' pyproject.toml
+perl -pi -e 's/fairlead/x/' README.md
+perl -ne 'print if /hook/' fairlead.toml.bak
+awk '/fairlead/ {print > "/tmp/x"}' README.md
+awk '{s += $1} END {print s}' numbers.txt
+sort -o words.txt words.txt
+tee app.log < a.py
+dd if=/dev/zero of=/tmp/zero bs=1M count=1
+python a.py
+python -m pytest
+python -m pytest tests/packs/test_guard.py -k fairlead
+python -m pytest -k 'not claude' tests
+python -c 'import fairlead; print(fairlead.__version__)'
+python -c 'import fairlead; print(fairlead.__file__)'
+python -c "from fairlead import Hooks; print(Hooks())"
+python -c "import tomllib; print(tomllib.load(open('pyproject.toml','rb')))"
+python3 -c 'import sys; print(sys.version)'
+python3 - <<E¶import json¶print(json.dumps({"a": 1}))¶E
+python -m fairlead check
+python -m fairlead --version
+python -m build
+python -m http.server 8000
+python -m venv .venv
+pytest -q
+pytest tests -x --lf
+uv run pytest tests/test_fairlead.py
+uv sync
+uv pip install -r requirements.txt
+uv pip list
+uv add requests
+pip install -r requirements.txt
+pip install requests
+pip install -e .
+pip show fairlead
+pip list | grep fairlead
+pip freeze > requirements.txt
+pip install fairlead-plugin
+pip uninstall -y requests
+pipx list
+poetry add requests
+poetry run pytest
+ruff check --fix .
+ruff format src
+black src
+mypy src
+npm ci
+npm test
+npm run build
+npm run lint -- --fix
+npm install --save-dev typescript
+npx prettier --write src
+npx tsc --noEmit
+npx eslint . --fix
+yarn install
+pnpm -r build
+node index.js
+node -e 'console.log(1)'
+node -e 'console.log(require("./package.json").version)'
+bun test
+deno test
+cargo build --release
+cargo test
+cargo clean
+go build ./...
+go test ./...
+make
+make test
+make clean
+make -j4 check
+make -C docs html
+cmake -B build && cmake --build build
+docker build -t app .
+docker run --rm app
+docker run --rm -v "$PWD:/w" -w /w node:20 npm test
+docker run --rm -v ~/.claude:/c:ro img cat /c/settings.json
+docker compose up -d
+docker ps -a
+docker logs app
+docker exec app ls /etc
+docker system df
+docker rm -f app
+kubectl get pods
+kubectl logs deploy/app
+terraform plan
+fairlead check
+fairlead check --json
+fairlead explain 'rm fairlead.toml'
+fairlead explain 'fairlead pause' --json
+fairlead test before_tool --set tool=bash --set args.command='rm fairlead.toml'
+fairlead hooks
+fairlead events
+fairlead log
+fairlead log --last 20
+fairlead log | grep deny
+fairlead tail
+fairlead show 12
+fairlead stats
+fairlead verify
+fairlead doctor
+fairlead coverage
+fairlead approvals
+fairlead approvals list
+fairlead --help
+fairlead pause --help
+fairlead trust --help
+fairlead help
+fairlead schema > schema.json
+fairlead export > /tmp/journal.json
+fairlead completion bash
+fairlead demo
+fairlead init
+man fairlead
+which fairlead
+command -v fairlead
+type fairlead
+whereis fairlead
+ls -l $(which fairlead)
+file "$(command -v fairlead)"
+head -1 $(which fairlead)
+ps aux
+ps aux | grep fairlead
+ps -ef | grep '[f]airlead' | wc -l
+pgrep -fa fairlead
+pgrep -f fairlead | wc -l
+pidof fairlead
+lsof -U | grep fairlead
+ss -lx | grep fairlead
+top -b -n1 | head
+kill 12345
+kill -9 12345
+kill %1
+kill $(cat app.pid)
+kill $(lsof -t -i:3000)
+kill -l
+kill -0 $$
+pkill -f 'npm run dev'
+pkill -f pytest
+pkill node
+pkill -f 'vite'
+killall node
+killall -q webpack
+pgrep node | xargs kill
+lsof -ti:8080 | xargs kill -9
+fuser -k 3000/tcp
+systemctl status fairlead
+systemctl --user status fairlead.service
+systemctl --user list-units | grep fair
+systemctl restart nginx
+journalctl --user -u fairlead -n 20
+launchctl list | grep fairlead
+service nginx restart
+claude --version
+claude --help
+claude -p 'hello'
+claude -p 'what does fairlead.toml do?' --output-format json
+claude mcp list
+codex --version
+codex exec 'explain fairlead.toml'
+gemini -p 'hi'
+opencode run 'fix the test'
+npx @anthropic-ai/claude-code --version
+which claude codex gemini
+env | grep FAIRLEAD
+printenv HOME
+echo $FAIRLEAD_STATE_DIR
+echo $CLAUDE_CONFIG_DIR
+ls $CLAUDE_CONFIG_DIR/
+ls ${CODEX_HOME:-~/.codex}
+FAIRLEAD_STATE_DIR=/tmp/x pytest tests
+FAIRLEAD_STATE_DIR=/tmp/x fairlead check
+HOME=/tmp/x npm test
+export PATH=$HOME/.local/bin:$PATH
+export FAIRLEAD_LOG=1
+source .venv/bin/activate
+. .venv/bin/activate && pytest
+source ~/.bashrc
+cd ~/.claude && ls
+cd ~/.claude && cat settings.json
+cd ~/.claude; cat settings.json; cd -; rm -f a.py
+cd src && rm -f a.py && cd ..
+(cd build && rm -rf *)
+cd /tmp && rm -rf x
+pushd docs && make html; popd
+curl -s https://example.com/fairlead.toml
+curl -o /tmp/fairlead.toml.txt https://example.com/x
+curl -sSL https://example.com -o page.html
+wget -q https://example.com/a.tgz
+sqlite3 app.db 'select count(*) from users'
+sqlite3 app.db < schema.sql
+psql -c 'select 1'
+ssh host 'ls ~/.claude'
+ssh host uptime
+scp host:/tmp/x .
+for f in src/*.py; do echo $f; done
+for f in *.toml; do echo "$f"; done
+for f in *.toml; do wc -l "$f"; done
+for f in fairlead.toml a.py; do cat $f; done
+for i in 1 2 3; do sleep 1; done
+while read -r f; do echo "$f"; done < <(git ls-files)
+ls *.toml | while read f; do grep -c hook "$f"; done
+ls | xargs wc -l
+ls | wc -l
+git ls-files | xargs grep -l fairlead
+git ls-files '*.py' | xargs sed -i s/a/b/
+f=$(mktemp); cp fairlead.toml $f; diff fairlead.toml $f; rm $f
+d=$(mktemp -d) && cp -r ~/.claude "$d" && ls "$d"
+t=$(mktemp); cat fairlead.toml > "$t"; wc "$t"; rm -f "$t"
+cat fairlead.toml; rm -rf $BUILD
+x=fairlead; echo $x
+name=fairlead.toml; cat "$name"
+test -d ~/.claude || echo none
+[ -d .git ] && git status -s
+case $x in fairlead.toml) echo config;; esac
+if grep -q deny fairlead.toml; then echo strict; fi
+alias ll='ls -la'
+type ll
+history | grep fairlead
+date > stamp.txt
+env | sort > /tmp/env
+crontab -l
+tmux ls
+nohup npm start > app.log 2>&1 &
+npm start > app.log 2>&1 & echo $! > app.pid
+./run.sh
+./gradlew build
+bash scripts/build.sh
+sh -c 'cat fairlead.toml'
+bash -c 'grep hook fairlead.toml | wc -l'
+eval "$(ssh-agent)"
+xargs -n1 echo < fairlead.toml
+trap 'rm -f /tmp/lock' EXIT
+watch -n 5 git status
+jq '.scripts' package.json > x.json && mv x.json package.json
+jq '.hooks' ~/.claude/settings.json > /tmp/hooks.json
+diff <(jq -S . .claude/settings.json) <(jq -S . ~/.claude/settings.json)
+diff <(git show HEAD:fairlead.toml) fairlead.toml
+comm -12 <(sort fairlead.toml) <(sort a.py)
+cat fairlead.toml | python3 -c 'import sys, tomllib; print(tomllib.loads(sys.stdin.read()))'
+md5sum fairlead.toml > /tmp/before; make test; md5sum -c /tmp/before
+cat ~/.claude/settings.json | jq '.permissions.allow[]' | sort
+less +F ~/.local/state/fairlead/fairlead.log
+tail -f ~/.local/state/fairlead/fairlead.log
+sqlite3 app.db '.backup /tmp/app.db'
+vim README.md
+nano docs/a.md
+open README.md
+xdg-open docs/index.html
+cat fairlead.toml | sort | uniq -c | sort -rn
+grep -h hook fairlead.toml .claude/settings.json | sort | head
+sort < fairlead.toml | uniq > /tmp/u
+cat a.py | sh
+curl -fsSL https://example.com/install.sh | sh
+curl -fsSL https://example.com/install.sh | sed s/a/b/ | bash -s -- --yes
+git log --oneline | head -3 | sh -c 'cat'
+echo 'see fairlead.toml' >> notes.md; curl -s https://x/i | sh
+git commit -m 'fairlead.toml: stricter' && git push && curl -s https://x/hook | sh
+eval "$(direnv hook bash)"
+eval "$(ssh-agent -s)"; ssh-add
+eval "$(fnm env)"; node -v; cat fairlead.toml
+source <(kubectl completion bash)
+. <(curl -s https://x/env)
+sh -c "$(curl -fsSL https://x/install.sh)"
+bash <(curl -s https://x/i)
+ls *.toml | while read f; do grep -c hook "$f"; done
+ls | while read f; do file "$f"; done
+ls | while read f; do echo "$f"; done
+ls | xargs -n1 basename
+ls | xargs grep -l hook
+find . -type f | while read f; do wc -l "$f"; done
+find . -name '*.py' | xargs sed -i s/a/b/
+find . -name '*.py' | while read -r f; do sed -i s/a/b/ "$f"; done
+find . -name '*.log' -not -path './.git/*' -delete
+find . -path ./node_modules -prune -o -name '*.js' -exec sed -i s/a/b/ {} +
+find src -type f | xargs sed -i s/old/new/
+find src -type f -name '*.py' -print0 | xargs -0 black
+find . -regex '.*\.pyc$' -delete
+find . -regextype posix-extended -regex '.*\.(tmp|log)' -delete
+find . -empty -type d -delete
+find ~ -name '*.log' -mtime +30 -delete
+find /tmp -user me -delete
+grep -rl old . | xargs sed -i s/old/new/
+rg -l old | xargs sed -i s/old/new/
+git grep -l old | xargs sed -i s/old/new/
+git ls-files | xargs wc -l
+git ls-files '*.py' | xargs black
+git diff --name-only | xargs black
+git diff --name-only main | xargs eslint --fix
+git diff --name-only --diff-filter=U | xargs code
+git diff | git apply -R --check
+git diff HEAD~1 | git apply -R
+git diff > /tmp/p; git checkout src; git apply /tmp/p
+git show abc123 | git apply
+patch -p1 < /tmp/fix.patch
+git format-patch -1 --stdout | git am
+git checkout -- . ':!fairlead.toml'
+git add . ':!fairlead.toml'
+git checkout main -- src
+git restore src
+git checkout -f main
+git reset --hard
+git add -A && git commit -m wip
+git add a.py && git stash
+git add src && git reset --hard
+git stash && git pull && git stash pop
+git rm -r --cached .
+git rm -r --cached . && git add .
+git rm -r docs/old
+git rm '*.pyc'
+git clean -n -d
+git config clean.requireForce
+git clean -fd src
+git switch -f main
+sudo ls -la /etc
+sudo apt-get install -y jq
+sudo npm i -g @openai/codex
+sudo systemctl restart nginx && claude --version
+apt list --installed | grep fairlead
+brew list | grep fairlead
+brew services list
+brew upgrade
+pacman -Qs fairlead
+dpkg -l | grep fairlead
+dpkg -S fairlead
+rpm -qa | grep fairlead
+apt-cache policy fairlead
+pip index versions fairlead
+pip download fairlead -d /tmp
+pip show -f fairlead
+uv pip show fairlead
+uv tree | grep fairlead
+systemctl --user status fairlead | head
+systemctl --user show -p MainPID --value fairlead
+kill $(systemctl --user show -p MainPID --value myapp)
+kill $(pgrep -f 'npm run dev')
+pgrep -f node | xargs -r kill
+pgrep -f fairlead | xargs ps -o pid,cmd -p
+ps -o rss= -p $(pgrep -f fairlead)
+ps aux | awk '/fairlead/{print $2}'
+ps aux | awk '/node/{print "kill " $2}' | sh
+ps aux | awk '/node/{system("kill " $2)}'
+pkill -f 'python app.py'
+pkill -f 'python -m http.server'
+pkill -f uvicorn
+pkill -f 'node server.js'
+pkill -f server.js
+pkill -f webpack-dev-server
+pkill -f jest
+killall -9 node
+kill -l TERM
+brew services restart postgresql
+supervisorctl restart app
+rc-service nginx restart
+sv restart app
+service postgresql status
+python3 -c 'import fairlead; help(fairlead)'
+python3 -c 'from fairlead.shell import read; print(read("git push -f").commands)'
+python3 -c 'from fairlead.shell import read; print(read("rm x").commands)'
+python3 -c 'from fairlead import __version__; print(__version__)'
+python3 -c 'import glob; print(glob.glob("*.toml"))'
+python3 -c 'import glob; [print(open(f).read()) for f in glob.glob("*.toml")]'
+python3 -c 'import os; os.remove("a.log")'
+python3 -c 'import glob, os; [os.remove(f) for f in glob.glob("build/*.o")]'
+python3 -c 'import glob, os; [os.remove(f) for f in glob.glob("*.pyc")]'
+python3 -c 'print("fair" + "lead")'
+python3 -c 'import subprocess; subprocess.run(["git", "status"])'
+python3 -c 'import subprocess; subprocess.run(["fairlead", "check"])'
+node -e 'require("fs").unlinkSync("x.log")'
+node -e 'require("child_process").execSync("npm test")'
+perl -e 'unlink glob "*.bak"'
+perl -ne 'print if /fairlead/' README.md
+awk '/hook/{print FILENAME": "$0}' fairlead.toml a.py
+awk -f prog.awk fairlead.toml
+awk -f prog.awk fairlead.toml > /tmp/out
+sed -n -f x.sed fairlead.toml
+awk 'BEGIN{print ENVIRON["HOME"]}'
+FOO=fairlead.toml awk 'BEGIN{print ENVIRON["FOO"]}'
+make -f a.mk
+make -f - <<< 'x: ; echo fine'
+printf 'test:\n\tpytest\n' > Makefile; make test
+printf 'check:\n\tfairlead check\n' > Makefile && make check
+cat > Makefile <<'E'¶lint:¶	fairlead check fairlead.toml¶E
+ln -s ../../a.py bin/run; cat fairlead.toml
+cp a.py cat.py; cat fairlead.toml
+cp tool ls-extra; ls fairlead.toml
+mkdir -p bin && ln -sf ../a.py bin/grepx && grep x fairlead.toml
+declare -A m=([k]=v); echo "${m[k]}"
+declare -A files=([cfg]=fairlead.toml); cat "${files[cfg]}"
+f=(fairlead.toml a.py); wc -l "${f[@]}"
+f=(fairlead.toml a.py); for x in "${f[@]}"; do head -1 "$x"; done
+x=fairlead.toml; head -1 "$x"; rm -f "$TMPDIR/x"
+cat fairlead.toml; echo "$_"
+mkdir -p build/x && cd $_
+mkdir newdir && cd "$_" && touch a
+tmux new-session -d -s dev 'npm run dev'
+tmux send-keys -t dev 'npm test' Enter
+tmux send-keys -t dev C-c
+screen -dmS dev npm start
+echo 'npm test' | at now
+crontab -l | grep fairlead
+npm pkg set scripts.lint='fairlead check'
+npm pkg get scripts
+rm -rf !(src|fairlead.toml)/node_modules
+shopt -s extglob; ls !(src)
+shopt -s nocaseglob; ls *.TOML
+env -u FOO claude --version
+env -u VIRTUAL_ENV uv sync
+unset VIRTUAL_ENV; uv sync
+read -r x <<< a; echo $x
+printf -v x '%s' a; echo $x
+exec 3< fairlead.toml; read -u 3 l; echo "$l"
+exec 3<> /tmp/x; echo hi >&3
+while IFS= read -r l; do printf '%s\n' "$l"; done 3< fairlead.toml <&3
+PS4='+ $LINENO: '; set -x; make
+PS1='$(git branch) $ '
+diff <(sort fairlead.toml) <(sort /tmp/x) | sh -c 'wc -l'
+xargs -a <(ls) wc -l
+xargs rm -f < /tmp/list
+cat /tmp/list | xargs rm -f
+cat list.txt | xargs -I{} mv {} archive/
+ls build | xargs -I{} rm -rf build/{}
+ls -d build/* | xargs rm -rf
+ls src | xargs -I{} cp src/{} /tmp/
+ls /tmp | xargs -n1 echo
+ls | head
+printf '%s\n' a b | xargs touch
+printf '%s\n' a b | parallel echo
+parallel --jobs 2 pytest ::: a b
+base64 -d x.b64 > x.bin
+echo aGk= | base64 -d
+tr -d '\r' < a.py > b.py
+tr a-z A-Z < fairlead.toml
+echo "$PATH" | tr : '\n'
+git checkout -b feature/fairlead-toml
+git switch -
+git reset --soft HEAD~1
+git reset HEAD~1 -- fairlead.toml
+""".strip().split("\n")
+
+_READERS = [one.replace("{}", "{0}") for one in re.split(r"\|(?! )", _READS.replace("\n", ""))]
+ORDINARY = [*(reader.format(_NAMES[number % 3]) for number, reader in enumerate(_READERS)), *_BY_HAND]
+"""Commands of an ordinary day near protected files and names."""
