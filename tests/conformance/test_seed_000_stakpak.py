@@ -903,6 +903,27 @@ async def test_every_error_of_several_tasks_is_reported(hooks):
     assert sorted(str(error) for error in await session.close()) == ["error 1", "error 2"]
 
 
+@behaviour(
+    "000-93",
+    lines="21, 41",
+    kind="different",
+    about="a closing session waits for its tasks, 5 s by default, and cancels them then; the seed drops them at once",
+)
+async def test_a_task_that_takes_too_long_is_cancelled(hooks):
+    ended = []
+
+    async def hangs():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    session = hooks.session()
+    session.spawn(hangs())
+    (error,) = await session.close(timeout=0.02)
+    assert (ended, type(error)) == (["cancelled"], TimeoutError)
+
+
 @behaviour("000-91", lines="35-42", kind="same", about="two contexts share nothing")
 async def test_two_contexts_share_nothing(hooks):
     hooks.add(lambda step: step.state.update(seen=step.session_id), on="before_request", name="marks")
