@@ -25,14 +25,14 @@ from msgspec.structs import replace
 from ..enforcement import EnforcementSwitch
 from ..errors import FairleadError, closest, nearest
 from ..hook import Hook, Layer
-from ..lifecycle import FAILURE_POLICIES
+from ..lifecycle import FAILURE_POLICIES, GUARDING
 from ..paths import config_folder, runtime_folder, state_folder
 from ..redaction.logs import logger
 from ..tools import UNKNOWN_TOOL, Tools, UnknownTool, View
+from ..verdict import Verdict, ask, deny, warn
 from .document import ConfigError, Document, Keys, Mistake
 from .hook_entry import ConfiguredHook, HookOrigin, TrustedCopies
 from .journaling import RedactionSettings, read_journal, read_redact
-from .notices import claimed_hooks, untrusted_hooks, untrusted_notice, unusable_hooks
 from .packs import read_packs
 from .project import FILE_NAME, ProjectPolicy, ProjectSource, claims_around, project_policy, projects_around
 from .public_keys import is_public_key
@@ -348,8 +348,8 @@ class Config:
     @property
     def when_untrusted(self) -> UnknownTool:
         """What agents may do in a project that was never trusted: the strictest that any layer asks for."""
-        choices = [layer.defaults["untrusted"] for layer in self.layers if "untrusted" in layer.defaults]
-        return max(choices, key=UNKNOWN_TOOL.index, default="proceed")
+        asked = [layer.defaults["untrusted"] for layer in self.layers if "untrusted" in layer.defaults]
+        return max(asked, key=UNKNOWN_TOOL.index, default="proceed")
 
     @property
     def allow_hosts(self) -> frozenset[str]:
@@ -359,8 +359,8 @@ class Config:
     @property
     def unknown_tool(self) -> UnknownTool:
         """The strictest that any layer asks for."""
-        choices = [layer.defaults["unknown_tool"] for layer in self._trusted if "unknown_tool" in layer.defaults]
-        return max(choices, key=UNKNOWN_TOOL.index, default="proceed")
+        asked = [layer.defaults["unknown_tool"] for layer in self._trusted if "unknown_tool" in layer.defaults]
+        return max(asked, key=UNKNOWN_TOOL.index, default="proceed")
 
     @property
     def journal(self) -> dict[str, Any]:
@@ -434,12 +434,10 @@ class Config:
         strictest = [layer for layer in self._trusted if layer.defaults.get("unknown_tool") == self.unknown_tool]
         for gate in gates:
             gate.note = next((layer.note for layer in strictest if layer.note is not None), None)
-        gates += untrusted_hooks(self.when_untrusted, self.never_trusted)
-        gates += unusable_hooks(
-            [str(layer.document.mistakes[0]) for layer in self.layers if layer.is_snapshot and layer.document.mistakes]
-        )
-        gates += claimed_hooks(self.sources.claims)
-        notices = [untrusted_notice("\n".join(self.untrusted))] if self.untrusted else []
+        gates += _untrusted_hooks(self.when_untrusted, self.never_trusted)
+        gates += _unusable_hooks(layer for layer in self.layers if layer.is_snapshot and layer.document.mistakes)
+        gates += _claimed_hooks(self.sources.claims)
+        notices = [_notice("\n".join(self.untrusted))] if self.untrusted else []
         before = [(c.hook, c.hook.name, c.hook.view) for c in self.hooks]
         views = self._views(hooks.tools)
         for c in self.hooks:
@@ -497,6 +495,44 @@ def _complaint(layer: ConfigFile) -> str:
     what = f"{some} of {layer.document.path} ({', '.join(names)}) {'do' if len(names) != 1 else 'does'} not run"
     what = what if names else f"{layer.document.path} is not in force"
     return f"{what}: {layer.untrusted_because}; look at it with `fairlead trust`"
+
+
+def _notice(text: str) -> Hook:
+    def untrusted(step: Any) -> Verdict:
+        return warn(text)
+
+    return Hook(untrusted, "session_start", name="fairlead.untrusted", layer="builtin")
+
+
+def _untrusted_hooks(policy: UnknownTool, lines: Sequence[str]) -> Iterator[Hook]:
+    """The gate that carries out what agents may do in a project that was never trusted."""
+
+    def untrusted_project(step: Any) -> Verdict:
+        return {"ask": ask, "deny": deny}[policy](lines[0])
+
+    if policy != "proceed" and lines:
+        yield Hook(untrusted_project, "before_tool", phase="gate", name="fairlead.toml.untrusted", layer="builtin")
+
+
+def _claimed_hooks(claims: Sequence[str]) -> Iterator[Hook]:
+    """The gate of a folder in which git would use a trusted repository without its policy."""
+
+    def claimed_repository(step: Any) -> Verdict:
+        return deny(claims[0])
+
+    if claims:
+        yield Hook(claimed_repository, GUARDING, phase="gate", name="fairlead.toml.claimed", layer="builtin")
+
+
+def _unusable_hooks(layers: Iterable[ConfigFile]) -> Iterator[Hook]:
+    """The gate that stands for a policy that was trusted and cannot be used: what it would deny is not known."""
+    problems = [str(layer.document.mistakes[0]) for layer in layers]
+
+    def unusable_policy(step: Any) -> Verdict:
+        return deny(f"the policy that was trusted cannot be used: {problems[0]}")
+
+    if problems:
+        yield Hook(unusable_policy, GUARDING, phase="gate", name="fairlead.toml.unusable", layer="builtin")
 
 
 def read(

@@ -188,7 +188,7 @@ def _inside_out(node: Node) -> Iterator[Node]:
 
 
 def _type_problem(node: Node, values: list[Any]) -> str:
-    """What an operation takes, and what it got. The values themselves may be secret."""
+    """What an operation takes, and what it was given. The values themselves may be secret."""
     kinds = [_type_name(value) for value in values]
     if node.kind == "choice" or node.text in _LOGICAL:
         wrong = next((kind for kind in kinds if kind != "true or false"), kinds[0])
