@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,10 +27,10 @@ from fairlead.config import ConfigError, load
 from fairlead.config import programs as programs_module
 from fairlead.config.document import Document
 from fairlead.config.fallback_file import changing_folders, read_folders
-from fairlead.config.notices import unusable_hooks
 from fairlead.config.project import projects_around
 from fairlead.config.reload import Reloader
 from fairlead.config.repository import Repository
+from fairlead.config.stand_ins import unusable_hooks
 from fairlead.config.survey import path_spans, shebang_of, survey
 from fairlead.config.survey_budget import Untrustworthy, glob_files
 from fairlead.config.trust import Trust
@@ -1061,8 +1062,9 @@ def test_a_folder_that_claims_the_repository_of_another_does_not_stand_in_for_it
 @pytest.mark.parametrize("event", GUARDING)
 async def test_a_trusted_policy_that_cannot_be_used_denies_wherever_something_can_be_refused(event: str):
     """As one does that a later version of fairlead does not understand."""
+    layer: Any = SimpleNamespace(document=SimpleNamespace(mistakes=["line 3: unknown key"]))
     hooks = Hooks()
-    hooks.replace_all(unusable_hooks(["line 3: unknown key"]), source="unusable")
+    hooks.replace_all(unusable_hooks([layer]), source="unusable")
     decision = await hooks.dispatch(step(event))
     assert (decision.denied, "line 3: unknown key" in (decision.reason or "")) == (True, True)
 

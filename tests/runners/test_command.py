@@ -203,7 +203,7 @@ async def test_commands_leave_no_descriptors_behind(line: str):
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         await hooks.dispatch(step("before_tool"))
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before  # fewer, if what an earlier test has left is closed now
 
 
 def test_a_command_runs_in_a_sync_dispatch_too():

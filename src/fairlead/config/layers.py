@@ -33,12 +33,12 @@ from ..tools import UNKNOWN_TOOL, Tools, UnknownTool, View
 from .document import ConfigError, Document, Keys, Mistake
 from .hook_entry import ConfiguredHook, HookOrigin, TrustedCopies
 from .journaling import RedactionSettings, read_journal, read_redact
-from .notices import claimed_hooks, untrusted_hooks, untrusted_notice, unusable_hooks
 from .pack_layers import PackLayers, own_hooks
 from .packs import read_packs
 from .project import FILE_NAME, ProjectPolicy, ProjectSource, claims_around, project_policy, projects_around
 from .public_keys import is_public_key
 from .reading import read_hooks
+from .stand_ins import claimed_hooks, notice_hook, untrusted_hooks, unusable_hooks
 from .trust import Trust
 
 if TYPE_CHECKING:
@@ -452,7 +452,7 @@ class Config:
             [str(layer.document.mistakes[0]) for layer in self.layers if layer.is_snapshot and layer.document.mistakes]
         )
         gates += claimed_hooks(self.sources.claims)
-        notices = [untrusted_notice("\n".join(self.untrusted))] if self.untrusted else []
+        notices = [notice_hook("\n".join(self.untrusted))] if self.untrusted else []
         before = [(c.hook, c.hook.name, c.hook.view) for c in self.hooks]
         views = self._views(hooks.tools)
         for c in self.hooks:

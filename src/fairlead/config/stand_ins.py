@@ -1,8 +1,8 @@
-"""The hooks that fairlead adds where a policy is not in force: they warn, ask or deny, and say why."""
+"""The hooks that stand for policies which are not in force, or cannot be used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..hook import Hook
@@ -11,9 +11,7 @@ from ..tools import UnknownTool
 from ..verdict import Verdict, ask, deny, warn
 
 
-def untrusted_notice(text: str) -> Hook:
-    """The hook that warns, when a session starts, of what does not run."""
-
+def notice_hook(text: str) -> Hook:
     def untrusted(step: Any) -> Verdict:
         return warn(text)
 
@@ -40,11 +38,12 @@ def claimed_hooks(claims: Sequence[str]) -> Iterator[Hook]:
         yield Hook(claimed_repository, GUARDING, phase="gate", name="fairlead.toml.claimed", layer="builtin")
 
 
-def unusable_hooks(problems: Sequence[str]) -> Iterator[Hook]:
+def unusable_hooks(problems: Iterable[str]) -> Iterator[Hook]:
     """The gate that stands for a policy that was trusted and cannot be used: what it would deny is not known."""
+    first = next(iter(problems), None)
 
     def unusable_policy(step: Any) -> Verdict:
-        return deny(f"the policy that was trusted cannot be used: {problems[0]}")
+        return deny(f"the policy that was trusted cannot be used: {first}")
 
-    if problems:
+    if first is not None:
         yield Hook(unusable_policy, GUARDING, phase="gate", name="fairlead.toml.unusable", layer="builtin")
