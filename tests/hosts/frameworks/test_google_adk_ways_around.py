@@ -16,6 +16,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.function_tool import FunctionTool
+from google.adk.tools.long_running_tool import LongRunningFunctionTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 from test_google_adk import LS, SECOND, Stage
@@ -227,6 +228,22 @@ async def test_what_a_callback_of_the_agent_makes_of_a_result_is_on_the_page_and
 
     root = stage.agent("agent", LS, tools=[stage.bench.shell], after_tool_callback=after)
     await stage.run(stage.runner(root))
+    assert not any("secret" in line for sent in stage.played.sent for line in sent)
+
+
+async def test_the_later_result_of_a_long_running_tool_is_on_the_page_and_seen_as_input() -> None:
+    assert "long-running tool" in boundary.not_governed("google_adk")
+
+    def report(command: str) -> dict[str, str]:
+        """Start a long job."""
+        return {"status": "pending"}
+
+    stage = Stage(judge=lambda step: deny("no") if "secret" in str(step.input) else None, on="before_input")
+    runner = stage.runner(stage.agent("agent", call("report", command="ls"), tools=[LongRunningFunctionTool(report)]))
+    await stage.run(runner)
+    (started,) = [one for event in stage.new for one in event.get_function_calls()]
+    later = types.FunctionResponse(id=started.id, name="report", response={"result": "a secret"})
+    await stage.run(runner, types.Content(role="user", parts=[types.Part(function_response=later)]))
     assert not any("secret" in line for sent in stage.played.sent for line in sent)
 
 

@@ -16,10 +16,9 @@ from driver_langchain import Scripted
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
-    HostExecutionPolicy,
+    FilesystemFileSearchMiddleware,
     HumanInTheLoopMiddleware,
     LLMToolEmulator,
-    ShellToolMiddleware,
     ToolRetryMiddleware,
 )
 from langchain_core.callbacks import BaseCallbackHandler
@@ -249,13 +248,15 @@ async def test_a_call_that_a_human_sends_to_another_tool_is_judged_as_that_tool(
 
 @ANY_ORDER
 async def test_a_tool_of_a_middleware_is_judged(first: bool, tmp_path: Path) -> None:
-    policy = HostExecutionPolicy()
-    shell = ShellToolMiddleware(workspace_root=tmp_path, execution_policy=policy)
-    stage = Stage(call("shell", command="touch rm"), middleware=[shell], tools=[], first=first, checkpointer=None)
+    (tmp_path / "rm").touch()
+    stage = Stage(
+        call("glob_search", pattern="rm"), middleware=[FilesystemFileSearchMiddleware(root_path=str(tmp_path))],
+        tools=[], first=first,
+    )  # fmt: skip
     no_rm(stage)
     await stage.run()
-    assert list(tmp_path.iterdir()) == []
-    assert [step.kind for step in stage.steps("before_tool")] == ["shell"]
+    assert "no rm" in stage.played.sent[-1][-1]
+    assert [step.outcome for step in stage.steps("after_tool")] == ["denied"]
 
 
 # --- the state of a thread --------------------------------------------------------------------------

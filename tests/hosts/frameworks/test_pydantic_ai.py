@@ -581,15 +581,6 @@ async def test_it_can_be_added_for_one_run() -> None:
     assert stage.ran == ["ls"]
 
 
-async def test_two_of_them_both_judge() -> None:
-    stage, other = Stage(LS), Hooks()
-    other.add(lambda step: deny("not by me"), on="before_tool", name="other")
-    stage.hooks.add(lambda step: None, on="before_tool", name="judge")
-    await stage.agent(stage.shell, capabilities=[stage.fairlead, Fairlead(other)]).run("Go.")
-    assert stage.ran == []
-    assert len(stage.steps("before_tool")) == 1
-
-
 async def test_a_tool_of_an_mcp_server_is_known_by_its_hints() -> None:
     stage = Stage(LS)
     stage.hooks.add(lambda step: None, on="*", phase="observe", name="watch")

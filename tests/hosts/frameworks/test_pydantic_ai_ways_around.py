@@ -18,7 +18,7 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, WrapperToolse
 from pydantic_graph import End
 from test_pydantic_ai import LS, Stage, run, run_streaming
 
-from fairlead import ArgumentsChanged, HookAborted, abort, ask, change, deny
+from fairlead import ArgumentsChanged, FairleadError, HookAborted, abort, ask, change, deny
 from fairlead.hosts.frameworks.pydantic_ai import Fairlead
 
 BOTH = pytest.mark.parametrize("running", [run, run_streaming])
@@ -435,6 +435,38 @@ async def test_what_another_capability_makes_of_a_judged_result_is_on_the_page_a
     stage.add(lambda step: deny("no") if "secret" in str(step.messages) else None, on="before_model")
     await stage.agent(stage.shell, capabilities=[Tells(), stage.fairlead]).run("Go.")
     assert not any("secret" in line for sent in stage.sent for line in sent)
+
+
+# --- two adapters, and none -------------------------------------------------------------------------
+
+
+@BOTH
+async def test_an_agent_and_its_run_with_the_same_hooks_have_one_adapter(running: Any) -> None:
+    stage = Stage(LS)
+    stage.hooks.add(lambda step: None, on="before_tool", name="none")
+    await running(stage.agent(stage.shell, capabilities=[stage.fairlead, Fairlead(stage.hooks)]))
+    assert stage.ran == ["ls"]
+    assert [stage.events.count(event) for event in ("before_request", "before_tool", "turn_end")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("late", [True, False])
+async def test_two_adapters_with_different_hooks_are_an_error(late: bool) -> None:
+    stage, other = Stage(LS), Stage()
+    two = [stage.fairlead, other.fairlead]
+    agent = stage.agent(stage.shell, capabilities=two[:1] if late else two)
+    with pytest.raises(FairleadError, match="two Fairleads with different Hooks"):
+        await agent.run("Go.", capabilities=two[1:] if late else [])
+    assert stage.ran == []
+
+
+@pytest.mark.ungoverned("`agent.override(spec=...)`")
+async def test_a_run_whose_capabilities_are_replaced_is_free() -> None:
+    stage = Stage(LS)
+    stage.add(deny("no"), on="before_tool")
+    agent = stage.agent(stage.shell)
+    with agent.override(spec={"capabilities": ["Thinking"]}):
+        await agent.run("Go.")
+    assert stage.ran == ["ls"]
 
 
 # --- what stays open --------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from pydantic_ai import exceptions
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
@@ -86,6 +87,9 @@ _INSIDE: ContextVar[Turn | None] = ContextVar("fairlead_pydantic_ai", default=No
 """The turn whose tool runs here: an agent that starts inside of it is a subagent."""
 
 
+_runs: WeakValueDictionary[int, PydanticAIRun] = WeakValueDictionary()  # by the id of the context they were opened in
+
+
 class _Retry(ToolError):
     """A tool asks the model to call it again (`ModelRetry`), and tells it why."""
 
@@ -110,7 +114,15 @@ class Fairlead(Adapter, AbstractCapability[Any]):
         return CapabilityOrdering(position="innermost")  # hooks also judge what other capabilities change
 
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
-        return PydanticAIRun(self, ctx)
+        other = _runs.get(id(ctx))
+        if other is None:
+            run = _runs[id(ctx)] = PydanticAIRun(self, ctx)
+            return run
+        if other.sessions.hooks is self.sessions.hooks:  # the agent and its run have it, say
+            return AbstractCapability()
+        raise FairleadError(
+            "this agent has two Fairleads with different Hooks; put all hooks into one Hooks, and use one"
+        )
 
 
 class PydanticAIRun(AgentRun, AbstractCapability[Any]):
@@ -120,6 +132,7 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         self.sessions, self.models, self.questions = fairlead.sessions, fairlead.models, fairlead.questions
         parent = _INSIDE.get()
         self.parent = parent if parent is not None and parent.sessions.hooks is self.sessions.hooks else None
+        self.opened_in = ctx  # as long as this lives, no other context has its id
         self.continues = bool(ctx.messages)
         self.changed_prompt: tuple[Any, Any] | None = None  # the user's prompt, and what a hook made of it
         self.prompt: str | None = None  # the system prompt that a hook gives
