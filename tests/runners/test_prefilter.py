@@ -12,12 +12,25 @@ from fairlead.lifecycle import BeforeTool
 from fairlead.runners.prefilter import literals_of
 from fairlead.runners.rule import Rule, RuleFailed
 
-TEXTS = ("git push --force", "git push", "ls", "rm -rf /", "", "push", "gît push", "x" * 3_000, "a.b", "aab", "docker rm x")
+TEXTS = (
+    "git push --force",
+    "git push",
+    "ls",
+    "rm -rf /",
+    "",
+    "push",
+    "gît push",
+    "x" * 3_000,
+    "a.b",
+    "aab",
+    "docker rm x",
+)
 CONJUNCTS = (
-    'target.command.contains("push")', 'target.command.matches("git push.*--force")', 'target.command.startsWith("git")',
+    'target.command.contains("push")', 'target.command.matches("git push.*--force")',
+    'target.command.startsWith("git")', 'size(target.command) > 4',
     'target.command.endsWith("force")', 'target.command.matches("rm|docker rm")', 'target.command.matches("a+b")',
     'target.url.contains("x")', 'target.server == "box"', 'tool == "bash"', 'tool != "sh"', "has(target.url)",
-    'kind == "shell"', "args.n > 3", 'args["m"] == "x"', "size(target.command) > 4", 'target.command.matches("a\\\\.b")',
+    'kind == "shell"', "args.n > 3", 'args["m"] == "x"',  'target.command.matches("a\\\\.b")',
     '(target.command.contains("push") || target.command.contains("rm"))', '!target.command.contains("rm")', "5",
     '(target.command.contains("push") || args.n > 3)', "metadata.x.y", "cwd.contains('repo')",
 )  # fmt: skip
@@ -37,7 +50,9 @@ def outcome(rule: Rule, step: BeforeTool) -> str:
     args=st.sampled_from(({}, {"n": 5}, {"n": 1, "m": "x"}, {"n": "x"})),
 )
 @settings(max_examples=400, deadline=None)
-def test_a_rule_decides_and_fails_as_without_its_prefilter(parts: list[str], text: str, tool: str, args: dict[str, object]):
+def test_a_rule_decides_and_fails_as_without_its_prefilter(
+    parts: list[str], text: str, tool: str, args: dict[str, object]
+):
     rule = Rule(" && ".join(parts), on="before_tool", tried=False, deny="no")
     plain = Rule(" && ".join(parts), on="before_tool", tried=False, deny="no")
     plain._excludes = None

@@ -58,7 +58,7 @@ class Differ:
         old.begin(group.is_cold)
         new.begin(group.is_cold)
         count = totals.steps
-        everything = traffic.selection.since is None and traffic.selection.until is None
+        everything = traffic.selection.is_everything
         for number, recorded in enumerate(traffic.steps(group, old.events | new.events), 1):
             if recorded is Unreadable:
                 old.miss()
@@ -66,7 +66,7 @@ class Differ:
                 continue
             before, after = await old.judge(recorded), await new.judge(recorded)
             if everything or covers(recorded):
-                count_step(totals, recorded)
+                count_step(totals, recorded.began)
                 if before is after or (before == after and not before.unknown):
                     totals.same += 1
                 else:
@@ -153,18 +153,19 @@ def order(report: DiffReport) -> None:
     report.unknown.sort(key=lambda one: (-one.spread.count, one.why, one.what, one.shape))
 
 
-def count_step(totals: Totals, recorded: Recorded) -> None:
+def count_step(totals: Totals, began: float) -> None:
     """Count a step that was judged."""
-    began = recorded.began
-    if not totals.steps or began < totals.first:
-        totals.first = began
     if began > totals.last:
         totals.last = began
+    if began < totals.first or not totals.steps:
+        totals.first = began
     totals.steps += 1
 
 
 def note_gaps(traffic: Traffic, recorded: Recorded) -> None:
     """Count what a record does not tell exactly."""
+    if not (recorded.missing or recorded.imported or recorded.body.lossy):
+        return
     if recorded.missing:
         traffic.gaps.missing_texts += 1
     if recorded.body.lossy:

@@ -57,6 +57,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 PROCEED: Final = Answer()
+_WITH_STATE: Final = frozenset(event.step for event in EVENTS.values() if "state" in event.fields)
 
 
 def answer_of(decision: Decision[Any]) -> Answer:
@@ -259,24 +260,24 @@ class Judge:
             session._state = state
 
     async def _judge(self, recorded: Recorded, step: Step) -> Judged:
-        self._recorded = self._approver.recorded = recorded
-        self._unknown = []
-        self._approver.asked, self._approver.new_questions = False, 0
-        store = self._store
-        store.uncertain = False
+        approver, store, unknown = self._approver, self._store, self._unknown
+        self._recorded = approver.recorded = recorded
+        approver.asked, approver.new_questions, store.uncertain = False, 0, False
+        if unknown:
+            unknown.clear()
         session = self._enter(recorded)
-        rebuilds = session is not None and hasattr(step, "state")
+        rebuilds = session is not None and step.__class__ in _WITH_STATE
         if session is not None and rebuilds:
             step = replace(step, state=session._state)
         decision = await self.hooks.dispatch(step)
         if session is not None and rebuilds:
             self._take_state(session, decision, recorded)
         if store.uncertain:
-            self._unknown.append(Unknown("cold state"))
+            unknown.append(Unknown("cold state"))
         answer = answer_of(decision)
-        if not self._unknown and not self._approver.new_questions:
+        if not unknown and not approver.new_questions:
             return PROCEEDS if answer is PROCEED else Judged((answer,))
-        return Judged((answer,), tuple(sorted(set(self._unknown))), self._approver.new_questions > 0)
+        return Judged((answer,), tuple(sorted(set(unknown))), approver.new_questions > 0)
 
     def _take_state(self, session: ReplaySession, decision: Decision[Any], recorded: Recorded) -> None:
         """Take over what hooks changed in the session; where the host has set the state, take it from the record."""

@@ -91,14 +91,14 @@ class Reproducer:
     async def _run_group(self, traffic: Traffic, group: Group) -> None:
         judge, totals = self.judge, self.report.totals
         judge.begin(group.is_cold)
-        count = totals.steps
+        count, everything = totals.steps, traffic.selection.is_everything
         for number, recorded in enumerate(traffic.steps(group, judge.events), 1):
             if recorded is Unreadable:
                 judge.miss()
                 continue
             judged = await judge.judge(recorded)
-            if traffic.selection.covers(recorded):
-                count_step(totals, recorded)
+            if everything or traffic.selection.covers(recorded):
+                count_step(totals, recorded.began)
                 note_gaps(traffic, recorded)
                 self._compare(recorded, judged)
             else:
