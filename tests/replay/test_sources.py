@@ -181,7 +181,7 @@ def test_a_crash_and_a_pruning_are_counted(tmp_path: Path):
 
 def test_bad_lines_are_counted_and_the_first_is_named(path: Path, tmp_path: Path):
     file = export(path, tmp_path / "journal.jsonl")
-    file.write_text("not json\n" + file.read_text() + '{"resourceSpans": []}\n\n')
+    file.write_text('{"at"\n' + file.read_text() + '{"resourceSpans": []}\n\n')
     with traffic_of(file) as traffic:
         gaps = traffic.gaps
     assert gaps.bad_lines == 2

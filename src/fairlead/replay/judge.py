@@ -149,7 +149,7 @@ class Judge:
                 return
             call = self._stand_in(hook)
         hook.call, hook.is_async, hook.limit, hook.quarantine = call, False, inf, None
-        hook.wants_decision = False
+        hook.wants_decision = hook.detached = False
 
     def _stand_in(self, hook: Hook) -> Callable[[Step], Any]:
         name, version = hook.name, self.versions[hook.name]
