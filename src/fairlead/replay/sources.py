@@ -24,6 +24,7 @@ from ..errors import FairleadError
 from ..journal.errors import JournalError
 from ..journal.reading import Reader
 from ..journal.store import SCHEMA
+from ..lifecycle import EVENTS
 from .records import NOTHING, BadBody, Recorded, decode_body
 
 WINDOW: Final = 10_000
@@ -215,11 +216,9 @@ class JournalSource(Source):
         return None
 
     def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded]:
-        marks = ", ".join("?" * len(events))
-        query = (
-            "SELECT seq, body FROM records WHERE session IS ? AND kind = 'decision' "  # noqa: S608 (only marks)
-            f"AND (event IN ({marks}) OR event IS NULL) ORDER BY seq"
-        )
+        events = () if len(events) == len(EVENTS) else events  # all of them
+        wanted = f"AND (event IN ({', '.join('?' * len(events))}) OR event IS NULL)" if events else ""
+        query = f"SELECT seq, body FROM records WHERE session IS ? AND kind = 'decision' {wanted} ORDER BY seq"  # noqa: S608 (only marks)
         for seq, data in self._rows(query, session, *events):
             try:
                 if not data:
