@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -423,6 +424,18 @@ def test_an_interruption_ends_it_and_is_said(
         assert ended.code == 130
         assert "interrupted" in ended.err
         assert ended.out == ""
+
+
+def test_an_interruption_leaves_no_process(
+    run: Run, journal: Path, policies: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+):
+    from fairlead.cli.diff import Bar
+    from fairlead.replay import parallel
+
+    monkeypatch.setattr(parallel, "SMALL", 0)
+    monkeypatch.setattr(Bar, "__call__", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    assert diff(run, journal, *map(str, policies), "--jobs", "2").code == 130
+    assert multiprocessing.active_children() == []
 
 
 def test_an_interruption_while_stdin_is_read_ends_it(policies: tuple[Path, Path]):
