@@ -11,6 +11,7 @@ from .judge import Answer, Judge, Judged, Unknown
 from .records import Recorded
 from .report import (
     CLASSES,
+    DIRECTIONS,
     OTHER_SHAPES,
     ChangeClass,
     DiffReport,
@@ -83,7 +84,7 @@ class Differ:
 
     def _compare(self, recorded: Recorded, before: Judged, after: Judged) -> None:
         pairs = list(zip(before.answers, after.answers, strict=True))
-        differing = [pair for pair in pairs if _differ(*pair)]
+        differing = [(old, new) for old, new in pairs if old != new]
         unknown = list(self._unknown_in_one(before, after))
         totals = self.report.totals
         if not unknown and not differing:
@@ -142,14 +143,11 @@ class Differ:
         order(self.report)
 
 
-def _differ(before: Answer, after: Answer) -> bool:
-    return before != after
-
-
 def order(report: DiffReport) -> None:
     """Sort the classes: loosened before tightened before other, and each by count."""
-    places = {"loosened": 0, "tightened": 1, "other": 2}
-    report.changes.sort(key=lambda one: (places[one.direction], -one.spread.count, one.shape, one.before, one.after))
+    report.changes.sort(
+        key=lambda one: (DIRECTIONS.index(one.direction), -one.spread.count, one.shape, one.before, one.after)
+    )
     report.unknown.sort(key=lambda one: (-one.spread.count, one.why, one.what, one.shape))
 
 

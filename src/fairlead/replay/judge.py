@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 External = Literal["recorded", "run", "skip"]
 """What becomes of hooks that leave this process: their recorded verdicts, a real run, or nothing."""
 Why = Literal["redacted", "external", "untrusted code", "cold state"]
-WHYS: Final[tuple[Why, ...]] = ("redacted", "external", "untrusted code", "cold state")
 EXTERNAL_FORMS: Final = ("command", "shell", "worker", "url", "prompt")
 
 
@@ -49,11 +48,6 @@ class Answer(msgspec.Struct, frozen=True):
     changes: bytes = b""  # their values, as JSON
     also: tuple[str, ...] = ()  # "warn by x", "inject by y", and what monitored hooks would have done
     failed: tuple[str, ...] = ()  # the hooks that failed
-
-    @property
-    def decides(self) -> tuple[Any, ...]:
-        """Without the reason's author: what the agent notices."""
-        return self.control, self.changes, self.also
 
 
 PROCEED: Final = Answer()

@@ -46,16 +46,19 @@ class Selection(msgspec.Struct, frozen=True):
     since: float | None = None
     until: float | None = None
     session: str | None = None
+    project: str | None = None  # its folder
 
     @property
     def is_everything(self) -> bool:
         """Whether every step counts."""
-        return self.since is None and self.until is None
+        return self.since is None and self.until is None and self.project is None
 
     def covers(self, recorded: Recorded) -> bool:
         """Whether the answer on this step counts."""
-        return (self.since is None or recorded.began >= self.since) and (
-            self.until is None or recorded.began < self.until
+        return (
+            (self.since is None or recorded.began >= self.since)
+            and (self.until is None or recorded.began < self.until)
+            and (self.project is None or self.project in (recorded.body.root, recorded.step.cwd))
         )
 
 
