@@ -61,6 +61,7 @@ def steps_of(number: int, rng: random.Random) -> Iterator[Step]:
     }  # fmt: skip
     yield SessionStart(**about, sequence=1)
     sequence = 1
+    messages: list[dict[str, str]] = [{"role": "user", "content": f"Please fix issue {number} of the parser. " * 4}]
     while sequence < PER_SESSION:
         sequence += 1
         about["sequence"] = sequence
@@ -72,7 +73,8 @@ def steps_of(number: int, rng: random.Random) -> Iterator[Step]:
             "call_id": f"c{n}",
         }
         if at == 0:
-            yield BeforeModel(**about, model="m-1", message_count=sequence)
+            messages = [*messages[-7:], {"role": "assistant", "content": f"I read file {n} and found it. " * 6}]
+            yield BeforeModel(**about, model="m-1", messages=list(messages), message_count=sequence)
         elif at == 1:
             yield AfterModel(**about, model="m-1", output="I look at the files first.", stop_reason="tool_use")
         elif at in (2, 5):

@@ -73,3 +73,12 @@ def test_a_burst_needs_no_connection_from_before(tmp_path: Path, monkeypatch):
         assert [len(connection.burst(b"", 3)) for _ in range(2)] == [3, 3]
         connection.close()
         server.join(10)
+
+
+def test_the_benchmark_of_replay_runs_on_a_small_journal(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(ROOT))
+    from bench import replay
+
+    monkeypatch.setattr("sys.argv", ["replay", "--records", "300"])
+    replay.main()
+    assert "loosened" in capsys.readouterr().out

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +148,8 @@ def test_only_steps_since_a_time_and_of_a_session_count(run: Run, journal: Path,
     assert diff(run, journal, *words, "--since", "1h").json["totals"]["steps"] == 10
     assert diff(run, journal, *words, "--until", "2020-01-01").json["totals"]["steps"] == 0
     assert diff(run, journal, *words, "--session", "s-9").code == 1
+    assert diff(run, journal, *words, "--project", "/repo").json["totals"]["steps"] == 10
+    assert diff(run, journal, *words, "--project", "/other").json["totals"]["steps"] == 0
 
 
 # --- accepted changes -----------------------------------------------------------------------
@@ -293,6 +297,22 @@ def test_a_recorded_verdict_stands_for_the_same_hook(run: Run, machine: Machine,
     assert {one["what"] for one in ended.json["unknown"]} == {"lint"}
 
 
+def test_a_trusted_project_has_its_recorded_verdicts_until_a_file_of_it_changes(
+    run: Run, machine: Machine, trust: Callable[..., None]
+):
+    script = machine.file("check.sh", "#!/bin/sh\nexit 1\n", 0o755)
+    entry = LINT.replace(', "{marker}"', "").format(program="./check.sh") + 'exit = { "1" = "deny" }\n'
+    machine.hooks(FORCE, entry)
+    trust()
+    path = machine.home / "trusted.db"
+    record(path, ("ls",), str(machine.project))
+    ended = diff(run, path, str(machine.project), str(machine.project), "--json")
+    assert (ended.json["totals"]["same"], ended.json["totals"]["unknown"], ended.json["untrusted"]) == (2, 0, [])
+    script.write_text("#!/bin/sh\nexit 0\n")
+    ended = diff(run, path, str(machine.project), str(machine.project), "--json", "--external", "run")
+    assert ended.json["untrusted"] == ["lint"]
+
+
 def test_nothing_is_written(run: Run, journal: Path, machine: Machine, policies: tuple[Path, Path]):
     machine.user(FORCE)
     before = journal.read_bytes()
@@ -423,6 +443,18 @@ def test_an_interruption_ends_it_and_is_said(
         assert ended.code == 130
         assert "interrupted" in ended.err
         assert ended.out == ""
+
+
+def test_an_interruption_leaves_no_process(
+    run: Run, journal: Path, policies: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+):
+    from fairlead.cli.diff import Bar
+    from fairlead.replay import parallel
+
+    monkeypatch.setattr(parallel, "SMALL", 0)
+    monkeypatch.setattr(Bar, "__call__", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    assert diff(run, journal, *map(str, policies), "--jobs", "2").code == 130
+    assert multiprocessing.active_children() == []
 
 
 def test_an_interruption_while_stdin_is_read_ends_it(policies: tuple[Path, Path]):

@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from replay_scenes import PURE, SECRET, Human, causes, dispatch_all, every_event, hooks_of, record, replay
 
-from fairlead import Hooks, Verdict, current_session, deny
+from fairlead import Hooks, Journal, Verdict, current_session, deny
+from fairlead.errors import FairleadError
 from fairlead.lifecycle import BeforeRequest, BeforeTool
+from fairlead.replay.judge import Judge
 
 COMMANDS = ("ls", "git push --force", "git status", "rm -rf build", "boom", "echo one two", "cat file.txt")
 
@@ -214,3 +216,22 @@ def test_a_value_that_json_cannot_hold_is_named(tmp_path: Path, value: Any):
     report = replay(tmp_path / "journal.db", hooks())
     assert {cause for cause, _ in causes(report)} == {"inexact"}
     assert report.gaps.lossy == 1
+
+
+def test_observers_that_would_tell_others_do_not_run(tmp_path: Path):
+    told: list[Any] = []
+
+    def hooks() -> Hooks:
+        made = hooks_of("force_push")
+        made.add(lambda step: told.append(step), on="before_tool", phase="observe", detached=True, name="tell")
+        return made
+
+    record(tmp_path / "journal.db", hooks(), lambda hooks: dispatch_all(hooks, [["ls"]]))
+    told.clear()
+    report = replay(tmp_path / "journal.db", hooks())
+    assert (told, report.totals.same) == ([], 1)
+
+
+def test_hooks_with_a_journal_are_refused(tmp_path: Path):
+    with Journal(tmp_path / "journal.db") as journal, pytest.raises(FairleadError, match="without one"):
+        Judge(Hooks(journal=journal))

@@ -27,11 +27,10 @@ TEXTS = (
 )
 CONJUNCTS = (
     'target.command.contains("push")', 'target.command.matches("git push.*--force")',
-    'target.command.startsWith("git")',
+    'target.command.startsWith("git")', 'size(target.command) > 4',
     'target.command.endsWith("force")', 'target.command.matches("rm|docker rm")', 'target.command.matches("a+b")',
     'target.url.contains("x")', 'target.server == "box"', 'tool == "bash"', 'tool != "sh"', "has(target.url)",
-    'kind == "shell"', "args.n > 3", 'args["m"] == "x"', "size(target.command) > 4",
-    'target.command.matches("a\\\\.b")',
+    'kind == "shell"', "args.n > 3", 'args["m"] == "x"',  'target.command.matches("a\\\\.b")',
     '(target.command.contains("push") || target.command.contains("rm"))', '!target.command.contains("rm")', "5",
     '(target.command.contains("push") || args.n > 3)', "metadata.x.y", "cwd.contains('repo')",
 )  # fmt: skip

@@ -57,6 +57,7 @@ def add_traffic(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", metavar="WHEN", help="only steps from then on: 2h, 30d, today, 2026-05-01")
     parser.add_argument("--until", metavar="WHEN", help="only steps up to then")
     parser.add_argument("--session", metavar="ID", help="only this session, with its subagents")
+    parser.add_argument("--project", metavar="DIR", help="only steps in this project")
     parser.add_argument(
         "--external", choices=EXTERNAL, default="recorded",
         help="hooks that leave this process: take their recorded verdicts (the default), run them if they are trusted, "
@@ -74,7 +75,8 @@ def selection_of(options: argparse.Namespace) -> Selection:
         since, until = (moment(text) if (text := getattr(options, end)) else None for end in ("since", "until"))
     except ValueError as error:
         raise FairleadError(str(error)) from None
-    return Selection(since, until, options.session)
+    project = None if options.project is None else str(Path(options.project).absolute())
+    return Selection(since, until, options.session, project)
 
 
 def paths_of(options: argparse.Namespace) -> list[str]:

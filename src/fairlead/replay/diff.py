@@ -11,6 +11,7 @@ from .judge import Answer, Judge, Judged, Unknown
 from .records import Recorded
 from .report import (
     CLASSES,
+    DIRECTIONS,
     OTHER_SHAPES,
     ChangeClass,
     DiffReport,
@@ -58,7 +59,7 @@ class Differ:
         old.begin(group.is_cold)
         new.begin(group.is_cold)
         count = totals.steps
-        everything = traffic.selection.since is None and traffic.selection.until is None
+        everything = traffic.selection.is_everything
         for number, recorded in enumerate(traffic.steps(group, old.events | new.events), 1):
             if recorded is Unreadable:
                 old.miss()
@@ -66,7 +67,7 @@ class Differ:
                 continue
             before, after = await old.judge(recorded), await new.judge(recorded)
             if everything or covers(recorded):
-                count_step(totals, recorded)
+                count_step(totals, recorded.began)
                 if before is after or (before == after and not before.unknown):
                     totals.same += 1
                 else:
@@ -83,7 +84,7 @@ class Differ:
 
     def _compare(self, recorded: Recorded, before: Judged, after: Judged) -> None:
         pairs = list(zip(before.answers, after.answers, strict=True))
-        differing = [pair for pair in pairs if _differ(*pair)]
+        differing = [(old, new) for old, new in pairs if old != new]
         unknown = list(self._unknown_in_one(before, after))
         totals = self.report.totals
         if not unknown and not differing:
@@ -142,29 +143,27 @@ class Differ:
         order(self.report)
 
 
-def _differ(before: Answer, after: Answer) -> bool:
-    return before != after
-
-
 def order(report: DiffReport) -> None:
     """Sort the classes: loosened before tightened before other, and each by count."""
-    places = {"loosened": 0, "tightened": 1, "other": 2}
-    report.changes.sort(key=lambda one: (places[one.direction], -one.spread.count, one.shape, one.before, one.after))
+    report.changes.sort(
+        key=lambda one: (DIRECTIONS.index(one.direction), -one.spread.count, one.shape, one.before, one.after)
+    )
     report.unknown.sort(key=lambda one: (-one.spread.count, one.why, one.what, one.shape))
 
 
-def count_step(totals: Totals, recorded: Recorded) -> None:
+def count_step(totals: Totals, began: float) -> None:
     """Count a step that was judged."""
-    began = recorded.began
-    if not totals.steps or began < totals.first:
-        totals.first = began
     if began > totals.last:
         totals.last = began
+    if began < totals.first or not totals.steps:
+        totals.first = began
     totals.steps += 1
 
 
 def note_gaps(traffic: Traffic, recorded: Recorded) -> None:
     """Count what a record does not tell exactly."""
+    if not (recorded.missing or recorded.imported or recorded.body.lossy):
+        return
     if recorded.missing:
         traffic.gaps.missing_texts += 1
     if recorded.body.lossy:

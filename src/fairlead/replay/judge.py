@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 External = Literal["recorded", "run", "skip"]
 """What becomes of hooks that leave this process: their recorded verdicts, a real run, or nothing."""
 Why = Literal["redacted", "external", "untrusted code", "cold state"]
-WHYS: Final[tuple[Why, ...]] = ("redacted", "external", "untrusted code", "cold state")
 EXTERNAL_FORMS: Final = ("command", "shell", "worker", "url", "prompt")
 
 
@@ -50,13 +49,9 @@ class Answer(msgspec.Struct, frozen=True):
     also: tuple[str, ...] = ()  # "warn by x", "inject by y", and what monitored hooks would have done
     failed: tuple[str, ...] = ()  # the hooks that failed
 
-    @property
-    def decides(self) -> tuple[Any, ...]:
-        """Without the reason's author: what the agent notices."""
-        return self.control, self.changes, self.also
-
 
 PROCEED: Final = Answer()
+_WITH_STATE: Final = frozenset(event.step for event in EVENTS.values() if "state" in event.fields)
 
 
 def answer_of(decision: Decision[Any]) -> Answer:
@@ -148,7 +143,7 @@ class Judge:
                 return
             call = self._stand_in(hook)
         hook.call, hook.is_async, hook.limit, hook.quarantine = call, False, inf, None
-        hook.wants_decision = False
+        hook.wants_decision = hook.detached = False
 
     def _stand_in(self, hook: Hook) -> Callable[[Step], Any]:
         name, version = hook.name, self.versions[hook.name]
@@ -259,24 +254,24 @@ class Judge:
             session._state = state
 
     async def _judge(self, recorded: Recorded, step: Step) -> Judged:
-        self._recorded = self._approver.recorded = recorded
-        self._unknown = []
-        self._approver.asked, self._approver.new_questions = False, 0
-        store = self._store
-        store.uncertain = False
+        approver, store, unknown = self._approver, self._store, self._unknown
+        self._recorded = approver.recorded = recorded
+        approver.asked, approver.new_questions, store.uncertain = False, 0, False
+        if unknown:
+            unknown.clear()
         session = self._enter(recorded)
-        rebuilds = session is not None and hasattr(step, "state")
+        rebuilds = session is not None and step.__class__ in _WITH_STATE
         if session is not None and rebuilds:
             step = replace(step, state=session._state)
         decision = await self.hooks.dispatch(step)
         if session is not None and rebuilds:
             self._take_state(session, decision, recorded)
         if store.uncertain:
-            self._unknown.append(Unknown("cold state"))
+            unknown.append(Unknown("cold state"))
         answer = answer_of(decision)
-        if not self._unknown and not self._approver.new_questions:
+        if not unknown and not approver.new_questions:
             return PROCEEDS if answer is PROCEED else Judged((answer,))
-        return Judged((answer,), tuple(sorted(set(self._unknown))), self._approver.new_questions > 0)
+        return Judged((answer,), tuple(sorted(set(unknown))), approver.new_questions > 0)
 
     def _take_state(self, session: ReplaySession, decision: Decision[Any], recorded: Recorded) -> None:
         """Take over what hooks changed in the session; where the host has set the state, take it from the record."""

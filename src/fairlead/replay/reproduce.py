@@ -24,7 +24,7 @@ import msgspec
 
 from ..wire.decisions import BadRecord, decode_decision
 from .diff import TURNS, Progress, count_step, note_gaps
-from .judge import PROCEED, Answer, Judge, Judged, answer_of
+from .judge import PROCEED, PROCEEDS, Answer, Judge, Judged, answer_of
 from .records import NOTHING, Recorded
 from .report import CLASSES, OTHER_SHAPES, ReplayClass, ReplayReport, Result, Spread, example_of
 from .shapes import shape_of, target_text
@@ -56,8 +56,7 @@ def why_not_compared(recorded: Recorded) -> str | None:
         return "imported: no policy was asked"
     if recorded.policy is None:
         return "recorded without a policy" if recorded.body.unanswered is None else "left by a launcher"
-    runs = recorded.body.runs
-    if runs is not NOTHING and b'"cancelled"' in bytes(runs) and any(run[2] == "cancelled" for run in recorded.runs):
+    if recorded.body.control == "abort" and any(run[2] == "cancelled" for run in recorded.runs):
         return "cancelled by the caller"
     return None
 
@@ -91,16 +90,19 @@ class Reproducer:
     async def _run_group(self, traffic: Traffic, group: Group) -> None:
         judge, totals = self.judge, self.report.totals
         judge.begin(group.is_cold)
-        count = totals.steps
+        count, everything = totals.steps, traffic.selection.is_everything
         for number, recorded in enumerate(traffic.steps(group, judge.events), 1):
             if recorded is Unreadable:
                 judge.miss()
                 continue
             judged = await judge.judge(recorded)
-            if traffic.selection.covers(recorded):
-                count_step(totals, recorded)
+            if everything or traffic.selection.covers(recorded):
+                count_step(totals, recorded.began)
                 note_gaps(traffic, recorded)
-                self._compare(recorded, judged)
+                if judged is PROCEEDS and _is_plain(recorded):  # the usual case
+                    totals.same += 1
+                else:
+                    self._compare(recorded, judged)
             else:
                 totals.warming += 1
             if not number % TURNS:
@@ -112,10 +114,6 @@ class Reproducer:
     def _compare(self, recorded: Recorded, judged: Judged) -> None:
         totals = self.report.totals
         reason = why_not_compared(recorded)
-        said_nothing = recorded.body.said is NOTHING and recorded.body.left is NOTHING
-        if reason is None and said_nothing and judged.answers == (PROCEED,) and not judged.unknown:  # the usual case
-            totals.same += 1
-            return
         try:
             then = recorded_answer(recorded)
         except BadRecord:
@@ -181,6 +179,13 @@ class Reproducer:
         elif example.replaces(known.example):
             known.example = example
         known.spread.add(recorded)
+
+
+def _is_plain(recorded: Recorded) -> bool:
+    """Whether no hook said anything about a step that a policy judged."""
+    body = recorded.body
+    nothing = body.said is NOTHING and body.left is NOTHING and body.control == "proceed"
+    return nothing and recorded.policy is not None and not recorded.imported
 
 
 def _is_same(then: Answer, now: Answer, recorded: Recorded) -> bool:

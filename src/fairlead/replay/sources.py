@@ -6,15 +6,17 @@ began. Only one group is in memory at a time, and of a very long one only a part
 
 from __future__ import annotations
 
+import heapq
 import sqlite3
 import tempfile
 from array import array
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
+from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Self
 
 import msgspec
 
@@ -22,6 +24,7 @@ from ..errors import FairleadError
 from ..journal.errors import JournalError
 from ..journal.reading import Reader
 from ..journal.schema import SCHEMA
+from ..lifecycle import EVENTS
 from .records import NOTHING, BadBody, Recorded, decode_body
 
 WINDOW: Final = 10_000
@@ -43,11 +46,19 @@ class Selection(msgspec.Struct, frozen=True):
     since: float | None = None
     until: float | None = None
     session: str | None = None
+    project: str | None = None  # its folder
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every step counts."""
+        return self.since is None and self.until is None and self.project is None
 
     def covers(self, recorded: Recorded) -> bool:
         """Whether the answer on this step counts."""
-        return (self.since is None or recorded.began >= self.since) and (
-            self.until is None or recorded.began < self.until
+        return (
+            (self.since is None or recorded.began >= self.since)
+            and (self.until is None or recorded.began < self.until)
+            and (self.project is None or self.project in (recorded.body.root, recorded.step.cwd))
         )
 
 
@@ -208,11 +219,9 @@ class JournalSource(Source):
         return None
 
     def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded]:
-        marks = ", ".join("?" * len(events))
-        query = (
-            "SELECT seq, body FROM records WHERE session IS ? AND kind = 'decision' "  # noqa: S608 (only marks)
-            f"AND (event IN ({marks}) OR event IS NULL) ORDER BY seq"
-        )
+        events = () if len(events) == len(EVENTS) else events  # all of them
+        wanted = f"AND (event IN ({', '.join('?' * len(events))}) OR event IS NULL)" if events else ""
+        query = f"SELECT seq, body FROM records WHERE session IS ? AND kind = 'decision' {wanted} ORDER BY seq"  # noqa: S608 (only marks)
         for seq, data in self._rows(query, session, *events):
             try:
                 if not data:
@@ -270,8 +279,12 @@ class JournalSource(Source):
             raise JournalError(f"the journal {self.name} cannot be read: {error}; run `fairlead verify`") from None
 
 
-Unreadable: Any = object()
-"""In place of a step that cannot be read: what its session remembers is not known from there on."""
+class _Unreadable:
+    began = -inf  # before all others, because when it began is not known
+
+
+Unreadable: Any = _Unreadable()
+"""In place of a step that cannot be read: what its session remembers is not known."""
 
 
 class ExportSource(Source):
@@ -375,6 +388,12 @@ class Traffic:
         for source in self.sources:
             self.gaps.add(source.gaps())
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         for source in self.sources:
             source.close()
@@ -399,18 +418,22 @@ class Traffic:
         return list(found.values())
 
     def steps(self, group: Group, events: Collection[str]) -> Iterator[Recorded]:
-        """The steps of a group, in the order in which they began. `Unreadable` stands for one that cannot be read."""
+        """The steps of a group, in the order in which they began.
+
+        `Unreadable` stands for a step that cannot be read, as early as that is known.
+        """
+        parts = [self._part(number, session, events) for number, session, _ in group.parts]
+        return parts[0] if len(parts) == 1 else heapq.merge(*parts, key=_began)
+
+    def _part(self, number: int, session: str | None, events: Collection[str]) -> Iterator[Recorded]:
+        """The steps of one session in one source, in order."""
         held: list[Recorded] = []
-        for number, session, _ in group.parts:
-            for recorded in self.sources[number].read(session, events, self.gaps):
-                if recorded is Unreadable:
-                    yield recorded
-                    continue
-                held.append(recorded)
-                if len(held) >= 2 * WINDOW and len(group.parts) == 1:
-                    held.sort(key=_began)
-                    yield from held[:WINDOW]
-                    del held[:WINDOW]
+        for recorded in self.sources[number].read(session, events, self.gaps):
+            held.append(recorded)
+            if len(held) >= 2 * WINDOW:
+                held.sort(key=_began)
+                yield from held[:WINDOW]
+                del held[:WINDOW]
         held.sort(key=_began)
         yield from held
 

@@ -40,7 +40,7 @@ class Prefilter:
         text = self._get(step)
         if text.__class__ is not str or len(text) > SHORT or not text.isascii() or len(step.tool) > SHORT:  # type: ignore[attr-defined]
             return False
-        for needle in self.needles:  # noqa: SIM110 (`any` is slower)
+        for needle in self.needles:  # noqa: SIM110 (`all` is slower)
             if needle in text:
                 return False
         return True
