@@ -141,6 +141,10 @@ CLUSTERS = {"rm": "rf", "chmod": "R", "chown": "R", "git clean": "fdx", "git pus
 ABBREVIATED = {"--recursive": "--recurs", "--hard": "--har", "--delete": "--delet"}
 
 
+def is_text(example: Any) -> bool:
+    return isinstance(example, str)
+
+
 def is_plain(text: str) -> bool:
     """Is it one command of plain words, that is no builtin of the shell?"""
     first = text.split(maxsplit=1)[0] if text.strip() else ""
@@ -173,8 +177,8 @@ def apart(words: list[str]) -> list[str]:
 @st.composite
 def spellings(draw: st.DrawFn) -> tuple[Rule, str]:
     """An example of a rule, in another spelling: quoting, options, order, variables, xargs, and what runs it."""
-    rule = draw(st.sampled_from([rule for rule in RULES if rule.about == "command" and rule.programs]))
-    text = draw(st.sampled_from([one for one in rule.stops if isinstance(one, str)]))
+    rule = draw(st.sampled_from([one for one in RULES if one.programs and any(map(is_text, one.stops))]))
+    text = draw(st.sampled_from(list(filter(is_text, rule.stops))))
     if is_plain(text):
         words = text.split()
         if draw(st.booleans()):

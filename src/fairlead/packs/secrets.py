@@ -83,7 +83,8 @@ def secret_files_of(command: Command, line: PackLine) -> Iterator[str]:
         words = _without_identity(command)
     for word in words:
         for part in {word, *re.split(r"[=@,;:\"]", word)[1:]} if word[:1] != "/" else {word}:
-            if part and is_secret_file(part.removeprefix("file://")):
+            path = part.removeprefix("file://").replace("\\", "/") if "\\" in part else part.removeprefix("file://")
+            if path and is_secret_file(path):
                 yield part
                 break
 
