@@ -62,6 +62,7 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python -W ignore -m bench.runners
 	$(BENCH)/bin/python -W ignore -m bench.loop
 	$(BENCH)/bin/python -W ignore -m bench.shell
+	$(BENCH)/bin/python -W ignore -m bench.packs
 	$(BENCH)/bin/python -W ignore -m bench.journal
 	$(BENCH)/bin/python -W ignore -m bench.replay
 	$(BENCH)/bin/python -W ignore -m bench.server

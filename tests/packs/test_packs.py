@@ -141,6 +141,10 @@ CLUSTERS = {"rm": "rf", "chmod": "R", "chown": "R", "git clean": "fdx", "git pus
 ABBREVIATED = {"--recursive": "--recurs", "--hard": "--har", "--delete": "--delet"}
 
 
+def is_text(example: Any) -> bool:
+    return isinstance(example, str)
+
+
 def is_plain(text: str) -> bool:
     """Is it one command of plain words, that is no builtin of the shell?"""
     first = text.split(maxsplit=1)[0] if text.strip() else ""
@@ -173,8 +177,8 @@ def apart(words: list[str]) -> list[str]:
 @st.composite
 def spellings(draw: st.DrawFn) -> tuple[Rule, str]:
     """An example of a rule, in another spelling: quoting, options, order, variables, xargs, and what runs it."""
-    rule = draw(st.sampled_from([rule for rule in RULES if rule.about == "command" and rule.programs]))
-    text = draw(st.sampled_from([one for one in rule.stops if isinstance(one, str)]))
+    rule = draw(st.sampled_from([one for one in RULES if one.programs and any(map(is_text, one.stops))]))
+    text = draw(st.sampled_from(list(filter(is_text, rule.stops))))
     if is_plain(text):
         words = text.split()
         if draw(st.booleans()):
@@ -216,6 +220,27 @@ def test_another_spelling_of_an_example_is_stopped_too(case: tuple[Rule, str]) -
 def test_no_text_breaks_a_rule(text: str) -> None:
     for gate in STRICT.values():
         list(gate.findings(call(text)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "true; " * 3000 + "rm -rf ~",
+        "echo rm; " * 1500 + "rm -rf ~",
+        "x" * 300_000 + "; rm -rf ~",
+        "(" * 500 + "git push -f",
+    ],
+    ids=["long", "mentions as data", "longer than is read", "deep"],
+)
+def test_what_exceeds_a_bound_and_names_a_program_that_destroys_is_asked_about(text: str) -> None:
+    verdict = PackGate(pack("files"))(call(text))
+    assert verdict is not None
+    assert verdict.control in ("ask", "deny")
+
+
+@pytest.mark.parametrize("text", ["true; " * 3000, "x" * 300_000, "(" * 500 + "ls"], ids=["long", "longer", "deep"])
+def test_what_exceeds_a_bound_and_names_no_such_program_passes(text: str) -> None:
+    assert PackGate(pack("files"))(call(text)) is None
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -13,11 +13,21 @@ from ..errors import UnknownName
 from .rules import Finding, Level, Pack, Rule
 
 _MODULES = {
-    "files": ["files", "overwriting"], "git": ["git"], "system": ["system", "disks"], "cloud": ["cloud"],
-    "containers": ["containers"], "databases": ["databases"], "secrets": ["secrets", "sending"],
-    "remote-code": ["remote_code"], "supply-chain": ["supply_chain"], "persistence": ["persistence"], "apis": ["apis"],
-    "budgets": ["budgets"], "edits": ["edits"],
-}  # fmt: skip
+    "files": ["files", "overwriting", "windows"],
+    "git": ["git"],
+    "system": ["system", "disks", "windows"],
+    "cloud": ["cloud"],
+    "containers": ["containers"],
+    "databases": ["databases"],
+    "secrets": ["secrets", "sending"],
+    "remote-code": ["remote_code", "windows"],
+    "supply-chain": ["supply_chain"],
+    "persistence": ["persistence", "windows"],
+    "apis": ["apis"],
+    "budgets": ["budgets"],
+    "edits": ["edits"],
+}
+"""The modules of each pack. The first one has it, the others add rules."""
 NAMES = tuple(_MODULES)
 """The packs that ship with fairlead."""
 RECOMMENDED = "recommended"

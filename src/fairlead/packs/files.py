@@ -438,15 +438,34 @@ def code_of(command: Command) -> str:
     return str(command.stdin or "") if not command.operands or command.operands[0] == "-" else ""
 
 
-_DESTRUCTIVE = re.compile(
-    r"(?<![\w.-])(?:rm|rmdir|unlink|shred|srm|rimraf|dd|mkfs(?:\.\w+)?|wipefs|truncate|blkdiscard|sfdisk|sgdisk|parted|"
-    r"lvremove|vgremove|zpool|chmod|chown|mv|rsync|dropdb|shutdown|reboot|poweroff|halt|kill|killall|pkill|eval|"
-    r"find\s[^\n]{0,200}-(?:delete|exec)|git\s+(?:push|reset|clean|checkout|restore|stash|branch|filter-branch)|"
+_DESTROYERS = (
+    "rm", "rmdir", "unlink", "shred", "srm", "rimraf", "dd", "mkfs", "wipefs", "truncate", "blkdiscard", "sfdisk",
+    "sgdisk", "parted", "lvremove", "vgremove", "zpool", "chmod", "chown", "mv", "rsync", "dropdb", "shutdown",
+    "reboot", "poweroff", "halt", "killall", "pkill", "eval", "find", "git", "kubectl", "terraform", "tofu", "pulumi",
+    "cdk", "docker", "aws", "gcloud", "drop", "curl", "wget", "remove-item",
+)  # fmt: skip
+_DESTROYS = re.compile(
+    r"(?:find\s[^\n]{0,200}-(?:delete|exec)|git\s+(?:push|reset|clean|checkout|restore|stash|branch|filter-branch)|"
     r"kubectl\s+(?:delete|drain)|(?:terraform|tofu|pulumi|cdk)\s+(?:destroy|apply)|docker\s+(?:rm|system|volume)|"
-    r"(?:aws|gcloud|az)\s[^\n]{0,200}\b(?:delete|terminate|rm|rb)|(?:drop|truncate)\s+(?:table|database)|"
-    r"(?:curl|wget)\s[^\n]{0,500}[|&]|remove-item|rd\s+/s|del\s+/|format\s+[a-z]:)(?![\w.=-])",
-    re.IGNORECASE,
+    r"(?:aws|gcloud)\s[^\n]{0,200}\b(?:delete|terminate|rm|rb)|(?:drop|truncate)\s+(?:table|database)|"
+    r"(?:curl|wget)\s[^\n]{0,200}[|&]|mkfs\.\w+|(?!find|git|kubectl|terraform|tofu|pulumi|cdk|docker|aws|gcloud|drop|curl|wget)"
+    r"[\w-]+)(?![\w.=-])"
 )
+_MENTIONS = 300
+"""More mentions than that count without a closer look."""
+
+
+def _named_in(text: str) -> Iterator[str]:
+    """The programs that destroy which a text names, each as often as it does."""
+    lowered = text.lower()
+    for name in _DESTROYERS:
+        at = lowered.find(name)
+        while at >= 0:
+            begins = at == 0 or not (lowered[at - 1].isalnum() or lowered[at - 1] in "_.-")
+            found = _DESTROYS.match(lowered, at) if begins else None
+            if found is not None and found[0].split()[0].partition(".")[0] == name:
+                yield name
+            at = lowered.find(name, at + len(name))
 
 
 @files.line_rule(
@@ -456,13 +475,10 @@ _DESTRUCTIVE = re.compile(
     instead="Write it as several short commands: `rm -rf build`",
     stops=[
         "echo " + "$(" * 40 + "rm -rf ~" + ")" * 40,
-        "true; " * 3000 + "rm -rf ~",
-        "echo rm; " * 1500 + "rm -rf ~",
     ],
     passes=[
         "rm -rf build",
         "echo 'unterminated",
-        "true; " * 3000,
         "echo $(unclosed; ls -la",
         "git restore --help 'unterminated",
     ],
@@ -470,11 +486,13 @@ _DESTRUCTIVE = re.compile(
 def not_understood(line: PackLine) -> Objection:
     if line.line.sound:
         return None
-    named = Counter(found[0].split()[0].lower() for found in islice(_DESTRUCTIVE.finditer(line.text), 10_000))
+    named = Counter(islice(_named_in(line.text), _MENTIONS))
+    if not named:
+        return None
     read = Counter(command.program for command in line.commands)
     for command in line.commands:
         for word in command.args:
-            read.update(found[0].split()[0].lower() for found in _DESTRUCTIVE.finditer(word))
+            read.update(_named_in(word) if len(word) > 1 else ())
     unread = next((name for name, count in named.items() if count > read[name]), None)
     return f"{unread} stands in a line that cannot be followed" if unread else None
 

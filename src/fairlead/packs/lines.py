@@ -82,7 +82,18 @@ _PATTERN = re.compile(r"[*?\[]")
 class PackLine:
     """A line, and the folder and the home of the agent that wants to run it."""
 
-    __slots__ = ("_allowed", "_descriptors", "_protected", "_temporary", "commands", "folder", "home", "line", "text")
+    __slots__ = (
+        "_allowed",
+        "_descriptors",
+        "_protected",
+        "_temporary",
+        "commands",
+        "dialect",
+        "folder",
+        "home",
+        "line",
+        "text",
+    )
 
     def __init__(
         self,
@@ -96,6 +107,7 @@ class PackLine:
         allow_hosts: Iterable[str] = (),
     ) -> None:
         self.text = text
+        self.dialect: Dialect = dialect
         self.folder = folder.rstrip("/") or ("/" if folder else "")
         """The work tree: where the agent works. Empty if not known."""
         self.home = home or os.path.expanduser("~")
@@ -242,7 +254,7 @@ def _descriptor(name: str) -> str:
 
 def _is_all(name: str) -> bool:
     """Does this name, or pattern, mean all that is in a folder?"""
-    return name in ("", "*", ".*", "**", ".[!.]*", ".[^.]*", "..?*", "?*", "*.*")
+    return name in ("", "*", ".*", "**", ".[!.]*", ".??*", ".[^.]*", "..?*", "?*", "*.*")
 
 
 def _matches_system(pattern: str) -> bool:

@@ -48,6 +48,8 @@ CommandCheck = Callable[["Command", "PackLine"], Objection]
 LineCheck = Callable[["PackLine"], Objection]
 StepCheck = Callable[["BeforeTool", "PackLine"], Objection]
 SessionCheck = Callable[["BeforeTool", "Memory"], Objection]
+Example = str | dict[str, Any]
+"""A command line, or the fields of a step."""
 Watcher = Callable[[Any, "Memory"], None]
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -158,8 +160,8 @@ class Pack:
         programs: Iterable[str] = (),
         risk: str = "ASI02 Tool Misuse and Exploitation",
         incident: str = "",
-        stops: Iterable[str] = (),
-        passes: Iterable[str] = (),
+        stops: Iterable[Example] = (),
+        passes: Iterable[Example] = (),
     ) -> Callable[[CommandCheck], CommandCheck]:
         """Add a rule about commands. `programs` are those that it looks at; without them, it looks at every one."""
         return self._adding(
@@ -175,8 +177,8 @@ class Pack:
         instead: str,
         risk: str = "ASI02 Tool Misuse and Exploitation",
         incident: str = "",
-        stops: Iterable[str] = (),
-        passes: Iterable[str] = (),
+        stops: Iterable[Example] = (),
+        passes: Iterable[Example] = (),
     ) -> Callable[[LineCheck], LineCheck]:
         """Add a rule about a whole line: what one command of it makes, and another uses."""
         return self._adding("line", name, level, (), (), why, instead, risk, incident, tuple(stops), tuple(passes))
