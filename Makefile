@@ -12,7 +12,7 @@ PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Which modules `make mutants` mutates: all that decide what a hook means, or those that are named.
 MUTANTS ?=
 
-.PHONY: demo test test-pythons test-frameworks e2e e2e-clis soak mutants check bench docs format clean
+.PHONY: demo test test-pythons test-frameworks e2e e2e-clis soak mutants check bench corpora docs format clean
 
 demo: $(VENV)/demo
 	@$(BIN)/fairlead demo
@@ -57,11 +57,18 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python -W ignore -m bench.runners
 	$(BENCH)/bin/python -W ignore -m bench.loop
 	$(BENCH)/bin/python -W ignore -m bench.shell
+	$(BENCH)/bin/python -W ignore -m bench.packs
 	$(BENCH)/bin/python -W ignore -m bench.journal
 	$(BENCH)/bin/python -W ignore -m bench.server
 	$(BENCH)/bin/python -W ignore -m bench.clis
 	$(BENCH)/bin/python -m bench.frameworks
 	$(BENCH)/bin/python -m bench.scale
+
+# Scores the packs, redaction and the guard on the corpora in a folder: make corpora CORPORA=/folder [SKIP_RIVALS=1]
+CORPORA ?=
+SKIP_RIVALS ?=
+corpora: $(VENV)/dev
+	$(BIN)/python -m bench.corpora "$(CORPORA)" --page docs/packs.md --json build/corpora/results.json $(if $(SKIP_RIVALS),--skip-rivals)
 
 docs: $(VENV)/core
 	$(BIN)/python -m fairlead.reference build/docs

@@ -125,7 +125,7 @@ def _pack_page(pack: Pack) -> Iterator[str]:
     yield "| rule | level | verdict |"
     yield "|---|---|---|"
     for rule in pack:
-        verdict = "none, unless the level is strict" if rule.level == "strict" else ANSWERS[rule.level]
+        verdict = "none, unless the level is strict" if rule.level == "strict" else rule.answer or ANSWERS[rule.level]
         yield f"| [`{rule.id}`](#{rule.id.replace('/', '')}) | {rule.level} | {verdict} |"
     for rule in pack:
         yield from ("", f"## {rule.id}", "", _prose(rule.why), "", f"- level: {rule.level}")

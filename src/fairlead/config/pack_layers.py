@@ -23,11 +23,11 @@ from ..errors import nearest
 from ..hook import Layer
 from ..packs import NAMES, RECOMMENDED
 from ..packs.exemptions import Exemption
-from ..packs.judging import Answer, PackOptions, kinds_of, pack_hook
-from ..packs.rules import LEVELS, Level, Pack
+from ..packs.judging import Answer, PackOptions, events_of, kinds_of, pack_hook
+from ..packs.rules import LEVELS, Level, Limits, Pack
 from .document import Document, Keys
 from .hook_entry import ConfiguredHook
-from .packs import PackSection, Setting
+from .packs import LIMITS, PackSection, Setting
 
 if TYPE_CHECKING:
     from .layers import ConfigFile
@@ -45,6 +45,7 @@ class PackUse(msgspec.Struct, frozen=True):
     protect: tuple[str, ...] = ()
     allow_hosts: tuple[str, ...] = ()
     exemptions: tuple[Exemption, ...] = ()
+    limits: Limits = Limits()
     locked: bool = False
     """Whether the system's file locks it."""
     own: frozenset[str] = frozenset()
@@ -52,8 +53,8 @@ class PackUse(msgspec.Struct, frozen=True):
 
     @property
     def options(self) -> PackOptions:
-        exceptions = not self.locked
-        return PackOptions(self.level, self.verdict, self.protect, self.allow_hosts, self.exemptions, exceptions)
+        lists = (self.protect, self.allow_hosts, self.exemptions)
+        return PackOptions(self.level, self.verdict, *lists, limits=self.limits, exceptions=not self.locked)
 
     def loosens(self, key: str, value: Any) -> bool:
         """Would this value stop less?"""
@@ -61,6 +62,9 @@ class PackUse(msgspec.Struct, frozen=True):
             return LEVELS.index(value) < LEVELS.index(self.level)
         if key == "verdict":
             return _STRICTNESS.index(value) < _STRICTNESS.index(self.verdict)
+        if key in LIMITS:
+            now = getattr(self.limits, key)
+            return now is not None and (value is False or value > now)
         if key == "allow_hosts":
             return not set(value) <= set(self.allow_hosts)
         return key in ("enforce", "locked") and bool(getattr(self, key)) and not value
@@ -69,6 +73,8 @@ class PackUse(msgspec.Struct, frozen=True):
         """What results if a lower layer sets a key. Lists add up."""
         if key in ("protect", "allow_hosts"):
             value = tuple(dict.fromkeys((*getattr(self, key), *value)))
+        if key in LIMITS:
+            return replace(self, limits=replace(self.limits, **{key: None if value is False else value}))
         return replace(self, **{key: value})
 
 
@@ -168,7 +174,7 @@ class PackLayers:
     # --- what is wrong --------------------------------------------------------------------------------
 
     def _refuse(self, layer: ConfigFile, name: str, key: str, setting: Setting, use: PackUse) -> None:
-        now = getattr(use, key)
+        now = getattr(use.limits if key in LIMITS else use, key)
         kept = f"{key} = {encode(now).decode()}" if now not in (None, ()) else f"no {key} of its own"
         by = "the system's file locks it" if layer.layer == "user" else "a project's file may only tighten a pack"
         self._conflict(layer, setting.keys, f"this would loosen the pack {name!r}, which has {kept} above; {by}")
@@ -205,9 +211,11 @@ def _hook(document: Document, layer: Layer, section: PackSection, pack: Pack, us
     given = {key: setting.value for key, setting in section.settings(pack.name).items()}
     locked = use.locked or bool(given.get("locked"))
     hook = pack_hook(pack, options, layer, enforce=use.enforce, locked=locked)
+    events = events_of(pack)
     entry = {
-        "name": hook.name, "on": "before_tool", "pack": pack.name, "match": {"kind": list(kinds_of(pack))},
-        "level": use.level, **({"verdict": use.verdict} if use.verdict is not None else {}),
+        "name": hook.name, "on": events[0] if len(events) == 1 else list(events), "pack": pack.name,
+        "match": {"kind": list(kinds_of(pack))}, "level": use.level,
+        **({"verdict": use.verdict} if use.verdict is not None else {}),
     }  # fmt: skip
     line = document.line_of(section.places[pack.name])
     return ConfiguredHook(hook, "pack", entry, document.path, line, hook.name, locked)

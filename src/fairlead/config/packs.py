@@ -13,12 +13,14 @@ from ..errors import FairleadError, UnknownName, nearest
 from ..packs import NAMES, RECOMMENDED, pack
 from ..packs.exemptions import Exemption
 from ..packs.judging import Answer
-from ..packs.rules import LEVELS, Pack
+from ..packs.rules import LEVELS, Limits, Pack
 from .document import Document, Keys
 
 if TYPE_CHECKING:
     from ..hook import Layer
 
+LIMITS: tuple[str, ...] = Limits.__struct_fields__
+"""What `[pack.budgets]` may hold besides: a number, or false for no limit."""
 PACK = ("level", "verdict", "protect", "allow_hosts", "enforce", "locked")
 """What a `[pack.NAME]` table may hold."""
 EXEMPTION = ("rule", "command", "path", "url", "project", "reason", "owner", "until")
@@ -127,8 +129,13 @@ class PackReader:
             "locked": (isinstance(value, bool), "true or false"),
         }
         problem = None
+        if keys == ("pack", "budgets"):
+            number = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+            whole = key in ("minutes", "cost") or isinstance(value, int)
+            limit = (value is False or (number and whole), "a number above 0, or false for no limit")
+            checks |= dict.fromkeys(LIMITS, limit)
         if key not in checks:
-            self._document.wrong((*keys, key), f"unknown key {key!r}{nearest(key, PACK)}")
+            self._document.wrong((*keys, key), f"unknown key {key!r}{nearest(key, list(checks))}")
             return False
         if not checks[key][0]:
             words = {"level": LEVELS, "verdict": ANSWERS}.get(key, ())

@@ -15,7 +15,7 @@ from ..runners.command import OUTPUTS
 from ..tools import KINDS, SAFETIES, UNKNOWN_TOOL
 from ..verdict import POWERS
 from . import hook_entry, journaling, layers
-from .packs import ANSWERS, EXEMPTION, MATCHES, PACK, pack_names
+from .packs import ANSWERS, EXEMPTION, LIMITS, MATCHES, PACK, pack_names
 
 FILE_NAME = "fairlead.schema.json"
 DIALECT = "http://json-schema.org/draft-07/schema#"  # the newest that editors of TOML understand
@@ -32,7 +32,7 @@ def config_schema() -> _Schema:
         "packs": _list({"anyOf": [{"enum": list(pack_names())}, _TEXT]}),  # other packages ship packs, too
         "pack": {
             "type": "object",
-            "properties": {name: _table(_pack()) for name in pack_names()},
+            "properties": {name: _table(_pack(name)) for name in pack_names()},
             "additionalProperties": _table(_pack()),
         },
         "exemption": _list(_exemption()),
@@ -51,13 +51,15 @@ def config_schema() -> _Schema:
     }
 
 
-def _pack() -> _Schema:
+def _pack(name: str = "") -> _Schema:
     """The options of a pack."""
     known: _Schema = {
         "level": {"enum": list(LEVELS)}, "verdict": {"enum": list(ANSWERS)}, "protect": _TEXTS, "allow_hosts": _TEXTS,
         "enforce": {"type": "boolean"}, "locked": {"type": "boolean"},
     }  # fmt: skip
-    return {key: known[key] for key in PACK}
+    limit: _Schema = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": False}]}
+    limits = dict.fromkeys(LIMITS, limit) if name == "budgets" else {}
+    return {key: known[key] for key in PACK} | limits
 
 
 def _exemption() -> _Schema:

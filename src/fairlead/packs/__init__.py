@@ -13,10 +13,21 @@ from ..errors import UnknownName
 from .rules import Finding, Level, Pack, Rule
 
 _MODULES = {
-    "files": "files", "git": "git", "system": "system", "cloud": "cloud", "containers": "containers",
-    "databases": "databases", "secrets": "secrets", "remote-code": "remote_code", "supply-chain": "supply_chain",
-    "persistence": "persistence", "apis": "apis",
-}  # fmt: skip
+    "files": ["files", "overwriting", "windows"],
+    "git": ["git"],
+    "system": ["system", "disks", "windows"],
+    "cloud": ["cloud"],
+    "containers": ["containers"],
+    "databases": ["databases"],
+    "secrets": ["secrets", "sending"],
+    "remote-code": ["remote_code", "windows"],
+    "supply-chain": ["supply_chain"],
+    "persistence": ["persistence", "windows"],
+    "apis": ["apis"],
+    "budgets": ["budgets"],
+    "edits": ["edits"],
+}
+"""The modules of each pack. The first one has it, the others add rules."""
 NAMES = tuple(_MODULES)
 """The packs that ship with fairlead."""
 RECOMMENDED = "recommended"
@@ -28,8 +39,8 @@ def pack(name: str) -> Pack:
     """A pack, by its name."""
     if name not in _MODULES:
         raise UnknownName("pack", name, [RECOMMENDED, *NAMES])
-    module = _MODULES[name]
-    found: Pack = getattr(import_module(f"{__name__}.{module}"), module)
+    first, *_ = [import_module(f"{__name__}.{module}") for module in _MODULES[name]]
+    found: Pack = getattr(first, _MODULES[name][0])
     return found
 
 

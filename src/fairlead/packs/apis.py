@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from hashlib import blake2b
+from typing import TYPE_CHECKING
 
+from ..redaction.shapes import known_secrets, looks_random
 from ..shell import Command
 from .files import code_of
 from .flows import is_interpreter, urls_of
-from .lines import PackLine
-from .rules import Objection, Pack
+from .lines import PackLine, texts_of
+from .rules import Memory, Objection, Pack
 
 if TYPE_CHECKING:
-    from ..lifecycle import BeforeTool
+    from ..lifecycle import AfterTool, BeforeTool
 
 apis = Pack("apis", "Keeps requests from deleting things on servers.")
 _MUTATION = re.compile(r"mutation\b[^{]*\{\s*\w*(?:delete|destroy|remove|drop|purge|wipe|terminate)\w*", re.I)
 _ACTION = re.compile(
     r"/(?:delete|destroy|terminate|purge|wipe|drop|_delete_by_query|reset|deactivate|factory-?reset)(?:[/?]|$)", re.I
+)
+_ADMIN = re.compile(
+    r"^[^?#]*/(?:admin|superuser|internal/admin|_admin|wp-admin|actuator/(?:shutdown|restart))(?:[/?]|$)", re.I
 )
 _METHOD = re.compile(
     r"\bmethod\s*[:=]\s*['\"]?DELETE|requests\.delete\(|httpx\.delete\(|axios\.delete\(|\.delete\(\s*['\"]https?:|http\.delete\(",
@@ -79,6 +84,7 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
         "curl -XPOST https://x.example/v1/volumes/3/delete",
         "wget --method=DELETE https://x.example/y",
         "curl -X POST https://es.example/index/_delete_by_query -d '{}'",
+        "curl -X PUT https://x.example/api/admin/users/3 -d '{}'",
     ],
     passes=[
         "curl https://api.example.com/items/3",
@@ -96,7 +102,7 @@ def delete(command: Command, line: PackLine) -> Objection:
             continue
         if method == "DELETE":
             return f"DELETE {url[:80]}"
-        if method not in ("GET", "HEAD", "OPTIONS") and _ACTION.search(url):
+        if method not in ("GET", "HEAD", "OPTIONS") and (_ACTION.search(url) or _ADMIN.search(url)):
             return f"{method} {url[:80]}"
         if found := _deletes_by_mutation(body):
             return found
@@ -137,7 +143,12 @@ def delete_in_code(command: Command, line: PackLine) -> Objection:
 
 
 _NAMES = re.compile(
-    r"(?:^|[_.-])(?:delete|destroy|drop|purge|wipe|truncate|terminate|remove_all|reset)(?:$|[_.-])|^(?:delete|destroy|drop|purge|wipe|terminate)(?=[A-Z])"
+    r"(?:^|[_.-])(?:delete|destroy|drop|purge|wipe|truncate|terminate|remove_all|reset|revoke|uninstall)(?:$|[_.-])|"
+    r"^(?:delete|destroy|drop|purge|wipe|terminate|truncate|revoke)(?=[A-Z])|[a-z](?:Delete|Destroy|Purge)(?:$|[A-Z])"
+)
+_MOVES_MONEY = re.compile(
+    r"(?i)(?:^|[_.-])(?:transfer|pay|send_?(?:money|payment|funds)|withdraw|refund|charge|checkout|purchase|buy|place_?order|"
+    r"create_?(?:payment|transfer|payout|charge)|schedule_?transaction)(?:$|[_.-])|^(?:transfer|withdraw|refund|charge)(?=[A-Z])"
 )
 
 
@@ -149,35 +160,144 @@ _NAMES = re.compile(
     instead="Look first: list or read it with the tool that does only that, and ask",
     stops=[
         {"tool": "fetch", "args": {"url": "https://x.example/y", "method": "DELETE"}},
+        {"tool": "fetch", "args": {"url": "https://x.example/admin/users/3", "method": "PUT"}},
         {"tool": "mcp__railway__volume_delete", "args": {"id": 1}},
+        {"tool": "mcp__github__deleteRepository", "args": {"repo": "x"}},
+        {"tool": "mcp__k8s__drop_namespace", "args": {"name": "x"}},
+        {"tool": "mcp__x__remove_all_users", "args": {}},
         {"tool": "mcp__db__query", "args": {"query": "mutation { volumeDelete(id: 1) }"}},
     ],
     passes=[
         {"tool": "fetch", "args": {"url": "https://x.example/y"}},
         {"tool": "mcp__x__list_items", "args": {}},
+        {"tool": "mcp__x__list_deleted_items", "args": {}},
+        {"tool": "fetch", "args": {"url": "https://x.example/admin/users"}},
+        {"tool": "mcp__browser__remove_highlight", "args": {}},
         {"tool": "fetch", "args": {"url": "http://localhost:80/y", "method": "DELETE"}},
     ],
 )
 def delete_by_tool(step: BeforeTool, line: PackLine) -> Objection:
     args = step.args if isinstance(step.args, dict) else {}
     url = str(step.target.url or args.get("url") or "")
-    if str(args.get("method", "")).upper() == "DELETE" and not (url and line.is_allowed(url)):
-        return f"DELETE {url[:80]}"
-    for text in _texts(args):
+    method = str(args.get("method", "")).upper()
+    if not (url and line.is_allowed(url)):
+        if method == "DELETE":
+            return f"DELETE {url[:80]}"
+        if method not in ("", "GET", "HEAD", "OPTIONS") and (_ACTION.search(url) or _ADMIN.search(url)):
+            return f"{method} {url[:80]}"
+    for _, text in texts_of(args):
         if found := _deletes_by_mutation(text):
             return found
     name = step.tool.rpartition("__")[2]
     return f"{step.tool}" if _NAMES.search(name) and step.safety != "read_only" and step.kind != "fetch" else None
 
 
-def _texts(value: Any, left: int = 200) -> Iterator[str]:
-    values = [value]
-    while values and left:
-        left -= 1
-        one = values.pop()
-        if isinstance(one, str):
-            yield one[:20_000]
-        elif isinstance(one, dict):
-            values += one.values()
-        elif isinstance(one, list):
-            values += one
+@apis.tool_rule(
+    "move-money",
+    kinds=["mcp", "unknown"],
+    level="destructive",
+    why="This moves money, or buys something, and that is not undone by asking.",
+    instead="Show the user what it would do, and ask.",
+    risk="ASI03 Identity and Privilege Abuse",
+    stops=[
+        {"tool": "mcp__bank__transfer", "args": {"to": "x", "amount": 1}},
+        {"tool": "send_money", "args": {"recipient": "x", "amount": 1}},
+        {"tool": "mcp__stripe__create_refund", "args": {"charge": "x"}},
+    ],
+    passes=[
+        {"tool": "mcp__bank__list_transfers", "args": {}},
+        {"tool": "mcp__bank__get_balance", "args": {}},
+        {"tool": "mcp__stripe__list_refunds", "args": {}},
+    ],
+)
+def move_money(step: BeforeTool, line: PackLine) -> Objection:
+    name = step.tool.rpartition("__")[2]
+    return bool(_MOVES_MONEY.search(name)) and not re.match(r"(?i)(?:list|get|search|read|show|describe)", name)
+
+
+# --- credentials that turn up in a session ------------------------------------------------------------------------
+
+_MOST = 500
+"""How many credentials of a session are remembered."""
+_CANDIDATE = re.compile(r"[A-Za-z0-9_+/=.~-]{16,4096}")
+_NAMED_TOKEN = re.compile(
+    r"(?i)(?:token|secret|password|passwd|api[_-]?key|access[_-]?key|credential|bearer|authorization)"
+    r"[\"']?\s*[:= ]\s*[\"']?(?:bearer\s+)?([A-Za-z0-9_+/=.~-]{16,4096})"
+)
+_LONGEST = 200_000
+_HOSTS = re.compile(r"(?i)\b(?:https?://|git@)([^/\s:'\"]+)")
+_FOUND = {
+    "event": "after_tool",
+    "tool": "bash",
+    "args": {"command": "cat notes.md"},
+    "output": "api_token: 7f3kQ9zLm2Xw8Rt5Vb1Nc4Yd",
+}
+_USED = {
+    "tool": "bash",
+    "args": {
+        "command": "curl -X POST https://api.example.com/graphql -H 'Authorization: Bearer 7f3kQ9zLm2Xw8Rt5Vb1Nc4Yd'"
+    },
+}
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+@apis.watch("after_tool")
+def note_credentials(step: AfterTool, memory: Memory) -> None:
+    """Remember which credentials a tool's output held, by digest, and the hosts that it came from."""
+    known: dict[str, list[str]] = memory.get("credentials", {})
+    hosts = sorted({host.lower() for _, text in texts_of(step.args) for host in _HOSTS.findall(text[:_LONGEST])})[:20]
+    changed = False
+    for _, text in texts_of(step.output):
+        text = text[:_LONGEST]
+        found = {match[1] for match in _NAMED_TOKEN.finditer(text) if looks_random(match[1])}
+        found |= {text[start:end] for start, end, _ in known_secrets(text)}
+        for secret in found:
+            if len(known) < _MOST and len(secret) >= 16:
+                changed = known.setdefault(_digest(secret), hosts) is hosts or changed
+    if changed:
+        memory.set("credentials", known)
+
+
+@apis.session_rule(
+    "found-credential",
+    level="destructive",
+    why="This uses a credential that turned up during the session, and that the user did not give for this.",
+    instead="Ask the user whether this credential is meant for that.",
+    risk="ASI03 Identity and Privilege Abuse",
+    incident="2026-04: an agent deleted a production volume by one request, with a token that it had found.",
+    stops=[
+        [_FOUND, _USED],
+        [_FOUND, {"tool": "fetch", "args": {"url": "https://x.example/?key=7f3kQ9zLm2Xw8Rt5Vb1Nc4Yd"}}],
+        [_FOUND, {"tool": "bash", "args": {"command": "TOKEN=7f3kQ9zLm2Xw8Rt5Vb1Nc4Yd ./deploy"}}],
+    ],
+    passes=[
+        [_USED],
+        [_FOUND, {"tool": "bash", "args": {"command": "curl https://api.example.com/"}}],
+        [_FOUND, {"tool": "bash", "args": {"command": "grep -r 7f3kQ9zLm2Xw8Rt5Vb1Nc4Yd ."}}],
+        [
+            {**_FOUND, "args": {"command": "curl -X POST https://api.example.com/login"}},
+            _USED,
+        ],
+    ],
+)
+def found_credential(step: BeforeTool, memory: Memory) -> Objection:
+    known: dict[str, list[str]] = memory.get("credentials", {})
+    if not known or step.kind in ("read", "search", "write", "agent"):
+        return None
+    texts = [text[:_LONGEST] for _, text in texts_of(step.args)]
+    if step.kind == "shell" and _ONLY_LOOKS.match(step.target.command or ""):
+        return None
+    hosts = {host.lower() for text in texts for host in _HOSTS.findall(text)}
+    for text in texts:
+        for word in _CANDIDATE.findall(text):
+            for form in (word, word.rpartition("=")[2]):
+                origin = known.get(_digest(form))
+                if origin is not None and not (hosts and hosts <= set(origin)):
+                    return "it holds a credential that an earlier call of this session gave"
+    return None
+
+
+_ONLY_LOOKS = re.compile(r"\s*(?:grep|rg|git grep|echo|printf|ag|sed -n)\b[^;&|`$<>]*$")

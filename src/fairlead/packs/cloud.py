@@ -23,6 +23,7 @@ _AWS_DELETES = re.compile(
     r"(?:delete|terminate|deregister|destroy|purge|remove|release|revoke|disable|reset|schedule-key-deletion|batch-delete|stop)(?:-|$)"
 )
 _AWS_KEEPS = re.compile(
+    r"[a-z-]+-(?:rules?|alarms?|dashboards?|report-definition|membership|analyzer|tags?|subscription|route)$|"
     r"(?:remove-tags|untag|delete-tags|disassociate|reset-cache|release-hosts|stop-(?:query|logging|build|execution))"
 )
 
@@ -74,7 +75,6 @@ _DELETES = frozenset(
         "remove",
         "rm",
         "terminate",
-        "deallocate",
         "uninstall",
         "teardown",
         "nuke",
@@ -172,6 +172,8 @@ def cloud_delete(command: Command, line: PackLine) -> Objection:
     if _looks_only(command):
         return None
     words = [str(word) for word in command.operands if re.fullmatch(r"[a-z0-9:_-]+", word)][:6]
+    if words[:1] == ["bicep"]:  # a tool on this machine
+        return None
     if words[:1] and words[0] in (
         "auth",
         "config",
@@ -285,7 +287,6 @@ def infrastructure_destroy(command: Command, line: PackLine) -> Objection:
         "app delete",
         "job stop",
         "kv delete",
-        "box remove",
         "snapshot delete",
         "kv destroy",
         "kv metadata",

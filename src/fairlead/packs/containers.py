@@ -39,10 +39,8 @@ def _compose(command: Command) -> list[str]:
     stops=[
         "docker system prune -af --volumes",
         "docker volume prune -f",
-        "docker image prune -a",
         "podman system reset -f",
         "docker container prune",
-        "docker builder prune --all",
     ],
     passes=["docker system df", "docker images", "docker ps -a", "docker image prune --help", "docker volume ls"],
 )
@@ -50,7 +48,25 @@ def prune(command: Command, line: PackLine) -> Objection:
     words = command.operands[:2]
     if _looks_only(command) or len(words) < 2:
         return None
+    if words[0] in ("buildx", "builder"):
+        return False
+    if words[0] in ("image", "network"):  # what nothing uses: it can be built again
+        return False
     return words[1] == "prune" or words == ["system", "reset"]
+
+
+@containers.rule(
+    "prune-cache",
+    level="strict",
+    programs=_DOCKER,
+    why="This deletes images, networks or build caches that nothing uses just now. They take long to make again.",
+    instead="Look first: `docker system df`",
+    stops=["docker image prune -a", "docker buildx prune", "docker network prune", "docker builder prune -f"],
+    passes=["docker system df", "docker image ls", "docker image prune --help"],
+)
+def prune_cache(command: Command, line: PackLine) -> Objection:
+    words = command.operands[:2]
+    return not _looks_only(command) and words[1:] == ["prune"] and words[0] in ("buildx", "builder", "image", "network")
 
 
 @containers.rule(
@@ -264,13 +280,11 @@ def delete_namespace(command: Command, line: PackLine) -> Objection:
     stops=[
         "kubectl delete deployment web",
         "kubectl delete -f app.yaml",
-        "kubectl drain n1",
+        "kubectl drain n1 --force",
         "kubectl scale deploy/web --replicas=0",
         "kubectl replace --force -f x.yaml",
         "helm uninstall web",
-        "kubectl cordon n1",
-        "minikube delete",
-        "kind delete cluster",
+        "minikube delete --all",
         "argocd app delete x",
         "kubectl delete secret x",
         "helm delete x",
@@ -298,11 +312,13 @@ def delete_in_cluster(command: Command, line: PackLine) -> Objection:
                 re.fullmatch(r"pods?(/.*)?|po|jobs?(/.*)?", words[1] if len(words) > 1 else "")
                 and not {"--all", "--force"} & set(command.args)
             )
-        if first in ("drain", "cordon", "taint"):
-            return True
+        if first == "drain":
+            return command.has("--force", "--delete-emptydir-data", "--disable-eviction")
         if first == "replace":
             return command.has("--force")
         return first == "scale" and str(command.options.get("--replicas") or "") == "0"
     if command.program in ("helm", "helmfile"):
         return words[0] in ("uninstall", "delete", "destroy", "del", "un")
+    if command.program in ("kind", "minikube", "k3d"):  # clusters on this machine, made to be thrown away
+        return "--all" in command.args or command.has("--all", "--purge")
     return "delete" in words[:3] or words[0] == "uninstall"

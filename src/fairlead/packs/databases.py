@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ..shell import Command
 from ..shell.outputs import input_of
 from .files import code_of
 from .flows import is_interpreter
-from .lines import PackLine
+from .lines import PackLine, texts_of
 from .rules import Objection, Pack
+
+if TYPE_CHECKING:
+    from ..lifecycle import BeforeTool
 
 databases = Pack("databases", "Keeps the data of databases from being dropped, emptied or overwritten.")
 _SQL = frozenset(
@@ -328,3 +332,43 @@ def framework_reset(command: Command, line: PackLine) -> Objection:
             ):
                 return f"{name} {reset}"
     return None
+
+
+@databases.tool_rule(
+    "drop-by-tool",
+    kinds=["mcp", "unknown", "shell"],
+    level="destructive",
+    why="This deletes a table or a database, or all rows of a table.",
+    instead="Look first, and name the rows.",
+    incident="2025-07: an agent dropped a production database during a code freeze, and made up data to cover it.",
+    stops=[
+        {"tool": "mcp__postgres__query", "args": {"sql": "DROP TABLE users"}},
+        {"tool": "mcp__db__execute", "args": {"statements": ["select 1", "delete from t"]}},
+        {"tool": "run_sql", "args": {"query": "TRUNCATE TABLE t"}},
+    ],
+    passes=[
+        {"tool": "mcp__postgres__query", "args": {"sql": "SELECT 'drop table' FROM t"}},
+        {"tool": "mcp__db__execute", "args": {"sql": "delete from t where id = 3"}},
+        {"tool": "mcp__mail__send", "args": {"body": "We should drop table t, then tell them."}},
+        {"tool": "mcp__github__create_issue", "args": {"body": "DROP TABLE users fails"}},
+    ],
+)
+def drop_by_tool(step: BeforeTool, line: PackLine) -> Objection:
+    if step.kind == "shell" and not step.target.server:  # a server may call its tool `execute`
+        return None
+    for name, text in texts_of(step.args):
+        is_sql = _SQL_ARGS.search(name) or _SQL_TOOLS.search(step.tool)
+        if is_sql and (found := dropped_in(text) or _found(_DATABASE, text)):
+            return found
+    return None
+
+
+_SQL_ARGS = re.compile(r"(?i)sql|^query$|^queries$|statement|^command$")
+_SQL_TOOLS = re.compile(
+    r"(?i)sql|postgres|mysql|maria|database|(?:^|_)db(?:_|$)|supabase|neon|bigquery|snowflake|mongo|redis"
+)
+
+
+def _found(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(_STRINGS.sub(" ", text))
+    return found[0] if found else ""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 from ..shell import Command
 from ..shell.words import unknown_of
-from .lines import HARMLESS_DEVICES, PackLine, Place
+from .lines import PackLine, Place
 from .rules import Objection, Pack
 
 files = Pack("files", "Keeps the system, your home and the work tree from being deleted or overwritten.")
@@ -28,7 +30,7 @@ _REMOVERS = (
     "rmtree",
 )
 _WHOLE: frozenset[Place] = frozenset({"root", "system", "device", "home", "repository"})
-_CHANGES_MODE = ("chmod", "chown", "chgrp", "setfacl", "chattr")
+CHANGES_MODE = ("chmod", "chown", "chgrp", "setfacl", "chattr")
 
 
 def _targets(command: Command) -> list[str]:
@@ -82,11 +84,11 @@ def delete_system(command: Command, line: PackLine) -> Objection:
         if place == "repository" and str(word).endswith((".lock", ".sample")):
             continue
         if place in _WHOLE and (_is_recursive(command) or place == "repository" or str(word).endswith("*")):
-            return f"{word} is {_NAMES[place]}"
+            return f"{word} is {NAMES[place]}"
     return None
 
 
-_NAMES: dict[Place, str] = {
+NAMES: dict[Place, str] = {
     "root": "the whole system",
     "system": "a part of the system",
     "device": "a device",
@@ -123,7 +125,7 @@ def delete_outside(command: Command, line: PackLine) -> Objection:
     for word in _targets(command):
         place = line.place(command, word)
         if place in ("outside", "tree", "unknown"):
-            return f"{word or 'what it is given'} is {_NAMES[place]}"
+            return f"{word or 'what it is given'} is {NAMES[place]}"
     return None
 
 
@@ -184,12 +186,12 @@ _FIND_REMOVES = frozenset({"rm", "rmdir", "unlink", "shred", "truncate", "mv", "
     ],
 )
 def find_delete_system(command: Command, line: PackLine) -> Objection:
-    if not _find_changes(command, _FIND_REMOVES | set(_CHANGES_MODE)):
+    if not _find_changes(command, _FIND_REMOVES | set(CHANGES_MODE)):
         return None
     for start in _starts_of(command):
         place = line.place(command, start)
         if place in _WHOLE:
-            return f"{start} is {_NAMES[place]}"
+            return f"{start} is {NAMES[place]}"
     return None
 
 
@@ -222,9 +224,9 @@ def find_delete(command: Command, line: PackLine) -> Objection:
     for start in _starts_of(command):
         place = line.place(command, start)
         if place in ("outside", "unknown"):
-            return f"{start} is {_NAMES[place]}"
+            return f"{start} is {NAMES[place]}"
         if place == "tree" and not any(word in narrow for word in command.args):
-            return f"{start} is {_NAMES[place]}"
+            return f"{start} is {NAMES[place]}"
     return None
 
 
@@ -268,90 +270,6 @@ def _without_values(words: list[str]) -> Iterator[str]:
 
 
 @files.rule(
-    "overwrite-device",
-    level="disaster",
-    why="This writes over a device or a file of the kernel.",
-    instead="Write to a file: `dd if=/dev/zero of=image.img bs=1M count=10`",
-    stops=[
-        "dd if=/dev/zero of=/dev/sda",
-        "cat x > /dev/sda",
-        "echo b > /proc/sysrq-trigger",
-        "cp x /dev/nvme0n1",
-        "shred /dev/sdb",
-        "printf b | tee /proc/sysrq-trigger",
-    ],
-    passes=[
-        "dd if=/dev/sda of=x.img",
-        "echo x > /dev/null",
-        "dd if=/dev/zero of=image.img bs=1M count=10",
-        "cat /proc/cpuinfo",
-        "cat x > file",
-    ],
-)
-def overwrite_device(command: Command, line: PackLine) -> Objection:
-    for path in _written(command):
-        if line.place(command, path) == "device" or str(path).startswith(("/proc/sysrq", "/proc/sys/kernel", "/sys/")):
-            return f"{path} is {_NAMES['device']}"
-    return None
-
-
-def _written(command: Command) -> Iterator[str]:
-    """The files that a command writes over."""
-    for path in command.writes():
-        if path not in HARMLESS_DEVICES:
-            yield path
-    match command.program:
-        case "dd":
-            for word in command.args:
-                if word.startswith("of="):
-                    yield type(word)(word[3:]) if type(word) is str else str(word)[3:]
-        case "tee" | "shred" | "truncate" | "wipe":
-            yield from command.operands
-        case "cp" | "mv" | "install":
-            yield from command.operands[-1:] if len(command.operands) > 1 else ()
-
-
-@files.rule(
-    "overwrite-system",
-    level="destructive",
-    why="This writes over a file of the system or of a repository's history.",
-    instead="Write it into the work tree, and have its owner put it in place: `tee hosts.new`",
-    stops=[
-        "echo x > /etc/hosts",
-        "tee /etc/passwd",
-        "cp x /usr/bin/ls",
-        "mv x /bin/sh",
-        "echo x > .git/objects/aa",
-        "truncate -s 0 /etc/fstab",
-        "sed -i s/a/b/ /etc/ssh/sshd_config",
-    ],
-    passes=[
-        "echo x > hosts",
-        "tee hosts.new",
-        "cat /etc/hosts",
-        "cp /etc/hosts .",
-        "echo x > /dev/stderr",
-        "sed s/a/b/ /etc/hosts",
-        "echo x > .git/hooks.txt2",
-    ],
-)
-def overwrite_system(command: Command, line: PackLine) -> Objection:
-    paths = [*_written(command)]
-    if command.program in ("sed", "perl") and command.has("--in-place", "-i"):
-        paths += command.operands
-    for path in paths:
-        text = line.path(command, path)
-        if text.startswith(("/etc/", "/boot/", "/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/", "/lib/", "/usr/lib/")):
-            return f"{path} is {_NAMES['system']}"
-        if "/.git/" in text and any(
-            part in text
-            for part in ("/.git/objects", "/.git/refs", "/.git/HEAD", "/.git/logs", "/.git/packed-refs", "/.git/index")
-        ):
-            return f"{path} is {_NAMES['repository']}"
-    return None
-
-
-@files.rule(
     "shred",
     level="destructive",
     programs=["shred", "srm", "wipe"],
@@ -385,81 +303,25 @@ def move_away(command: Command, line: PackLine) -> Objection:
         if place in ("root", "system", "home") or (place == "repository" and str(word).rstrip("/").endswith(".git")):
             if place == "system" and line.path(command, word).count("/") > 1 and not str(word).endswith("*"):
                 continue
-            return f"{word} is {_NAMES[place]}"
+            return f"{word} is {NAMES[place]}"
     return None
 
 
 @files.rule(
-    "open-everything",
-    level="disaster",
-    programs=_CHANGES_MODE,
-    why="This changes who may use the files of the system or of a home: programs stop working, and secrets are open.",
-    instead="Change what you made: `chmod u+x script.sh`",
-    stops=[
-        "chmod -R 777 /",
-        "chown -R me /etc",
-        "chmod -R 000 ~",
-        "chmod --rec 000 /",
-        "chown -h -R --reference=/tmp/ref /",
-    ],
-    passes=[
-        "chmod u+x script.sh",
-        "chmod -R g+w src",
-        "chown -R me build",
-        "chmod 600 ~/.ssh/id_rsa",
-        "chmod -R 755 /srv/www/site",
-    ],
-)
-def open_everything(command: Command, line: PackLine) -> Objection:
-    if not command.has("--recursive", "--rec", "--recu", "--recur", "-R"):
-        return None
-    words = command.operands if "--reference" in command.options else command.operands[1:]
-    for word in words:
-        place = line.place(command, word)
-        if place in ("root", "system", "home"):
-            return f"{word} is {_NAMES[place]}"
-    return None
-
-
-@files.rule(
-    "world-writable",
+    "unknown-program",
     level="destructive",
-    programs=["chmod", "setfacl"],
-    why="Every user and program of this machine can then change these files, or run them as their owner.",
-    instead="Give it to its owner only: `chmod u+rwx script.sh`",
-    risk="ASI03 Identity and Privilege Abuse",
-    stops=[
-        "chmod -R 777 .",
-        "chmod 777 x",
-        "chmod a+w /srv/x",
-        "chmod u+s /usr/bin/x",
-        "chmod 4755 x",
-        "chmod o+w x",
-        "chmod -R a+rwx src",
-    ],
-    passes=[
-        "chmod u+rwx script.sh",
-        "chmod 755 x",
-        "chmod +x x",
-        "chmod 644 x",
-        "chmod a+r x",
-        "chmod -R a+rX x",
-        "chmod u+w x",
-    ],
+    why="It is not known which program this runs, and it is told to go through the system or a home.",
+    instead="Write the program itself: `ls -la /`",
+    stops=["$X -rf /", '"$(get)" -rf ~', "$TOOL -r --force /etc"],
+    passes=["ls -la /", "$X -rf build", "$X -v", "X=ls; $X -r /"],
 )
-def world_writable(command: Command, line: PackLine) -> Objection:
-    mode = next((word for word in command.args if re.fullmatch(r"[ugoa]*[+=][rwxXst]+(,.*)?|[0-7]{3,4}", word)), "")
-    if re.fullmatch(r"[0-7]*[2367]", mode) and len(mode) >= 3:
-        return f"{mode} lets everyone write"
-    if re.fullmatch(r"[2467][0-7]{3}", mode):
-        return f"{mode} lets it run as its owner"
-    for part in mode.split(","):
-        who, _, what = part.replace("=", "+").partition("+")
-        if ("o" in who or "a" in who) and "w" in what:
-            return f"{part} lets everyone write"
-        if "s" in what and ("u" in who or "g" in who or not who):
-            return f"{part} lets it run as its owner"
-    return None
+def unknown_program(command: Command, line: PackLine) -> Objection:
+    if not unknown_of(command.path) or not any(re.fullmatch(r"-\w*[rR]\w*|--recursive", word) for word in command.args):
+        return None
+    return next(
+        (f"{word} is {NAMES[place]}" for word in command.operands if (place := line.place(command, word)) in _WHOLE),
+        None,
+    )
 
 
 @files.rule(
@@ -518,7 +380,7 @@ def sync_delete_system(command: Command, line: PackLine) -> Objection:
     for word in command.operands[1:2]:
         place = line.place(command, word) if ":" not in word else "outside"
         if place in _WHOLE:
-            return f"{word} is {_NAMES[place]}"
+            return f"{word} is {NAMES[place]}"
     return None
 
 
@@ -526,7 +388,7 @@ _RMTREE = re.compile(
     r"shutil\.rmtree|rmtree\(|rmSync\(|rmdirSync\(|fs\.rm\(|rimraf|FileUtils\.rm_rf|FileUtils\.rm_r\b|remove_tree|"
     r"os\.removedirs|unlink\s*\(?\s*glob|fs\.promises\.rm\("
 )
-_TEXTS = re.compile(r"""(['"])((?:~|/|\.\.)[^'"]*)\1""")
+_NAMES_RM = re.compile(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*)\s+(?:-\w+\s+)*['\"]?(?:/|~|\$HOME)(?=[\s'\";*]|$)[*]?")
 
 
 @files.rule(
@@ -540,6 +402,7 @@ _TEXTS = re.compile(r"""(['"])((?:~|/|\.\.)[^'"]*)\1""")
         "node -e 'fs.rmSync(\"/\", {recursive: true})'",
         "python3 <<E\nimport shutil\nshutil.rmtree(p)\nE",
         "ruby -e 'FileUtils.rm_rf(\"..\")'",
+        "perl -e 'rm -rf /'",
     ],
     passes=[
         "python -c 'print(1)'",
@@ -550,6 +413,8 @@ _TEXTS = re.compile(r"""(['"])((?:~|/|\.\.)[^'"]*)\1""")
 )
 def delete_in_code(command: Command, line: PackLine) -> Objection:
     code = code_of(command)
+    if found := _NAMES_RM.search(code):
+        return f"the code names {found[0]}"
     if not code or not _RMTREE.search(code):
         return None
     named = re.findall(r"""(?:rmtree|rmSync|rm_rf|rm_r|removedirs|rmdirSync|fs\.rm)\s*\(?\s*['"]([^'"]+)['"]""", code)
@@ -558,7 +423,7 @@ def delete_in_code(command: Command, line: PackLine) -> Objection:
     for path in named:
         place = line.place(command, path)
         if place not in ("inside", "temporary"):
-            return f"{path} is {_NAMES[place]}"
+            return f"{path} is {NAMES[place]}"
     return None
 
 
@@ -573,4 +438,66 @@ def code_of(command: Command) -> str:
     return str(command.stdin or "") if not command.operands or command.operands[0] == "-" else ""
 
 
-__all__ = ["code_of", "files"]
+_DESTROYERS = (
+    "rm", "rmdir", "unlink", "shred", "srm", "rimraf", "dd", "mkfs", "wipefs", "truncate", "blkdiscard", "sfdisk",
+    "sgdisk", "parted", "lvremove", "vgremove", "zpool", "chmod", "chown", "mv", "rsync", "dropdb", "shutdown",
+    "reboot", "poweroff", "halt", "killall", "pkill", "eval", "find", "git", "kubectl", "terraform", "tofu", "pulumi",
+    "cdk", "docker", "aws", "gcloud", "drop", "curl", "wget", "remove-item",
+)  # fmt: skip
+_DESTROYS = re.compile(
+    r"(?:find\s[^\n]{0,200}-(?:delete|exec)|git\s+(?:push|reset|clean|checkout|restore|stash|branch|filter-branch)|"
+    r"kubectl\s+(?:delete|drain)|(?:terraform|tofu|pulumi|cdk)\s+(?:destroy|apply)|docker\s+(?:rm|system|volume)|"
+    r"(?:aws|gcloud)\s[^\n]{0,200}\b(?:delete|terminate|rm|rb)|(?:drop|truncate)\s+(?:table|database)|"
+    r"(?:curl|wget)\s[^\n]{0,200}[|&]|mkfs\.\w+|(?!find|git|kubectl|terraform|tofu|pulumi|cdk|docker|aws|gcloud|drop|curl|wget)"
+    r"[\w-]+)(?![\w.=-])"
+)
+_MENTIONS = 300
+"""More mentions than that count without a closer look."""
+
+
+def _named_in(text: str) -> Iterator[str]:
+    """The programs that destroy which a text names, each as often as it does."""
+    lowered = text.lower()
+    for name in _DESTROYERS:
+        at = lowered.find(name)
+        while at >= 0:
+            begins = at == 0 or not (lowered[at - 1].isalnum() or lowered[at - 1] in "_.-")
+            found = _DESTROYS.match(lowered, at) if begins else None
+            if found is not None and found[0].split()[0].partition(".")[0] == name:
+                yield name
+            at = lowered.find(name, at + len(name))
+
+
+@files.line_rule(
+    "not-understood",
+    level="destructive",
+    why="The line is too long or too complex to follow, and it names a program that destroys.",
+    instead="Write it as several short commands: `rm -rf build`",
+    stops=[
+        "echo " + "$(" * 40 + "rm -rf ~" + ")" * 40,
+        "true; " * 3000 + "rm -rf ~",
+        "echo rm; " * 1500 + "rm -rf ~",
+    ],
+    passes=[
+        "rm -rf build",
+        "echo 'unterminated",
+        "true; " * 3000,
+        "echo $(unclosed; ls -la",
+        "git restore --help 'unterminated",
+    ],
+)
+def not_understood(line: PackLine) -> Objection:
+    if line.line.sound:
+        return None
+    named = Counter(islice(_named_in(line.text), _MENTIONS))
+    if not named:
+        return None
+    read = Counter(command.program for command in line.commands)
+    for command in line.commands:
+        for word in command.args:
+            read.update(_named_in(word) if len(word) > 1 else ())
+    unread = next((name for name, count in named.items() if count > read[name]), None)
+    return f"{unread} stands in a line that cannot be followed" if unread else None
+
+
+__all__ = ["CHANGES_MODE", "NAMES", "code_of", "files"]

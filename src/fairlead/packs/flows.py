@@ -30,7 +30,8 @@ INTERPRETERS = SHELLS | frozenset(
     ]
 )
 _VERSIONED = re.compile(r"(python|node|ruby|perl|php|lua)[\d.]+|pypy3?")
-_SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
+_DESCRIPTOR = re.compile(r"(?:/dev|/proc/(?:self|thread-self|\d+))/fd/")
+SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 
 
 def is_interpreter(program: str) -> bool:
@@ -60,7 +61,7 @@ def is_download(command: Command, line: PackLine) -> bool:
         return True
     if command.program == "ssh":
         return bool(command.operands)
-    return any(_SOCKET.match(redirect.target) and not redirect.writes for redirect in command.redirects)
+    return any(SOCKET.match(redirect.target) and not redirect.writes for redirect in command.redirects)
 
 
 def is_decoder(command: Command) -> bool:
@@ -90,6 +91,8 @@ def feeders(command: Command, line: PackLine) -> Iterator[Command]:
     """Whatever feeds a command: what is before it in its pipeline, and substitutions that it reads or is given."""
     seen: set[int] = set()
     left = [*line.pipeline_of(command), *command.inner]
+    if any(one.operator == "<&" for one in command.redirects) or _DESCRIPTOR.match(script_of(command)):
+        left += [inner for one in line.commands if one.program == "exec" for inner in one.inner]
     for carrier in _carriers(command, line):
         left += line.pipeline_of(carrier)
         left += (one for one in carrier.inner if one.via and "(" in one.via[-1])  # substitutions in its words
@@ -106,7 +109,7 @@ def _carriers(command: Command, line: PackLine) -> Iterator[Command]:
     """The commands that run this one: `sudo sh`, `xargs sh -c`."""
     if command.via:
         for other in line.commands:
-            if command in other.inner:
+            if other is not command and any(one is command for one in other.walk()):
                 yield other
 
 
@@ -120,7 +123,7 @@ def script_of(command: Command) -> str:
     for word in words:
         if word in ("-c", "-e", "-m") or re.fullmatch(r"-[a-z]*[cs]", word):
             return ""
-        if word in ("-o", "-O", "+o", "+O", "--rcfile", "--init-file", "-W", "-X", "-NoExit"):
+        if re.fullmatch(r"[-+][a-zA-Z]*[oO]", word) or word in ("--rcfile", "--init-file", "-W", "-X", "-NoExit"):
             next(words, None)
         elif word.lower() in ("-file", "-f") and command.program in ("pwsh", "powershell"):
             return next(words, "")

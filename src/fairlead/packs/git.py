@@ -121,7 +121,8 @@ def push_delete(command: Command, line: PackLine) -> Objection:
 def branch_delete_force(command: Command, line: PackLine) -> Objection:
     if not command.runs("git branch") or command.has("--help"):
         return None
-    return command.has("-D", "--delete-force") or (command.has("--delete") and command.has("--force"))
+    deletes = command.has("--delete") or any(word.startswith("--del") for word in command.args)
+    return command.has("-D", "--delete-force") or (deletes and command.has("--force"))
 
 
 @git.rule(
@@ -162,6 +163,8 @@ _CHECKOUT_MODES = frozenset({"-b", "-B", "--orphan", "--detach", "--help"})
         "git checkout -",
         "git checkout --help",
         "git checkout --detach main",
+        "git checkout --track origin/main",
+        "git checkout -U 3 main",
     ],
 )
 def checkout_paths(command: Command, line: PackLine) -> Objection:
@@ -174,8 +177,8 @@ def checkout_paths(command: Command, line: PackLine) -> Objection:
     if command.has(*_CHECKOUT_MODES):
         return None
     operands = [word for word in command.operands[1:] if word]
-    if operands and operands[-1] in ("direct", "inherit", "checkout", "on-demand"):
-        operands = operands[:-1]  # the value of an option
+    if command.has("--track") and operands[:1] and operands[0] in ("direct", "inherit"):
+        del operands[0]  # its value
     return len(operands) > 1 or any(word in (".", "..", "*", ":/") or word.startswith("./") for word in operands)
 
 
@@ -216,7 +219,7 @@ def checkout_force(command: Command, line: PackLine) -> Objection:
     passes=["git restore --staged file", "git restore -S .", "git restore --help", "git stash push file"],
 )
 def restore(command: Command, line: PackLine) -> Objection:
-    if not command.runs("git restore") or command.has("--help"):
+    if not command.runs("git restore") or command.has("--help", "--patch"):
         return None
     return command.has("--worktree") or not command.has("--staged")
 
@@ -353,27 +356,6 @@ def alias_hides(command: Command, line: PackLine) -> Objection:
 
 
 @git.rule(
-    "skip-checks",
-    level="strict",
-    programs=["git"],
-    why="This skips the hooks of the repository: its tests, its linters, its search for secrets.",
-    instead="Mend what the hooks find, and commit: `git commit -m x`",
-    stops=[
-        "git commit --no-verify -m x",
-        "git commit -nm x",
-        "git push --no-verify",
-        "git -c core.hooksPath=/dev/null commit -m x",
-    ],
-    passes=["git commit -m x", "git push", "git merge --no-ff x", "git commit -m --no-verify"],
-)
-def skip_checks(command: Command, line: PackLine) -> Objection:
-    if any("core.hookspath=" in word.lower() for word in command.args):
-        return True
-    runs_hooks = any(command.runs(f"git {name}") for name in ("commit", "push", "merge", "rebase", "am", "cherry-pick"))
-    return runs_hooks and command.has("--no-verify") and not _only_looks(command)
-
-
-@git.rule(
     "rebase",
     level="strict",
     programs=["git"],
@@ -430,7 +412,7 @@ def delete_on_server(command: Command, line: PackLine) -> Objection:
     words = command.operands[:2]
     return (
         len(words) == 2
-        and words[0] != "repo"
+        and words[0] not in ("repo", "alias", "cache", "label", "cs")
         and words[1] in ("delete", "delete-asset", "disable")
         and not command.has("--help")
     )

@@ -6,26 +6,27 @@ import os
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from ..hook import Hook, Layer
-from ..shell import Command
+from ..lifecycle import BeforeTool, Step
+from ..session import current_session
+from ..shell import Command, Dialect, Line
+from ..tools import KINDS
 from ..verdict import Verdict, ask, deny, warn
 from .exemptions import Exemption
 from .lines import PackLine
-from .rules import LEVELS, Finding, Level, Objection, Pack, Rule
-
-if TYPE_CHECKING:
-    from ..lifecycle import BeforeTool
+from .rules import LEVELS, Finding, Level, Limits, Memory, Objection, Pack, Rule
 
 Answer = Literal["deny", "ask", "warn"]
 """What a pack says to a call that it objects to."""
 ANSWERS: dict[Level, Answer] = {"disaster": "deny", "destructive": "ask", "strict": "ask"}
 """What each level leads to, unless you choose."""
+_STRENGTH: dict[Answer, int] = {"warn": 0, "ask": 1, "deny": 2}
 LONGEST = 256 << 10
-"""Characters of a command line that rules look at. A longer one is asked about."""
+"""Characters of a command line that is read. Of a longer one, any mention of a program that destroys counts."""
 
 
 class PackOptions(msgspec.Struct, frozen=True):
@@ -40,6 +41,8 @@ class PackOptions(msgspec.Struct, frozen=True):
     allow_hosts: tuple[str, ...] = ()
     """Hosts that rules treat like this machine."""
     exemptions: tuple[Exemption, ...] = ()
+    limits: Limits = Limits()
+    """How much the agent may do in a session, for the pack budgets."""
     exceptions: bool = False
     """Whether a refusal names the command that requests an exception: one that a file can grant."""
 
@@ -55,37 +58,53 @@ class RuleHit(NamedTuple):
 class PackGate:
     """A pack as a hook: denies, asks about, or warns of a call that a rule objects to."""
 
-    def __init__(self, pack: Pack, options: PackOptions | None = None) -> None:
+    def __init__(self, pack: Pack, options: PackOptions | None = None, layer: Layer = "user") -> None:
         self.pack = pack
+        self._prefix = f"pack.{pack.name}.{layer}."  # two layers that use a pack count by themselves
         self.options = options or PackOptions()
         speaking = LEVELS[: LEVELS.index(self.options.level) + 1]
         self._by_program = {
             program: [rule for rule in rules if rule.level in speaking] for program, rules in pack.by_program.items()
         }
         self._of_any = [rule for rule in pack.of_any_command if rule.level in speaking]
+        self._of_session = [rule for rule in pack.of_session if rule.level in speaking]
         self._of_line = [rule for rule in pack.of_line if rule.level in speaking]
         self._by_kind = {
             kind: [rule for rule in rules if rule.level in speaking] for kind, rules in pack.by_kind.items()
         }
 
-    def __call__(self, step: BeforeTool) -> Verdict | None:
+    def __call__(self, step: Step) -> Verdict | None:
+        if not isinstance(step, BeforeTool):
+            if (watcher := self.pack.watchers.get(step.event)) is not None and (memory := self._memory()) is not None:
+                watcher(step, memory)
+            return None
         found = self.worst(step)
         if found is None:
             return None
         metadata = {"rule": found.rule.id, "level": found.rule.level}
         text, answer = str(found), self.answer(found.rule)
-        if self.options.exceptions and answer != "warn" and found.rule.level != "disaster":
+        if self.options.exceptions and answer != "warn" and self._may_be_exempt(found.rule):
             metadata["exception"] = exception_id(step)
             text += f" For an exception: `fairlead exception request {metadata['exception']}`"
         return {"deny": deny, "ask": ask, "warn": warn}[answer](text, metadata=metadata)
 
+    def _may_be_exempt(self, rule: Rule) -> bool:
+        return rule.level != "disaster" and rule.about != "session"
+
     def answer(self, rule: Rule) -> Answer:
-        """What the pack says if a rule objects."""
-        return self.options.verdict or ANSWERS[rule.level]
+        """What the pack says when a rule objects."""
+        return self.options.verdict or rule.answer or ANSWERS[rule.level]
+
+    def _memory(self) -> Memory | None:
+        session = current_session(None)
+        return None if session is None else Memory(session.store, self._prefix, self.options.limits)
 
     def worst(self, step: BeforeTool) -> Finding | None:
         """The most severe finding about a call. Among equals, the first in the order of the line."""
-        return max(self.findings(step), key=_severity, default=None)
+        return max(self.findings(step), key=self._severity, default=None)
+
+    def _severity(self, finding: Finding) -> tuple[int, int]:
+        return finding.severity, _STRENGTH[self.answer(finding.rule)]
 
     def findings(self, step: BeforeTool) -> Iterator[Finding]:
         """All that the rules find about a call, without what is exempt."""
@@ -93,12 +112,17 @@ class PackGate:
 
     def hits(self, step: BeforeTool) -> Iterator[RuleHit]:
         """All that the rules find about a call, what is exempt included."""
+        if self._of_session and (memory := self._memory()) is not None:
+            for rule in self._of_session:
+                if part := rule.check(step, memory):
+                    yield RuleHit(Finding(rule, _part(step.tool, part)))
         rules = self._by_kind.get(step.kind, ())
         text = step.target.command
         if not rules and not text:
             return
-        given = text[:LONGEST] if isinstance(text, str) else ""
-        line = line_of(given, step.cwd or "", os.path.expanduser("~"), self.options.protect, self.options.allow_hosts)
+        given = text if isinstance(text, str) else ""
+        folder, home, options = step.cwd or "", os.path.expanduser("~"), self.options
+        line = line_of(given, folder, home, options.protect, options.allow_hosts, step.target.dialect)
         for rule in rules:
             if part := rule.check(step, line):
                 exempt = next((one for one in self._exemptions(rule) if one.covers_call(step)), None)
@@ -134,10 +158,6 @@ def exception_id(step: BeforeTool) -> str:
     return sha256(repr(call).encode(errors="replace")).hexdigest()[:10]
 
 
-def _severity(finding: Finding) -> int:
-    return finding.severity
-
-
 def _finding(rule: Rule, part: Objection, command: Command) -> Finding:
     return Finding(rule, _part(_short(" ".join([command.program, *map(str, command.args)])), part))
 
@@ -153,21 +173,34 @@ def _short(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def line_of(
-    text: str, folder: str, home: str, protect: tuple[str, ...] = (), allow_hosts: tuple[str, ...] = ()
+    text: str,
+    folder: str,
+    home: str,
+    protect: tuple[str, ...] = (),
+    allow_hosts: tuple[str, ...] = (),
+    dialect: Dialect = "posix",
 ) -> PackLine:
     """A command line, read once for all packs."""
-    return PackLine(text, folder, home, protect=protect, allow_hosts=allow_hosts)
+    if len(text) > LONGEST:
+        return PackLine(text, folder, home, Line(text, [], False), protect=protect, allow_hosts=allow_hosts)
+    return PackLine(text, folder, home, protect=protect, allow_hosts=allow_hosts, dialect=dialect)
 
 
 def kinds_of(pack: Pack) -> tuple[str, ...]:
     """The kinds of tools that a pack's rules speak of."""
-    return ("shell", *pack.by_kind)
+    return KINDS if pack.of_session else tuple(dict.fromkeys(("shell", *pack.by_kind)))
+
+
+def events_of(pack: Pack) -> tuple[str, ...]:
+    """The events that a pack listens to: `before_tool`, and those that it remembers something of."""
+    return ("before_tool", *pack.watchers)
 
 
 def pack_hook(pack: Pack, options: PackOptions | None = None, layer: Layer = "user", **settings: Any) -> Hook:
     """A pack as a hook, asked with the other gates, about the kinds of tools that its rules speak of."""
+    kinds = None if pack.of_session else kinds_of(pack)
     return Hook(
-        PackGate(pack, options), "before_tool", name=f"fairlead.{pack.name}", kind=kinds_of(pack), phase="gate",
+        PackGate(pack, options, layer), events_of(pack), name=f"fairlead.{pack.name}", kind=kinds, phase="gate",
         layer=layer, version=version_of(pack, options or PackOptions()), **settings,
     )  # fmt: skip
 
@@ -176,10 +209,12 @@ def version_of(pack: Pack, options: PackOptions) -> str:
     """A digest of what a pack does: of its rules, and of how it is used."""
     from .. import __version__
 
-    rules = [(rule.id, rule.level, rule.check.__code__.co_code.hex()) for rule in pack]
+    rules = [(rule.id, rule.level, rule.answer, rule.check.__code__.co_code.hex()) for rule in pack]
     exemptions = [(one.rule, one.match, one.project, one.until) for one in options.exemptions]
     text = repr((__version__, rules, msgspec.structs.replace(options, exemptions=()), exemptions))
     return sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
-__all__ = ["ANSWERS", "PackGate", "PackOptions", "RuleHit", "exception_id", "kinds_of", "line_of", "pack_hook"]
+__all__ = [
+    "ANSWERS", "PackGate", "PackOptions", "RuleHit", "events_of", "exception_id", "kinds_of", "line_of", "pack_hook",
+]  # fmt: skip

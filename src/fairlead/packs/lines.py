@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
-from typing import Literal
+from typing import Any, Literal
 
-from ..shell import Command, Line, read
+from ..shell import Command, Dialect, Line, read
 from ..shell.commands import join
 from ..shell.words import unknown_of
 
@@ -82,7 +82,18 @@ _PATTERN = re.compile(r"[*?\[]")
 class PackLine:
     """A line, and the folder and the home of the agent that wants to run it."""
 
-    __slots__ = ("_allowed", "_protected", "commands", "folder", "home", "line", "text")
+    __slots__ = (
+        "_allowed",
+        "_descriptors",
+        "_protected",
+        "_temporary",
+        "commands",
+        "dialect",
+        "folder",
+        "home",
+        "line",
+        "text",
+    )
 
     def __init__(
         self,
@@ -91,15 +102,23 @@ class PackLine:
         home: str = "",
         line: Line | None = None,
         *,
+        dialect: Dialect = "posix",
         protect: Iterable[str] = (),
         allow_hosts: Iterable[str] = (),
     ) -> None:
         self.text = text
+        self.dialect: Dialect = dialect
         self.folder = folder.rstrip("/") or ("/" if folder else "")
         """The work tree: where the agent works. Empty if not known."""
         self.home = home or os.path.expanduser("~")
-        self.line = line or read(text, folder, {"HOME": self.home})
+        self.line = line or read(text, folder, {"HOME": self.home}, dialect)
         self.commands: list[Command] = self.line.commands
+        for command in self.commands:
+            if command.program.isupper() or command.args[:1] == ["--"]:
+                _normalise(command)
+        given = [command.assignments["TMPDIR"] for command in self.commands if "TMPDIR" in command.assignments]
+        self._temporary = all(self._is_temporary(os.path.normpath(path or "/")) for path in given)
+        self._descriptors: dict[str, set[str]] | None = None
         self._protected = [join("/", path, self.home).rstrip("/") for path in protect]
         self._allowed = frozenset(host.lower() for host in allow_hosts)
 
@@ -108,6 +127,10 @@ class PackLine:
         if unknown_of(word) and unknown_of(word) != ("*",):
             return ""
         return join(command.folder, str(word), self.home)
+
+    def absolute(self, path: str) -> str:
+        """The absolute path of a path that a tool is given. Empty if not known."""
+        return join(self.folder, str(path), self.home)
 
     def place(self, command: Command, word: str) -> Place:
         """What kind of place a word of a command is."""
@@ -135,10 +158,8 @@ class PackLine:
             return "home"
         if path.startswith("/dev/"):
             return "inside" if path in HARMLESS_DEVICES else "device" if _DEVICE.match(path) else "system"
-        if any(path.startswith(f"{folder}/") for folder in _TEMPORARY) and not self._is_in_tree(path):
-            return "temporary"
-        if path in _TEMPORARY:
-            return "temporary"
+        if self._is_temporary(path) and not self._is_in_tree(path):
+            return "outside" if path in _TEMPORARY else "temporary"  # as a whole it is everyone's
         if self._is_in_tree(path):
             parts = path[len(self.folder) :].strip("/").split("/")
             if ".git" in parts:
@@ -160,16 +181,48 @@ class PackLine:
         host = found[1].lower() if found else ""
         return bool(_LOCAL.fullmatch(host)) or host in self._allowed
 
+    def _is_temporary(self, path: str) -> bool:
+        return any(path == folder or path.startswith(f"{folder}/") for folder in _TEMPORARY)
+
     def _is_in_tree(self, path: str) -> bool:
         return bool(self.folder) and (path == self.folder or path.startswith(f"{self.folder.rstrip('/')}/"))
 
     def _partly_known(self, word: str) -> Place:
-        """`$TMPDIR/x` is temporary wherever that is; of other variables nothing is known."""
-        if unknown_of(word) in (("$TMPDIR",), ("$TMPDIR", "*")) and ".." not in str(word).split("/"):
-            return "temporary" if str(word).startswith("$TMPDIR") else "unknown"
-        if unknown_of(word) == ("{}",):
-            return "unknown"
-        return "unknown"
+        """`$TMPDIR/x` is temporary wherever that is, unless the line sets it. Of other variables nothing is known."""
+        text = str(word)
+        is_there = self._temporary and re.match(r"\$\{?TMPDIR\}?(?:/|$)", text) and ".." not in text.split("/")
+        return "temporary" if is_there and set(unknown_of(word)) <= {"$TMPDIR", "${TMPDIR}", "*"} else "unknown"
+
+    def variables_of(self, command: Command) -> dict[str, str]:
+        """The variables that the line sets for a command, also by `sudo` and `env`."""
+        given = dict(command.assignments)
+        if command.via:
+            for other in self.commands:
+                if other.assignments and other is not command and any(one is command for one in other.walk()):
+                    given = other.assignments | given
+        return given
+
+    def leads_to(self, command: Command) -> Iterator[str]:
+        """Where the redirections of a command lead, also by a descriptor that `exec` opened before."""
+        for redirect in command.redirects:
+            yield redirect.target
+            if redirect.operator in (">&", "<&"):
+                yield from self.descriptor(redirect.target.rstrip("-"))
+
+    def descriptor(self, name: str) -> Iterator[str]:
+        """What `exec` opened as a descriptor, by its number or its variable, in any branch."""
+        if self._descriptors is None:
+            self._descriptors = {}
+            for command in self.commands:
+                for one in command.redirects if command.program in ("exec", ":", "") else ():
+                    if one.descriptor:
+                        self._descriptors.setdefault(_descriptor(one.descriptor), set()).add(str(one.target))
+        seen, left = set[str](), [_descriptor(name)]
+        while left:
+            for target in self._descriptors.get(left.pop(), set()) - seen:
+                seen.add(target)
+                yield target
+                left.append(_descriptor(target.rstrip("-")))
 
     def pipeline_of(self, command: Command) -> Iterator[Command]:
         """The commands that feed a command, the nearest first."""
@@ -181,6 +234,24 @@ class PackLine:
             before = before.reads
 
 
+def _normalise(command: Command) -> None:
+    """macOS and Windows find `RM` and `GIT` as well. What `git -- reset` does is up to git."""
+    if command.program.isupper():
+        command.program = command.program.lower()
+        command.args = [
+            *(str(word).lower() if str(word).isupper() else word for word in command.args[:1]),
+            *command.args[1:],
+        ]
+    if command.program == "git" and command.args[:1] == ["--"]:
+        command.args = command.args[1:]
+    command._options = None
+
+
+def _descriptor(name: str) -> str:
+    """`{sock}`, `$sock` and `${sock}` are one."""
+    return name.strip("${}")
+
+
 def _is_all(name: str) -> bool:
     """Does this name, or pattern, mean all that is in a folder?"""
     return name in ("", "*", ".*", "**", ".[!.]*", ".[^.]*", "..?*", "?*", "*.*")
@@ -190,4 +261,18 @@ def _matches_system(pattern: str) -> bool:
     return any(fnmatch(name, pattern) for name in _SYSTEM)
 
 
-__all__ = ["HARMLESS_DEVICES", "PackLine", "Place"]
+def texts_of(args: Any, left: int = 500) -> Iterator[tuple[str, str]]:
+    """The texts in a tool's arguments, each with the name that it has there. Each is cut at 200,000 characters."""
+    values: list[tuple[str, Any]] = [("", args)]
+    while values and left:
+        left -= 1
+        name, value = values.pop()
+        if isinstance(value, str):
+            yield name, value[:200_000]
+        elif isinstance(value, dict):
+            values += ((str(key), inner) for key, inner in reversed(value.items()))
+        elif isinstance(value, (list, tuple)):
+            values += ((name, inner) for inner in reversed(value))
+
+
+__all__ = ["HARMLESS_DEVICES", "PackLine", "Place", "texts_of"]

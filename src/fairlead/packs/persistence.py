@@ -124,9 +124,6 @@ def start_file(command: Command, line: PackLine) -> Objection:
         "systemctl",
         "systemd-run",
         "schtasks",
-        "update-rc.d",
-        "chkconfig",
-        "rc-update",
         "loginctl",
     ],
     why="This makes something run later, when no one looks.",
@@ -136,16 +133,18 @@ def start_file(command: Command, line: PackLine) -> Objection:
         "crontab x",
         "echo '* * * * * x' | crontab -",
         "at now + 1 hour",
-        "systemctl enable x",
+        "systemctl link ./x.service",
         "launchctl load x.plist",
         "systemd-run --on-calendar=daily x",
         "crontab -r",
-        "systemctl --user enable --now x",
+        "systemctl --user enable --now ./x.service",
         "schtasks /create /tn x /tr y",
     ],
     passes=[
         "crontab -l",
         "systemctl start x",
+        "systemctl enable nginx",
+        "crontab -e",
         "systemctl is-enabled x",
         "launchctl list",
         "at -l",
@@ -159,29 +158,20 @@ def schedule(command: Command, line: PackLine) -> Objection:
         return None
     match program:
         case "crontab":
-            return not command.has("-l", "-V") and (bool(words) or command.has("-r", "-e") or "-" in command.args)
+            return not command.has("-l", "-V", "-e") and (bool(words) or command.has("-r") or "-" in command.args)
         case "at" | "batch":
             return not command.has("-l", "-c", "-d", "-r", "-V") and (bool(words) or program == "batch")
         case "launchctl":
             return words[:1] and words[0] in ("load", "bootstrap", "enable", "submit", "kickstart")
         case "systemctl":
-            return words[:1] and words[0] in (
-                "enable",
-                "link",
-                "edit",
-                "reenable",
-                "preset",
-                "set-default",
-                "add-wants",
-                "set-environment",
-            )
+            return words[:1] == ["link"] or (words[:1] == ["enable"] and any("/" in word for word in words[1:]))
         case "systemd-run":
             return any(re.match(r"--(on-|timer-|calendar)", word) for word in command.args)
         case "schtasks":
             return any(word.lower() in ("/create", "/change") for word in command.args)
         case "loginctl":
             return words[:1] == ["enable-linger"]
-    return words[1:2] in (["defaults"], ["on"], ["enable"]) or words[:1] == ["add"]
+    return None
 
 
 @persistence.rule(

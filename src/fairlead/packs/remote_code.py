@@ -8,6 +8,7 @@ from ..shell import Command
 from .files import code_of
 from .flows import (
     SHELLS,
+    SOCKET,
     feeders,
     is_decoder,
     is_download,
@@ -22,7 +23,6 @@ from .rules import Objection, Pack
 
 remote_code = Pack("remote-code", "Keeps code from running that was only just downloaded or decoded.")
 _RISK = "ASI05 Unexpected Code Execution"
-_SOCKET = re.compile(r"/dev/(?:tcp|udp)/")
 
 
 @remote_code.line_rule(
@@ -59,8 +59,8 @@ def run_download(line: PackLine) -> Objection:
     for command in line.commands:
         if (
             is_download(command, line)
-            and any(_SOCKET.match(one.target) for one in command.redirects)
-            and is_interpreter(command.program)
+            and any(SOCKET.match(one.target) for one in command.redirects)
+            and (is_interpreter(command.program) or command.program in ("source", "."))
         ):
             return "what comes from a socket runs"
         if not (runs_given_code(command) or reads_code(command)):
@@ -69,6 +69,50 @@ def run_download(line: PackLine) -> Objection:
         if source is not None:
             return f"what {source.program} gives runs in {command.program}"
     return None
+
+
+@remote_code.rule(
+    "run-descriptor",
+    level="destructive",
+    programs=[*SHELLS, "source", "."],
+    why="This runs what a descriptor gives, and it is not known what that is.",
+    instead="Write it to a file, read it, and run that: `sh install.sh`",
+    risk=_RISK,
+    stops=["exec 3<x; source /dev/fd/3", "bash /proc/self/fd/9 9<x", "exec 5<x; sh <&5"],
+    passes=["sh install.sh", "source <(kubectl completion bash)", "sh -c ls 2>&1", "sh x.sh <&0"],
+)
+def run_descriptor(command: Command, line: PackLine) -> Objection:
+    if re.match(r"(?:/dev|/proc/(?:self|thread-self|\d+))/fd/(?![012]$)", script_of(command)):
+        return True
+    return reads_code(command) and any(
+        one.operator == "<&" and one.target not in ("0", "-") for one in command.redirects
+    )
+
+
+@remote_code.rule(
+    "run-input",
+    level="destructive",
+    programs=["xargs", "gxargs", "parallel"],
+    why="This runs whatever text it reads as code.",
+    instead="Give the text to a program as a word: `xargs -n 1 wc -l`",
+    risk=_RISK,
+    stops=[
+        "cat list | xargs sh -c",
+        "cat list | xargs -I{} bash -c {}",
+        "cat list | parallel bash -c {}",
+        "parallel bash -c ::: x",
+        "cat list | xargs -I % sh -c '%'",
+    ],
+    passes=["xargs -n 1 wc -l", "ls | xargs -I{} sh -c 'echo {}'", "parallel gzip ::: a b", "xargs sh x.sh"],
+)
+def run_input(command: Command, line: PackLine) -> Objection:
+    words = list(map(str, command.args))
+    at = next((at for at, word in enumerate(words) if is_interpreter(word.rpartition("/")[2])), len(words))
+    flag = next((n for n in range(at + 1, len(words)) if re.fullmatch(r"-[a-z]*[ce]", words[n])), None)
+    if flag is None:
+        return None
+    code = words[flag + 1] if flag + 1 < len(words) else ""
+    return code in ("", "{}", ":::", "%", "$0") or f"-I{code}" in words
 
 
 def runs_given_code(command: Command) -> bool:
@@ -205,7 +249,7 @@ def reverse_shell(command: Command, line: PackLine) -> Objection:
         net = any(re.match(r"(?i)(TCP|UDP|SSL|OPENSSL|PROXY|SOCKS|SCTP|DCCP|VSOCK|DTLS)", kind) for kind, _, _ in given)
         return runs and net
     if program in SHELLS:
-        return any(_SOCKET.match(one.target) for one in command.redirects) and any(
+        return any(SOCKET.match(one.target) for one in command.redirects) and any(
             re.fullmatch(r"-[a-z]*i[a-z]*", word) for word in command.args
         )
     code = code_of(command) if is_interpreter(program) else ""

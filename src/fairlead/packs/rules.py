@@ -28,10 +28,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+import msgspec
+
 from ..errors import FairleadError
 
 if TYPE_CHECKING:
     from ..lifecycle import BeforeTool
+    from ..session import Store
     from ..shell import Command
     from .lines import PackLine
 
@@ -44,9 +47,52 @@ Objection = object
 CommandCheck = Callable[["Command", "PackLine"], Objection]
 LineCheck = Callable[["PackLine"], Objection]
 StepCheck = Callable[["BeforeTool", "PackLine"], Objection]
+SessionCheck = Callable[["BeforeTool", "Memory"], Objection]
+Example = str | dict[str, Any]
+"""A command line, or the fields of a step."""
+Watcher = Callable[[Any, "Memory"], None]
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _QUOTED = re.compile(r"`([^`]+)`")
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much an agent may do in a session. None: as much as it likes."""
+
+    per_minute: int | None = 120
+    """Calls in a minute."""
+    calls: int | None = 1000
+    """Calls in a session."""
+    minutes: float | None = 480.0
+    """How long a session may take."""
+    in_a_row: int | None = 3
+    """The same call, and no other in between."""
+    identical: int | None = 8
+    """The same call in a session."""
+    tokens: int | None = 20_000_000
+    """Tokens that models read and write, where the host tells."""
+    cost: float | None = 50.0
+    """What models cost, in the currency that the host tells it in."""
+
+
+class Memory(NamedTuple):
+    """What a pack remembers of a session: the session's store, under names of its own, and the limits."""
+
+    store: Store
+    prefix: str
+    limits: Limits
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.store.get(self.prefix + name, default)
+
+    def set(self, name: str, value: Any) -> None:
+        self.store.set(self.prefix + name, value)
+
+    def increment(self, name: str, by: int = 1) -> int:
+        return self.store.increment(self.prefix + name, by)
+
+    def hit(self, name: str, within: float) -> int:
+        return self.store.hit(self.prefix + name, within)
 
 
 class Rule(NamedTuple):
@@ -56,8 +102,8 @@ class Rule(NamedTuple):
     """The pack and the rule: `git/reset-hard`."""
     level: Level
     check: Callable[..., Objection]
-    about: Literal["command", "line", "step"]
-    """What `check` takes: a command and its line, a line, or a step.
+    about: Literal["command", "line", "step", "session"]
+    """What `check` takes: a command and its line, a line, a step and its line, or a step, a store and limits.
 
     With the step of a tool that is no shell comes an empty line, which knows the folder.
     """
@@ -75,6 +121,8 @@ class Rule(NamedTuple):
     """Examples that it stops: command lines, or calls of tools."""
     passes: tuple[Any, ...]
     """Neighbours that it lets pass."""
+    answer: Literal["deny", "ask", "warn"] | None = None
+    """What it says, unless the configuration chooses. None: what its level leads to."""
 
     @property
     def alternatives(self) -> list[str]:
@@ -97,6 +145,10 @@ class Pack:
         self.of_line: list[Rule] = []
         self.by_kind: dict[str, list[Rule]] = {}
         """Rules about tools that are no shell, by kind."""
+        self.of_session: list[Rule] = []
+        """Rules about what happened before in the session."""
+        self.watchers: dict[str, Watcher] = {}
+        """What the pack remembers of other events, by event."""
 
     def rule(
         self,
@@ -108,8 +160,8 @@ class Pack:
         programs: Iterable[str] = (),
         risk: str = "ASI02 Tool Misuse and Exploitation",
         incident: str = "",
-        stops: Iterable[str] = (),
-        passes: Iterable[str] = (),
+        stops: Iterable[Example] = (),
+        passes: Iterable[Example] = (),
     ) -> Callable[[CommandCheck], CommandCheck]:
         """Add a rule about commands. `programs` are those that it looks at; without them, it looks at every one."""
         return self._adding(
@@ -125,8 +177,8 @@ class Pack:
         instead: str,
         risk: str = "ASI02 Tool Misuse and Exploitation",
         incident: str = "",
-        stops: Iterable[str] = (),
-        passes: Iterable[str] = (),
+        stops: Iterable[Example] = (),
+        passes: Iterable[Example] = (),
     ) -> Callable[[LineCheck], LineCheck]:
         """Add a rule about a whole line: what one command of it makes, and another uses."""
         return self._adding("line", name, level, (), (), why, instead, risk, incident, tuple(stops), tuple(passes))
@@ -149,9 +201,40 @@ class Pack:
             "step", name, level, (), tuple(kinds), why, instead, risk, incident, tuple(stops), tuple(passes)
         )
 
+    def session_rule(
+        self,
+        name: str,
+        *,
+        level: Level,
+        why: str,
+        instead: str,
+        answer: Literal["deny", "ask", "warn"] | None = None,
+        risk: str = "ASI02 Tool Misuse and Exploitation",
+        incident: str = "",
+        stops: Iterable[list[dict[str, Any]]] = (),
+        passes: Iterable[list[dict[str, Any]]] = (),
+    ) -> Callable[[SessionCheck], SessionCheck]:
+        """Add a rule about what happened before in the session. It sees every call; without a session it is silent.
+
+        An example is a list of steps, each with its fields and, unless it is `before_tool`, its `event`. With `times`
+        it is many steps, with `{n}` in their command numbered; with `after` some seconds pass instead.
+        """
+        return self._adding(
+            "session", name, level, (), (), why, instead, risk, incident, tuple(stops), tuple(passes), answer
+        )
+
+    def watch(self, event: str) -> Callable[[Watcher], Watcher]:
+        """Add a function that remembers something of an event in the session's store, for the pack's rules."""
+
+        def add(watcher: Watcher) -> Watcher:
+            self.watchers[event] = watcher
+            return watcher
+
+        return add
+
     def _adding(
         self,
-        about: Literal["command", "line", "step"],
+        about: Literal["command", "line", "step", "session"],
         name: str,
         level: Level,
         programs: tuple[str, ...],
@@ -162,6 +245,7 @@ class Pack:
         incident: str,
         stops: tuple[Any, ...],
         passes: tuple[Any, ...],
+        answer: Literal["deny", "ask", "warn"] | None = None,
     ) -> Callable[[Any], Any]:
         if not _NAME.fullmatch(name) or f"{self.name}/{name}" in self.rules:
             raise FairleadError(
@@ -174,14 +258,17 @@ class Pack:
 
         def add(check: Any) -> Any:
             rule = Rule(
-                f"{self.name}/{name}", level, check, about, programs, kinds, why, instead, risk, incident, stops, passes
-            )
+                f"{self.name}/{name}", level, check, about, programs, kinds, why, instead, risk, incident, stops,
+                passes, answer,
+            )  # fmt: skip
             self.rules[rule.id] = rule
             for program in programs:
                 self.by_program.setdefault(program, []).append(rule)
             for kind in kinds:
                 self.by_kind.setdefault(kind, []).append(rule)
-            if about == "line":
+            if about == "session":
+                self.of_session.append(rule)
+            elif about == "line":
                 self.of_line.append(rule)
             elif about == "command" and not programs:
                 self.of_any_command.append(rule)

@@ -60,6 +60,11 @@ _OTHERS = (
     "swift",
     "docker",
 )
+_KNOWN = re.compile(
+    r"https://(?:[\w.-]+\.)?(?:pypi\.org|npmjs\.org|npmjs\.com|yarnpkg\.com|pythonhosted\.org|download\.pytorch\.org|"
+    r"crates\.io|rubygems\.org|nuget\.org|packagist\.org|maven\.org|jsr\.io|anaconda\.org)(?:[/?]|$)"
+)
+"""Registries that package managers use unless told otherwise."""
 _ELSEWHERE = re.compile(
     r"(?:git\+|hg\+|svn\+|bzr\+)?(?:https?|ssh|git|ftp|file)://|git\+|git@|github:|gitlab:|bitbucket:|gist:"
 )
@@ -132,13 +137,20 @@ def install_from_elsewhere(command: Command, line: PackLine) -> Objection:
         return "--git" in words and "install" in words
     if program in ("go", "deno"):
         return None
+    if program == "pipx" and "run" in words:
+        words = words[
+            : next((at + 1 for at, word in enumerate(words) if word[:1] != "-" and word != "run"), len(words))
+        ]
     if program == "gem":
         return command.has("--source", "-s") or any(map(_ELSEWHERE.match, words))
     return next(
         (
             word[:80]
             for word in (words if program in ("npx", "bunx", "pnpx") else words[1:])
-            if _ELSEWHERE.match(word) and not _is_index(words, word) and not line.is_allowed(word)
+            if _ELSEWHERE.match(word)
+            and not _is_index(words, word)
+            and not line.is_allowed(word)
+            and not _KNOWN.match(word)
         ),
         None,
     )
@@ -163,6 +175,12 @@ def _is_index(words: list[str], word: str) -> bool:
         "--repository",
         "-R",
     )
+
+
+def _takes_packages(words: list[str]) -> bool:
+    """Does it install, or set where packages come from? `login`, `view` and `publish` do not."""
+    reads = {"login", "logout", "whoami", "ping", "view", "info", "search", "show", "index", "versions", "publish"}
+    return next((word for word in words if word[:1] != "-"), "") not in reads
 
 
 @supply_chain.rule(
@@ -211,9 +229,8 @@ def other_registry(command: Command, line: PackLine) -> Objection:
         return bool(command.operands) and not command.has("--remove", "-r", "--list")
     if command.program == "apt-key":
         return words[:1] in (["add"], ["adv"])
-    known = re.compile(
-        r"https://(?:[\w.-]+\.)?(?:pypi\.org|npmjs\.org|npmjs\.com|yarnpkg\.com|pythonhosted\.org|download\.pytorch\.org|crates\.io|rubygems\.org|nuget\.org)(?:/|$)"
-    )
+    if not _takes_packages(words):
+        return None
     for before, word in zip(["", *words], [*words, ""], strict=False):
         name, _, value = word.partition("=")
         if (
@@ -236,51 +253,61 @@ def other_registry(command: Command, line: PackLine) -> Objection:
         if before == "-i" and not _installs(words):
             continue
         is_address = "/" in given or before == "--trusted-host"
-        if is_address and not known.match(given) and not line.is_allowed(given):
+        if is_address and not _KNOWN.match(given) and not line.is_allowed(given):
             return given[:80]
     return None
 
 
+_PUBLISHERS = (
+    "npm", "yarn", "pnpm", "bun", "twine", "poetry", "flit", "hatch", "uv", "cargo", "gem", "pdm", "python", "python3",
+    "mvn", "gradle", "dotnet", "vsce", "ovsx", "dart", "flutter", "pod", "lerna", "npx", "goreleaser",
+    "semantic-release", "changeset", "mix", "jsr", "deno",
+)  # fmt: skip
+
+
+@supply_chain.rule(
+    "unpublish",
+    level="destructive",
+    programs=("npm", "yarn", "pnpm", "bun", "cargo", "gem", "vsce", "nuget", "dotnet", "mix", "pod"),
+    why="This takes a published package from those who use it, or gives it to others.",
+    instead="Publish a version that mends it, and let a human decide: `npm pack`",
+    risk=_RISK,
+    incident="2016-03: left-pad was unpublished, and builds everywhere broke.",
+    stops=[
+        "npm unpublish x -f",
+        "cargo yank --version 1.0.0",
+        "gem yank x -v 1",
+        "npm owner add x y",
+        "cargo owner --add x",
+        "npm access public x",
+        "vsce unpublish x",
+    ],
+    passes=[
+        "npm pack",
+        "cargo yank --undo --version 1.0.0",
+        "npm owner ls",
+        "npm unpublish x --dry-run",
+        "cargo owner --list",
+    ],
+)
+def unpublish(command: Command, line: PackLine) -> Objection:
+    words = [str(word) for word in command.operands]
+    words = words[1:] if words[:1] == ["npm"] else words
+    if not words or command.has("--help", "--dry-run", "--undo"):
+        return None
+    if words[0] == "owner":
+        return words[1:2] in (["add"], ["rm"]) or command.has("--add", "--remove")
+    return words[0] in ("unpublish", "yank", "hex.retire") or words[:2] in (
+        ["access", "public"],
+        ["nuget", "delete"],
+        ["trunk", "delete"],
+    )
+
+
 @supply_chain.rule(
     "publish",
-    level="destructive",
-    programs=(
-        "npm",
-        "yarn",
-        "pnpm",
-        "bun",
-        "twine",
-        "poetry",
-        "flit",
-        "hatch",
-        "uv",
-        "cargo",
-        "gem",
-        "pdm",
-        "python",
-        "python3",
-        "mvn",
-        "gradle",
-        "dotnet",
-        "nuget",
-        "vsce",
-        "ovsx",
-        "dart",
-        "flutter",
-        "pod",
-        "helm",
-        "lerna",
-        "npx",
-        "goreleaser",
-        "semantic-release",
-        "changeset",
-        "mix",
-        "jsr",
-        "deno",
-        "docker",
-        "podman",
-        "gh",
-    ),
+    level="strict",
+    programs=_PUBLISHERS,
     why="This publishes in the user's name; what is published is copied at once, and cannot be taken back.",
     instead="Build it, and let a human publish: `npm pack`",
     risk=_RISK,
@@ -290,16 +317,12 @@ def other_registry(command: Command, line: PackLine) -> Objection:
         "twine upload dist/*",
         "cargo publish",
         "poetry publish --build",
-        "npm unpublish x -f",
-        "cargo yank --version 1.0.0",
         "gem push x.gem",
         "uv publish",
         "npm deprecate x y",
         "python -m twine upload dist/*",
-        "gem yank x -v 1",
         "npm dist-tag add x@1 latest",
         "vsce publish",
-        "npm owner add x y",
         "npm token create",
     ],
     passes=[
@@ -308,47 +331,36 @@ def other_registry(command: Command, line: PackLine) -> Objection:
         "npm publish --dry-run",
         "cargo publish --dry-run",
         "twine check dist/*",
-        "cargo yank --undo --version 1.0.0",
         "poetry build",
-        "npm owner ls",
         "npm run publish:docs",
         "dotnet publish -c Release",
-        "docker build .",
     ],
 )
 def publish(command: Command, line: PackLine) -> Objection:
     program, words = command.program, [str(word) for word in command.operands]
     if command.has("--dry-run", "--help", "-n") or "--dry-run" in command.args:
         return None
-    if program in ("python", "python3"):
-        return list(map(str, command.args[:3])) == ["-m", "twine", "upload"]
-    if program == "twine":
-        return words[:1] == ["upload"]
-    if program == "gem":
-        return words[:1] and words[0] in ("push", "yank", "owner") and len(words) > 1
-    if program == "cargo":
-        return words[:1] == ["publish"] or (words[:1] == ["yank"] and not command.has("--undo"))
-    if program in ("mvn", "gradle"):
-        return any(word in ("deploy", "publish", "release:perform", "publishToMavenCentral") for word in words)
-    if program in ("docker", "podman", "gh", "dotnet", "deno"):
-        return program == "dotnet" and words[:2] == ["nuget", "push"]
-    if program in ("npm", "yarn", "pnpm", "bun"):
-        words = words[1:] if words[:1] == ["npm"] else words
-        if words[:1] == ["run"] or not words:
-            return None
-        return words[0] in ("publish", "unpublish", "deprecate") or words[:2] in (
-            ["dist-tag", "add"],
-            ["owner", "add"],
-            ["owner", "rm"],
-            ["token", "create"],
-            ["access", "public"],
-            ["dist-tag", "rm"],
-        )
-    if program == "npx":
-        return words[:1] and words[0] in ("semantic-release", "np")
-    return (
-        "publish" in words[:2] or words[:2] in (["trunk", "push"], ["hex.publish", ""]) or words[:1] == ["hex.publish"]
-    )
+    match program:
+        case "python" | "python3":
+            return list(map(str, command.args[:3])) == ["-m", "twine", "upload"]
+        case "twine":
+            return words[:1] == ["upload"]
+        case "gem":
+            return words[:1] == ["push"]
+        case "mvn" | "gradle":
+            return any(word in ("deploy", "publish", "release:perform", "publishToMavenCentral") for word in words)
+        case "dotnet":
+            return words[:2] == ["nuget", "push"]
+        case "npx":
+            return words[:1] and words[0] in ("semantic-release", "np")
+        case "npm" | "yarn" | "pnpm" | "bun":
+            words = words[1:] if words[:1] == ["npm"] else words
+            return words[:1] in (["publish"], ["deprecate"]) or words[:2] in (
+                ["dist-tag", "add"],
+                ["dist-tag", "rm"],
+                ["token", "create"],
+            )
+    return "publish" in words[:2] or words[:2] == ["trunk", "push"] or words[:1] == ["hex.publish"]
 
 
 @supply_chain.rule(
@@ -395,7 +407,9 @@ def publish(command: Command, line: PackLine) -> Objection:
     ],
 )
 def checks_off(command: Command, line: PackLine) -> Objection:
-    text = " ".join([*(f"{name}={value}" for name, value in command.assignments.items()), *map(str, command.args)])
+    text = " ".join(
+        [*(f"{name}={value}" for name, value in line.variables_of(command).items()), *map(str, command.args)]
+    )
     found = re.search(
         r"(?i)strict-ssl[ =]false|sslverify[ =](?:false|0|no)|--allow-unauthenticated|--force-yes|"
         r"GIT_SSL_NO_VERIFY=(?:1|true)|"

@@ -10,208 +10,12 @@ from .lines import PackLine
 from .rules import Objection, Pack
 
 system = Pack("system", "Keeps disks, power, users, services and logs of the machine as they are.")
-_MISUSE = "ASI02 Tool Misuse and Exploitation"
+MISUSE = "ASI02 Tool Misuse and Exploitation"
 _PRIVILEGE = "ASI03 Identity and Privilege Abuse"
-_MAKES_DISKS = (
-    "mkfs",
-    "mke2fs",
-    "mkswap",
-    "newfs",
-    "mkdosfs",
-    "mkntfs",
-    "wipefs",
-    "sfdisk",
-    "sgdisk",
-    "fdisk",
-    "gdisk",
-    "cfdisk",
-    "parted",
-    "blkdiscard",
-    "hdparm",
-    "nvme",
-    "format",
-    "diskutil",
-    "badblocks",
-)
 
 
-def _looks_only(command: Command) -> bool:
+def looks_only(command: Command) -> bool:
     return command.has("--help", "--version", "--dry-run", "--usage", "--test", "--no-act")
-
-
-def _is_device(word: str) -> bool:
-    return str(word).startswith("/dev/") or bool(re.fullmatch(r"[A-Z]:", str(word)))
-
-
-@system.rule(
-    "format-disk",
-    level="disaster",
-    why="This writes a new file system or partition table over a disk.",
-    instead="Make an image file: `mkfs.ext4 disk.img`",
-    risk=_MISUSE,
-    stops=[
-        "mkfs.ext4 /dev/sda",
-        "mkfs -t ext4 /dev/nvme0n1",
-        "wipefs -a /dev/sdb",
-        "sgdisk --zap-all /dev/sda",
-        "sfdisk --delete /dev/sda",
-        "parted /dev/sda mklabel gpt",
-        "blkdiscard /dev/sda",
-        "sudo mkfs.xfs -f /dev/loop0",
-        "mkswap /dev/sda2",
-        "diskutil eraseDisk JHFS+ x disk2",
-    ],
-    passes=[
-        "mkfs.ext4 disk.img",
-        "mkfs.erofs image.img dir/",
-        "mkswap swapfile",
-        "fdisk -l",
-        "parted -l",
-        "lsblk",
-        "mkfs.ext4 --help",
-        "sfdisk -d /dev/sda",
-        "parted /dev/sda print",
-        "wipefs /dev/sda",
-    ],
-)
-def format_disk(command: Command, line: PackLine) -> Objection:
-    program = command.program
-    if _looks_only(command):
-        return None
-    if program.startswith(("mkfs", "mke2fs", "newfs", "mkdosfs", "mkntfs", "mkswap")):
-        return next((f"{word} is a disk" for word in command.operands if _is_device(word)), None)
-    if program not in _MAKES_DISKS:
-        return None
-    if program == "diskutil":
-        return bool(command.operands) and bool(
-            re.match(r"(?i)erase|partition|zero|secureErase|reformat|delete", command.operands[0])
-        )
-    disk = next((word for word in command.operands if _is_device(word)), None)
-    if disk is None:
-        return None
-    return _writes_to_disk(command) and f"{disk} is a disk"
-
-
-def _writes_to_disk(command: Command) -> bool:
-    """Does a program for disks, that is given one, change it?"""
-    words = set(command.operands)
-    match command.program:
-        case "wipefs":
-            return command.has("-a", "--all", "-o", "--offset")
-        case "sfdisk":
-            looks = ("-d", "-l", "-J", "-s", "-V", "--dump", "--list", "--json", "--verify", "--list-free")
-            return not command.has(*looks)
-        case "sgdisk":
-            return not command.has("-p", "-i", "-v", "-b", "--print", "--info", "--verify", "--backup", "-L", "-O")
-        case "parted":
-            return bool({"mklabel", "mktable", "mkpart", "rm", "resizepart", "rescue", "set"} & words)
-        case "blkdiscard":
-            return True
-        case "badblocks":
-            return command.has("-w")
-        case "hdparm":
-            return any(word.startswith(("--security-erase", "--trim-sector-ranges")) for word in command.args)
-        case "nvme":
-            return bool({"format", "sanitize", "delete-ns"} & words)
-    return False
-
-
-@system.rule(
-    "edit-partitions",
-    level="destructive",
-    programs=["fdisk", "gdisk", "cfdisk", "cgdisk", "parted", "cryptsetup", "gparted", "partprobe"],
-    why="This opens the partition table or the encryption of a disk for changes.",
-    instead="Look at it: `lsblk`",
-    risk=_MISUSE,
-    stops=[
-        "fdisk /dev/sda",
-        "cfdisk /dev/sdb",
-        "cryptsetup luksFormat /dev/sda2",
-        "cryptsetup erase /dev/sda",
-        "cryptsetup luksKillSlot /dev/sda 0",
-    ],
-    passes=[
-        "fdisk -l /dev/sda",
-        "lsblk",
-        "cryptsetup luksDump /dev/sda",
-        "cryptsetup open /dev/sda x",
-        "parted /dev/sda print",
-    ],
-)
-def edit_partitions(command: Command, line: PackLine) -> Objection:
-    if _looks_only(command):
-        return None
-    if command.program == "cryptsetup":
-        return command.operands[:1] and bool(
-            re.match(r"(?i)luksFormat|erase|luksErase|luksKillSlot|luksRemoveKey|reencrypt", command.operands[0])
-        )
-    if command.program == "parted" or command.has("-l", "--list", "-x"):
-        return None
-    return any(map(_is_device, command.operands))
-
-
-@system.rule(
-    "remove-volume",
-    level="disaster",
-    programs=[
-        "lvremove",
-        "vgremove",
-        "pvremove",
-        "lvm",
-        "zpool",
-        "zfs",
-        "btrfs",
-        "mdadm",
-        "lvreduce",
-        "dmsetup",
-        "ceph",
-        "vgreduce",
-    ],
-    why="This removes a volume or a pool with all that is on it.",
-    instead="Take a snapshot, and let a human remove it: `zfs snapshot tank/x@now`",
-    risk=_MISUSE,
-    stops=[
-        "lvremove vg/data",
-        "vgremove archive",
-        "lvm lvremove vg/data",
-        "pvremove /dev/sda",
-        "zpool destroy tank",
-        "zfs destroy -r tank/x",
-        "btrfs subvolume delete /srv/x",
-        "mdadm --zero-superblock /dev/sda",
-    ],
-    passes=[
-        "zfs snapshot tank/x@now",
-        "lvs",
-        "zpool status",
-        "zfs list",
-        "lvm lvs",
-        "zfs destroy -n tank/x",
-        "btrfs subvolume list /",
-        "mdadm --detail /dev/md0",
-    ],
-)
-def remove_volume(command: Command, line: PackLine) -> Objection:
-    program, words = command.program, command.operands
-    if (
-        _looks_only(command)
-        or (program == "zfs" and command.has("-n"))
-        or (program in ("lvremove", "vgremove") and command.has("-t"))
-    ):
-        return None
-    if program == "lvm":
-        return words[:1] and words[0] in ("lvremove", "vgremove", "pvremove", "lvreduce")
-    if program in ("zpool", "zfs"):
-        return words[:1] == ["destroy"] or words[:1] == ["labelclear"]
-    if program == "btrfs":
-        return words[:2] in (["subvolume", "delete"], ["device", "delete"], ["device", "remove"])
-    if program == "mdadm":
-        return command.has("--zero-superblock")
-    if program == "dmsetup":
-        return words[:1] and words[0] in ("remove", "remove_all", "wipe_table")
-    if program == "ceph":
-        return words[:3] == ["osd", "pool", "delete"] or words[:2] == ["osd", "purge"]
-    return bool(words)
 
 
 @system.rule(
@@ -220,7 +24,7 @@ def remove_volume(command: Command, line: PackLine) -> Objection:
     programs=["shutdown", "reboot", "poweroff", "halt", "init", "telinit", "systemctl", "pmset", "kexec"],
     why="This turns the machine off or starts it anew, with all that runs on it.",
     instead="Tell the user that a restart is needed; to end your own program: `kill %1`",
-    risk=_MISUSE,
+    risk=MISUSE,
     stops=[
         "shutdown -h now",
         "reboot",
@@ -228,11 +32,13 @@ def remove_volume(command: Command, line: PackLine) -> Objection:
         "systemctl reboot",
         "init 0",
         "halt -f",
-        "systemctl suspend",
         "shutdown",
     ],
     passes=[
         "kill %1",
+        "systemctl suspend",
+        "systemctl halt --when=cancel",
+        "systemctl isolate graphical.target",
         "shutdown -c",
         "systemctl status x",
         "reboot --help",
@@ -243,30 +49,26 @@ def remove_volume(command: Command, line: PackLine) -> Objection:
 )
 def power(command: Command, line: PackLine) -> Objection:
     program, words = command.program, command.operands
-    if command.has("--help", "--version", "--show", "-w", "--wtmp-only"):
+    if command.has("--help", "--version", "--show", "-w", "--wtmp-only") or {"cancel", "--when=cancel"} & set(
+        command.args
+    ):
         return None
     if program == "systemctl":
-        return words[:1] and words[0] in (
-            "reboot",
-            "poweroff",
-            "halt",
-            "kexec",
-            "suspend",
-            "hibernate",
-            "hybrid-sleep",
-            "emergency",
-            "rescue",
-            "soft-reboot",
-            "exit",
-            "isolate",
+        ends = ("reboot", "poweroff", "halt", "kexec", "emergency", "rescue", "soft-reboot")
+        return words[:1] and (
+            words[0] in ends
+            or (words[0] in ("isolate", "start") and any(str(word).partition(".")[0] in ends for word in words[1:]))
         )
     if program in ("init", "telinit"):
         return words[:1] and words[0] in ("0", "1", "6", "s", "S")
     if program == "pmset":
-        return words[:1] and words[0] in ("sleepnow", "restart", "shutdown")
+        return words[:1] and words[0] in ("restart", "shutdown")
     if program == "kexec":
         return command.has("-e", "--exec")
     return program != "shutdown" or not command.has("-c")
+
+
+_SETS_EDITOR = re.compile(r"\b(?:SUDO_EDITOR|EDITOR|VISUAL)=")
 
 
 @system.rule(
@@ -299,19 +101,21 @@ def power(command: Command, line: PackLine) -> Objection:
         "deluser bob",
         "echo x:y | chpasswd",
         "gpasswd -a me docker",
-        "visudo",
+        "EDITOR='tee -a' visudo",
     ],
     passes=["getent passwd", "passwd -S me", "visudo -c", "useradd --help", "groups", "usermod --help", "chage -l me"],
 )
 def users(command: Command, line: PackLine) -> Objection:
     program, words = command.program, command.operands
-    if command.has("--help", "--version", "--status", "-S") or (program == "visudo" and command.has("-c", "--check")):
+    if command.has("--help", "--version", "--status", "-S"):
         return None
-    if program in ("userdel", "deluser", "groupdel", "chpasswd", "visudo", "vipw"):
+    if program in ("visudo", "vipw"):
+        return _SETS_EDITOR.search(line.text) is not None and not command.has("-c", "--check", "-V", "-h")
+    if program in ("userdel", "deluser", "groupdel", "chpasswd"):
         return True
     if program in ("usermod", "gpasswd"):
         strong = {"sudo", "wheel", "root", "docker", "admin", "adm", "lxd", "disk", "shadow"}
-        return command.has("-o", "-p", "--password", "-u", "--uid", "-L", "-U") or any(
+        return command.has("-o", "-p", "--password", "-u", "--uid") or any(
             strong & set(re.split("[,]", str(word))) for word in words
         )
     if program in ("useradd", "adduser"):
@@ -319,7 +123,7 @@ def users(command: Command, line: PackLine) -> Objection:
     if program == "passwd":
         return True
     if program == "chage":
-        return not command.has("-l", "--list")
+        return any(word == "-1" for word in command.args) or command.has("-E", "--expiredate")
     if program == "dscl":
         return any(word in ("-delete", "-create", "-passwd", "-append") for word in command.args)
     return (
@@ -390,7 +194,7 @@ _GUARDS = re.compile(
 )
 def protection_off(command: Command, line: PackLine) -> Objection:
     program, words = command.program, command.operands
-    if _looks_only(command):
+    if looks_only(command):
         return None
     match program:
         case "ufw":
@@ -420,7 +224,7 @@ def protection_off(command: Command, line: PackLine) -> Objection:
         case "pfctl":
             return command.has("-d", "-F")
         case "aa-teardown" | "aa-disable":
-            return True
+            return not command.has("-h")
         case "netsh":
             return "off" in words
         case "firewall-cmd":
@@ -513,7 +317,7 @@ def wipe_traces(command: Command, line: PackLine) -> Objection:
     level="disaster",
     why="This starts programs without end until nothing else runs.",
     instead="Bound it: `for i in 1 2 3; do work; done`",
-    risk=_MISUSE,
+    risk=MISUSE,
     stops=[
         ":(){ :|:& };:",
         "bomb(){ bomb|bomb& }; bomb",
@@ -522,8 +326,12 @@ def wipe_traces(command: Command, line: PackLine) -> Objection:
         "until false; do work & done",
         "for ((;;)); do work & done",
         "while [ 1 ]; do work & done",
+        "one(){ two & }; two(){ one; }; one",
+        "one(){ two; }; two(){ three | cat; }; three(){ one; }; one",
     ],
     passes=[
+        "f(){ g | cat; }; g(){ ls; }; f",
+        "f(){ test -e x && g; }; g(){ ls; }; f",
         "for i in 1 2 3; do work; done",
         "for i in 1 2 3; do work & done; wait",
         "while true; do sleep 1; done",
@@ -536,10 +344,16 @@ def fork_bomb(line: PackLine) -> Objection:
     text = line.text
     if "&" not in text and "|" not in text:
         return None
-    for name, body in re.findall(r"([\w:.-]+)\s*\(\)\s*\{(.*?)\}", text, re.DOTALL):
-        if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])\s*([|&](?!&)|$)", body) and re.search(
-            r"[|&](?!&)", body
-        ):
+    bodies = dict(re.findall(r"([\w:.-]{1,80})\s*\(\)\s*\{(.{0,4000}?)\}", text[:20_000], re.DOTALL)[:50])
+    for name in bodies:
+        calls, seen, forks = [name], set[str](), False
+        while calls:
+            body = bodies[calls.pop()]
+            forks = forks or bool(re.search(r"[|&](?![&|])(?<![|&>]{2})", body))
+            called = {other for other in bodies if re.search(rf"(?<![\w.-]){re.escape(other)}(?![\w.-])", body)}
+            calls += called - seen
+            seen |= called
+        if name in seen and forks:
             return f"{name} starts itself"
     endless = (
         r"(?:while\s+(?:true|:|/bin/true|\[\[?\s+(?:1|true)\s+\]\]?|\(\(\s*1\s*\)\))|"
@@ -563,7 +377,7 @@ def fork_bomb(line: PackLine) -> Objection:
     programs=["kill", "killall", "pkill", "killall5", "taskkill"],
     why="This ends every program of the user or of the machine.",
     instead="End what you started: `kill %1`",
-    risk=_MISUSE,
+    risk=MISUSE,
     stops=[
         "kill -9 -1",
         "kill -1 -1",
@@ -603,6 +417,13 @@ def kill_everything(command: Command, line: PackLine) -> Objection:
     return command.has("--euid", "--uid", "-u", "-U", "--user") and not operands
 
 
+_CHANGES_UNITS = frozenset({
+    "stop", "disable", "mask", "kill", "suspend", "hibernate", "hybrid-sleep", "suspend-then-hibernate", "exit",
+    "isolate", "enable", "reenable", "preset", "set-default", "add-wants", "add-requires", "set-environment",
+    "unset-environment",
+})  # fmt: skip
+
+
 @system.rule(
     "set-clock-or-name",
     level="strict",
@@ -616,11 +437,16 @@ def kill_everything(command: Command, line: PackLine) -> Objection:
         "crontab",
         "launchctl",
         "sysctl",
+        "update-rc.d",
+        "chkconfig",
+        "rc-update",
     ],
     why="This changes the machine for everything that runs on it.",
     instead="Ask; to look: `timedatectl status`",
-    risk=_MISUSE,
+    risk=MISUSE,
     stops=[
+        "systemctl suspend",
+        "systemctl enable nginx",
         "timedatectl set-time 12:00",
         "hostnamectl set-hostname x",
         "systemctl stop nginx",
@@ -638,9 +464,11 @@ def set_clock_or_name(command: Command, line: PackLine) -> Objection:
         case "timedatectl" | "hostnamectl":
             return words[:1] and words[0].startswith("set-")
         case "systemctl":
-            return words[:1] and words[0] in ("stop", "disable", "mask", "kill")
+            return words[:1] and words[0] in _CHANGES_UNITS
         case "service":
             return words[1:2] == ["stop"]
+        case "update-rc.d" | "chkconfig" | "rc-update":
+            return bool(words) and not command.has("--list", "--help")
         case "sysctl":
             return command.has("-w", "--write") or any("=" in word for word in words)
     return None

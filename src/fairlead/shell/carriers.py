@@ -133,7 +133,7 @@ def _env(shell: Shell, command: Command) -> None:
 
 def _command_builtin(shell: Shell, command: Command) -> None:
     at = 0
-    while at < len(command.args) and re.fullmatch(r"-[pvV]+|--", command.args[at]):
+    while at < len(command.args) and re.fullmatch(r"-[a-zA-Z]+|--", command.args[at]):
         if "v" in command.args[at].lower():
             return
         at += 1
@@ -323,10 +323,7 @@ def _trap(shell: Shell, command: Command) -> None:
 def _xargs(shell: Shell, command: Command) -> None:
     """`xargs rm` runs rm with the words that it reads: all at once, or as many as an option says."""
     words, _ = wrapped(
-        Wrapper(
-            "aEIJLnPRsd --arg-file --delimiter --max-args --max-lines --max-procs --max-chars "
-            "--replace --process-slot-var"
-        ),
+        Wrapper("aEIJLnPRsd --arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var"),
         command.args,
     )
     options = _options_of_xargs(command.args[: len(command.args) - len(words)])
@@ -335,6 +332,8 @@ def _xargs(shell: Shell, command: Command) -> None:
     if "a" in options:
         text = _process(shell, command, options["a"])
     mark = options.get("I", options.get("J")) or ("{}" if "I" in options or "i" in options else "")
+    if not any(mark in word for word in words):
+        mark = ""  # GNU leaves the input out, others append it
     given = _given_to_xargs(text, options, bool(mark))
     if given is None:
         one = Word("", ("stdin",))
@@ -375,7 +374,7 @@ def _options_of_xargs(args: list[str]) -> dict[str, str]:
             letter = next(
                 (short for long, short in _LONG_OF_XARGS.items() if len(name) > 3 and long.startswith(name)), ""
             )
-            options[letter] = value if sign or letter in "0rI" else next(words, "")
+            options[letter] = value if sign or letter in "0rILE" else next(words, "")  # these take `=` only
             continue
         for at, letter in enumerate(word[1:], 2):
             if letter in "aEIJLnPRsd":
@@ -446,8 +445,10 @@ def _find(shell: Shell, command: Command) -> None:
 def _parallel(shell: Shell, command: Command) -> None:
     words, _ = wrapped(
         Wrapper(
-            "ajNnLsdC --jobs --max-args --colsep --arg-file --delay --timeout --retries --joblog "
-            "--tmpdir --workdir --sshlogin"
+            "ajNnLsdCSPI --jobs --max-args --max-procs --max-chars --colsep --arg-file --arg-sep --delay --timeout "
+            "--retries --joblog --tmpdir --tempdir --workdir --wd --sshlogin --sshloginfile --slf --results --res "
+            "--memfree --load --halt --nice --tagstring --trc --return --transferfile --tf --env --block --recstart "
+            "--recend --rpl --profile --basefile --bf --header --semaphorename --limit --seqreplace"
         ),
         command.args,
     )
@@ -465,6 +466,8 @@ def _parallel(shell: Shell, command: Command) -> None:
         if words:
             line = _put(line, "{}", one) if "{}" in line else joined([line, one])
         shell.line(line, "parallel", command, apart=True)
+        if words and words[0] in SHELLS and "-c" in words:  # `-q` keeps each word as it is
+            shell.program([_put(word, "{}", one) for word in words], "parallel", command)
     if odd or len(given) > _TURNS or re.search(r"\{[^}]", " ".join(words)):
         command.sure = False
 
@@ -644,7 +647,8 @@ def _line_option(shell: Shell, command: Command, option: str, value: str) -> Non
 def _ssh(shell: Shell, command: Command) -> None:
     """`ssh host LINE`, `ssh -o ProxyCommand=LINE`; without a line, the host runs what ssh reads."""
     for option, after in pairwise((*command.args, "")):
-        setting = after if option == "-o" else option[2:] if option[:2] == "-o" else ""
+        found = re.fullmatch(r"-[A-Za-z]*?o(.*)", option, re.DOTALL)  # `-vo NAME=x` and `-voNAME=x`, too
+        setting = "" if found is None else found[1] or after
         name, value = (*re.split("[= ]+", setting, maxsplit=1), "")[:2]
         if name.lower() in ("proxycommand", "localcommand", "knownhostscommand", "permitlocalcommand"):
             shell.line(value, f"{command.program} -o", command, apart=True)
@@ -871,8 +875,15 @@ CARRIERS: dict[str, Carrier] = {
 }  # fmt: skip
 
 
+def _no_assignment(shell: Shell, command: Command) -> None:
+    """`1A=2 rm x`: not a variable for sh, but for other shells. What follows counts as a command."""
+    shell.program(command.args, command.program[:40], command)
+
+
 def carrier_of(name: str) -> Carrier | None:
     """The carrier of a program whose name has a version or a suffix: python3.11, powershell.exe."""
+    if "=" in name:
+        return _no_assignment
     return run_code if INTERPRETER.fullmatch(name) else _windows if _WINDOWS.fullmatch(name) else None
 
 

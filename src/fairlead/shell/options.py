@@ -90,7 +90,8 @@ git push | f:force d:delete n:dry-run u:set-upstream o:push-option= q:quiet v:ve
   --force-with-lease --force-if-includes --mirror --all --tags --prune --no-verify
 git commit | m:message= F:file= C:reuse-message= c:reedit-message= a:all n:no-verify t:template= s:signoff
   S:gpg-sign p:patch v:verbose q:quiet --author= --date= --fixup= --squash= --amend
-git checkout | f:force b:= B:= q:quiet t:track d:detach p:patch m:merge --orphan= --conflict= --pathspec-from-file=
+git checkout | f:force b:= B:= q:quiet t:track d:detach p:patch m:merge U:unified=
+  --inter-hunk-context= --orphan= --conflict= --pathspec-from-file=
 git switch | f:force c:create= C:force-create= d:detach q:quiet t:track --discard-changes --orphan=
 git branch | d:delete D:delete-force f:force m:move M:move-force c:copy a:all r:remotes v:verbose u:set-upstream-to=
   --contains --merged --sort= --format=

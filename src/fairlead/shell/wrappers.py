@@ -235,7 +235,7 @@ def wrapped(wrapper: Wrapper, args: list[str]) -> tuple[list[str], dict[str, str
         if word.startswith("--"):
             if "=" not in word and word in long:
                 at += 1
-        elif word[:1] == "-" and len(word) > 1:
+        elif word[:1] == "-" and (len(word) > 1 or wrapper.assigns):  # `env -` clears the environment
             at += _takes_next(word, letters)
         elif wanted:
             if word not in wanted:
