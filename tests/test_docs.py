@@ -218,6 +218,24 @@ def test_every_event_is_in_the_drawing_of_a_run():
     assert set(RUN.split()) - {"{", "}"} == EVENTS.keys() - {"subagent_start", "subagent_stop", "notification", "error"}
 
 
+def test_every_pack_has_a_page_of_its_rules(tmp_path: Path):
+    from fairlead.packs import packs
+    from fairlead.reference import write
+
+    write(tmp_path)
+    index = (tmp_path / "packs/index.md").read_text()
+    for pack in packs("recommended"):
+        assert f"({pack.name}.md)" in index
+        page = (tmp_path / "packs" / f"{pack.name}.md").read_text()
+        headings = re.findall(r"^## (\S+/\S+)$", page, re.MULTILINE)
+        assert headings == [rule.id for rule in pack]
+        for rule in pack:
+            anchor = "".join(c for c in rule.id if c.isalnum() or c in "-_")  # as Markdown makes them of headings
+            assert f"[`{rule.id}`](#{anchor})" in page
+            for example in (*rule.stops, *rule.passes):
+                assert not isinstance(example, str) or example in page
+
+
 # --- the agent CLIs -----------------------------------------------------------------------------------
 
 

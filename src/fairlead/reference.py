@@ -119,13 +119,13 @@ def _pack_page(pack: Pack) -> Iterator[str]:
     yield ""
     yield pack.about
     yield ""
-    use = f'`packs = ["{pack.name}"]` in fairlead.toml, or `hooks.use("{pack.name}")`'
-    yield f"Use it: {use}. See [guard packs](../guard-packs.md)."
+    yield f'Use it: `packs = ["{pack.name}"]` in fairlead.toml, or `hooks.use("{pack.name}")`.'
+    yield "See [guard packs](../guard-packs.md)."
     yield ""
     yield "| rule | level | verdict |"
     yield "|---|---|---|"
     for rule in pack:
-        verdict = "none, unless the level is strict" if rule.level == "strict" else ANSWERS[rule.level]
+        verdict = "none, unless the level is strict" if rule.level == "strict" else rule.answer or ANSWERS[rule.level]
         yield f"| [`{rule.id}`](#{rule.id.replace('/', '')}) | {rule.level} | {verdict} |"
     for rule in pack:
         yield from ("", f"## {rule.id}", "", _prose(rule.why), "", f"- level: {rule.level}")
@@ -155,17 +155,10 @@ def packs_page() -> str:
     """The list of packs as a Markdown page."""
     from .packs import packs
 
-    lines = [
-        "# The packs",
-        "",
-        "How to use them: [guard packs](../guard-packs.md).",
-        "",
-        "| pack | rules | about |",
-        "|---|---|---|",
-    ]
-    lines += [
-        f"| [{one.name}]({one.name}.md) | {len(one.rules)} | {_prose(one.about)} |" for one in packs("recommended")
-    ]
+    lines = ["# The packs", "", "How to use them: [guard packs](../guard-packs.md).", ""]
+    lines += ["| pack | rules | about |", "|---|---|---|"]
+    for one in packs("recommended"):
+        lines.append(f"| [{one.name}]({one.name}.md) | {len(one.rules)} | {_prose(one.about)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -88,6 +88,32 @@ def test_an_agent_at_a_terminal_is_not_asked(terminal, monkeypatch):
     assert (ended.code, "[y/N]" in ended.out) == (0, False)
 
 
+@pytest.mark.parametrize("words", [("init", "--user"), ("init", "--user", "--monitor")])
+def test_no_agent_writes_the_user_s_file(machine, run, monkeypatch, words):
+    monkeypatch.setenv("CLAUDECODE", "1")
+    ended = run(*words)
+    assert (ended.code, "an agent cannot write a configuration for all projects" in ended.err) == (1, True)
+    assert not machine.user_file.exists()
+
+
+def test_no_agent_writes_the_user_s_file_from_its_folder(machine, run, monkeypatch):
+    monkeypatch.setenv("CLAUDECODE", "1")
+    machine.user_file.parent.mkdir(parents=True)
+    monkeypatch.chdir(machine.user_file.parent)
+    assert run("init", "--monitor").code == 1
+    assert not machine.user_file.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [("fairlead init", "proceed"), ("fairlead init --monitor", "proceed"), ("fairlead init --user", "deny"),
+     ("fairlead init --monitor --us", "deny"), ("python -m fairlead init --user", "deny")],
+)  # fmt: skip
+def test_the_guard_lets_an_agent_write_a_starter_for_a_project_only(run, command, wanted):
+    run("init")
+    assert control(run, command) == wanted
+
+
 def test_a_project_does_not_watch_where_the_user_enforces(machine, run):
     run("init", "--user")
     ended = run("init", "--monitor")

@@ -144,6 +144,20 @@ def test_defaults_of_a_file_do_not_loosen_a_pack_of_a_higher_one() -> None:
     assert judge(layered(project=f"{GIT}{project}"), CLEAN) == "proceed"
 
 
+BUDGETS = 'packs = ["budgets"]\n[pack.budgets]\n'
+
+
+@pytest.mark.parametrize(
+    ("user", "project", "loosens"),
+    [("calls = 100", "calls = 50", False), ("calls = 100", "calls = 200", True), ("calls = 100", "calls = false", True),
+     ("calls = false", "calls = 200", False), ("", "calls = 2000", True), ("", "calls = 10", False)],
+)  # fmt: skip
+def test_a_project_may_only_lower_the_limits_of_a_session(user: str, project: str, loosens: bool) -> None:
+    config = layered(user=BUDGETS + user, project=BUDGETS + project)
+    assert [problem for problem in problems(config) if "calls" in problem] == problems(config)
+    assert bool(problems(config)) is loosens
+
+
 LEVEL = st.sampled_from([None, *LEVELS])
 VERDICT = st.sampled_from([None, *ANSWERS.values(), "warn"])
 OPTIONS = st.fixed_dictionaries({"level": LEVEL, "verdict": VERDICT, "enforce": st.sampled_from([None, True, False])})

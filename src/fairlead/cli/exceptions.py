@@ -284,6 +284,7 @@ def _write_new(path: Path, text: str) -> None:
 
 
 def run_apply(options: argparse.Namespace) -> int:
+    from ..config.document import ConfigError
     from ..config.exemption_text import read_request, toml_of, with_exemptions
     from ..config.layers import SYSTEM_FILE, user_file
     from ..errors import FairleadError
@@ -300,14 +301,17 @@ def run_apply(options: argparse.Namespace) -> int:
         print(f"{paint(escape(rule.id), 'bold')}  {rule.level}: {escape(rule.why)}\n")
         print(escape(toml_of(one), keep_lines=True))
     try:
-        content = with_exemptions(path, "system" if options.system else "user", exemptions)
+        try:
+            content = with_exemptions(path, "system" if options.system else "user", exemptions)
+        except ConfigError as error:
+            raise FairleadError(f"nothing was written: with this, there would be a mistake\n{error}") from None
         print(f"Add this to {escape(str(path))}? [y/N] ", end="", flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             print("Nothing was changed.")
             return 1
         _note(exemptions, path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(path, content, 0o644)
+        atomic_write(path, content, path.stat().st_mode & 0o777 if path.exists() else 0o644)
     except OSError as error:
         raise FairleadError(f"{path} cannot be written: {error.strerror}") from None
     print(f"Added to {escape(str(path))}.")

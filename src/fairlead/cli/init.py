@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..display import columns, escape
+from .consent import refuse_agents
 
 STARTER = """\
 #:schema ./fairlead.schema.json
@@ -90,6 +91,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ..config import layers
     from ..config.layers import user_file
     from ..config.project import FILE_NAME
     from ..config.schema import FILE_NAME as SCHEMA_NAME
@@ -97,6 +99,8 @@ def run(options: argparse.Namespace) -> int:
     from ..errors import FairleadError
 
     path = user_file() if options.user else Path(FILE_NAME).absolute()
+    if os.path.realpath(path) in map(os.path.realpath, (user_file(), layers.SYSTEM_FILE)):
+        refuse_agents("write a configuration for all projects")  # which may loosen packs of a higher layer
     trust = Trust()
     if not options.user and any(str(folder) in trust.projects for folder in (path.parent, *path.parents)):
         raise FairleadError("this project has been trusted before; to start anew, run `fairlead trust --forget` first")

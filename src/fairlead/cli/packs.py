@@ -78,7 +78,7 @@ def describe_rule(rule: Rule) -> dict[str, Any]:
 def _text(rule: Rule) -> str:
     from ..packs.judging import ANSWERS
 
-    answer = "passes, unless the level is strict" if rule.level == "strict" else ANSWERS[rule.level]
+    answer = "passes, unless the level is strict" if rule.level == "strict" else rule.answer or ANSWERS[rule.level]
     facts = {"why": rule.why, "instead": rule.instead, "incident": rule.incident, "risk": rule.risk}
     rows = [[name, escape(fact)] for name, fact in facts.items() if fact]
     for name, examples in (("stops", rule.stops), ("passes", rule.passes)):

@@ -53,10 +53,8 @@ class PackUse(msgspec.Struct, frozen=True):
 
     @property
     def options(self) -> PackOptions:
-        exceptions = not self.locked
-        return PackOptions(
-            self.level, self.verdict, self.protect, self.allow_hosts, self.exemptions, self.limits, exceptions
-        )
+        lists = (self.protect, self.allow_hosts, self.exemptions)
+        return PackOptions(self.level, self.verdict, *lists, limits=self.limits, exceptions=not self.locked)
 
     def loosens(self, key: str, value: Any) -> bool:
         """Would this value stop less?"""
@@ -64,19 +62,19 @@ class PackUse(msgspec.Struct, frozen=True):
             return LEVELS.index(value) < LEVELS.index(self.level)
         if key == "verdict":
             return _STRICTNESS.index(value) < _STRICTNESS.index(self.verdict)
-        if key == "allow_hosts":
-            return not set(value) <= set(self.allow_hosts)
         if key in LIMITS:
             now = getattr(self.limits, key)
             return now is not None and (value is False or value > now)
+        if key == "allow_hosts":
+            return not set(value) <= set(self.allow_hosts)
         return key in ("enforce", "locked") and bool(getattr(self, key)) and not value
 
     def with_setting(self, key: str, value: Any) -> PackUse:
         """What results if a lower layer sets a key. Lists add up."""
-        if key in LIMITS:
-            return replace(self, limits=replace(self.limits, **{key: None if value is False else value}))
         if key in ("protect", "allow_hosts"):
             value = tuple(dict.fromkeys((*getattr(self, key), *value)))
+        if key in LIMITS:
+            return replace(self, limits=replace(self.limits, **{key: None if value is False else value}))
         return replace(self, **{key: value})
 
 
@@ -216,8 +214,8 @@ def _hook(document: Document, layer: Layer, section: PackSection, pack: Pack, us
     events = events_of(pack)
     entry = {
         "name": hook.name, "on": events[0] if len(events) == 1 else list(events), "pack": pack.name,
-        "match": {"kind": list(kinds_of(pack))},
-        "level": use.level, **({"verdict": use.verdict} if use.verdict is not None else {}),
+        "match": {"kind": list(kinds_of(pack))}, "level": use.level,
+        **({"verdict": use.verdict} if use.verdict is not None else {}),
     }  # fmt: skip
     line = document.line_of(section.places[pack.name])
     return ConfiguredHook(hook, "pack", entry, document.path, line, hook.name, locked)

@@ -33,7 +33,7 @@ def config_schema() -> _Schema:
         "pack": {
             "type": "object",
             "properties": {name: _table(_pack(name)) for name in pack_names()},
-            "additionalProperties": _table(_pack("")),
+            "additionalProperties": _table(_pack()),
         },
         "exemption": _list(_exemption()),
         "hook": {"type": "array", "items": _hook()},
@@ -51,7 +51,7 @@ def config_schema() -> _Schema:
     }
 
 
-def _pack(name: str) -> _Schema:
+def _pack(name: str = "") -> _Schema:
     """The options of a pack."""
     known: _Schema = {
         "level": {"enum": list(LEVELS)}, "verdict": {"enum": list(ANSWERS)}, "protect": _TEXTS, "allow_hosts": _TEXTS,

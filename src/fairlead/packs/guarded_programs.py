@@ -241,6 +241,8 @@ def _own_command(rest: list[str]) -> str | None:
     if {"-h", "--help"} & {*takewhile(lambda word: word != "--", rest)}:
         return None
     words = [word for word in rest if word[:1] != "-"][:2]
+    if words == ["init"] and any(word.startswith("--u") for word in rest):
+        return "init --user"
     if not words or words[0] in OWN_READS or words[1:] in _READING_ACTIONS.get(words[0], ()):
         return None
     return words[0]

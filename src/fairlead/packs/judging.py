@@ -83,10 +83,13 @@ class PackGate:
             return None
         metadata = {"rule": found.rule.id, "level": found.rule.level}
         text, answer = str(found), self.answer(found.rule)
-        if self.options.exceptions and answer != "warn" and found.rule.level != "disaster":
+        if self.options.exceptions and answer != "warn" and self._may_be_exempt(found.rule):
             metadata["exception"] = exception_id(step)
             text += f" For an exception: `fairlead exception request {metadata['exception']}`"
         return {"deny": deny, "ask": ask, "warn": warn}[answer](text, metadata=metadata)
+
+    def _may_be_exempt(self, rule: Rule) -> bool:
+        return rule.level != "disaster" and rule.about != "session"
 
     def answer(self, rule: Rule) -> Answer:
         """What the pack says when a rule objects."""
@@ -206,7 +209,7 @@ def version_of(pack: Pack, options: PackOptions) -> str:
     """A digest of what a pack does: of its rules, and of how it is used."""
     from .. import __version__
 
-    rules = [(rule.id, rule.level, rule.check.__code__.co_code.hex()) for rule in pack]
+    rules = [(rule.id, rule.level, rule.answer, rule.check.__code__.co_code.hex()) for rule in pack]
     exemptions = [(one.rule, one.match, one.project, one.until) for one in options.exemptions]
     text = repr((__version__, rules, msgspec.structs.replace(options, exemptions=()), exemptions))
     return sha256(text.encode(errors="replace")).hexdigest()[:16]
