@@ -156,3 +156,35 @@ def test_a_mistake_is_told(tmp_path: Path, text: str, problem: str) -> None:
 )
 def test_a_project_cannot_loosen_a_pack(tmp_path: Path, text: str) -> None:
     assert mistakes(tmp_path, text, "project")
+
+
+@pytest.mark.parametrize("layer", ["user", "project"])
+def test_budgets_have_limits_in_any_layer(tmp_path: Path, layer: Any) -> None:
+    file = read(tmp_path, 'packs = ["budgets"]\n[pack.budgets]\ncalls = 50\nminutes = 1.5\ntokens = false', layer)
+    assert file.document.mistakes == []
+    gate: Any = file.hooks[0].hook.fn
+    limits = gate.options.limits
+    assert (limits.calls, limits.minutes, limits.tokens, limits.in_a_row) == (50, 1.5, None, 3)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "true", '"many"', "1.5"])
+def test_a_limit_that_is_no_number_is_a_mistake(tmp_path: Path, value: str) -> None:
+    found = mistakes(tmp_path, f'packs = ["budgets"]\n[pack.budgets]\ncalls = {value}')
+    assert found == ["calls must be a number above 0, or false for no limit"]
+
+
+def test_only_budgets_have_limits(tmp_path: Path) -> None:
+    found = mistakes(tmp_path, 'packs = ["files"]\n[pack.files]\ncalls = 5')
+    assert len(found) == 1
+    assert "unknown key 'calls'" in found[0]
+
+
+def test_two_layers_that_use_budgets_count_apart(tmp_path: Path) -> None:
+    text = 'packs = ["budgets"]\n[pack.budgets]\ncalls = 3\nin_a_row = false'
+    gates = [read(tmp_path, text, layer).hooks[0].hook.fn for layer in ("user", "project")]
+    hooks = Hooks()
+    for number, gate in enumerate(gates):
+        hooks.add(gate, "before_tool", name=f"gate {number}", phase="gate")
+    session = hooks.session()
+    step = session.step(BeforeTool, tool="bash", args={"command": "x"})
+    assert [session.dispatch_sync(step).control for _ in range(4)] == ["proceed"] * 3 + ["deny"]

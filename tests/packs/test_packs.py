@@ -222,6 +222,27 @@ def test_no_text_breaks_a_rule(text: str) -> None:
         list(gate.findings(call(text)))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "true; " * 3000 + "rm -rf ~",
+        "echo rm; " * 1500 + "rm -rf ~",
+        "x" * 300_000 + "; rm -rf ~",
+        "(" * 500 + "git push -f",
+    ],
+    ids=["long", "mentions as data", "longer than is read", "deep"],
+)
+def test_what_exceeds_a_bound_and_names_a_program_that_destroys_is_asked_about(text: str) -> None:
+    verdict = PackGate(pack("files"))(call(text))
+    assert verdict is not None
+    assert verdict.control in ("ask", "deny")
+
+
+@pytest.mark.parametrize("text", ["true; " * 3000, "x" * 300_000, "(" * 500 + "ls"], ids=["long", "longer", "deep"])
+def test_what_exceeds_a_bound_and_names_no_such_program_passes(text: str) -> None:
+    assert PackGate(pack("files"))(call(text)) is None
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_level_has_an_answer(level: Any) -> None:
     rule = next(one for one in RULES if one.level == level and one.about == "command")

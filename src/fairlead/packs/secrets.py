@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..shell import Command
+from ..shell.words import unknown_of
 from .flows import is_download, written_by
 from .lines import PackLine
 from .rules import Objection, Pack
@@ -51,13 +52,23 @@ _GIT_READS = frozenset({"show", "cat-file", "grep", "archive", "diff"})
 MOVES = frozenset({"cp", "mv", "ln", "link", "rsync", "scp", "sftp", "install", "tar", "zip", "7z", "rclone"})
 
 
+_FILES_OF_SOCAT = re.compile(r"(?i)(?:^|[,!])\"?(?:OPEN|GOPEN|FILE|CREATE|RDONLY|EXEC|SYSTEM)?:?\"?([^\",:=]+)")
+
+
+def _uploads(command: Command) -> bool:
+    """Does a cloud's client copy files?"""
+    return command.program in ("aws", "gcloud", "az", "gsutil", "kubectl", "docker") and bool(
+        {"cp", "mv", "sync", "upload", "upload-batch", "rsync"} & set(command.operands[:3])
+    )
+
+
 def secret_files_of(command: Command, line: PackLine) -> Iterator[str]:
     """The files with secrets that a command reads."""
     for redirect in command.redirects:
         if redirect.operator == "<" and is_secret_file(redirect.target):
             yield redirect.target
     program = command.program
-    if program in _NAMES_ONLY and program != "git":
+    if program in _NAMES_ONLY and program != "git" and not _uploads(command):
         return
     words = command.args
     if program not in READERS:
@@ -81,6 +92,8 @@ def secret_files_of(command: Command, line: PackLine) -> Iterator[str]:
         words = command.operands if given else command.operands[1:]
     elif program in ("ssh", "scp", "sftp", "rsync", "curl", "wget"):
         words = _without_identity(command)
+    if program == "socat":
+        words = [name for word in words for name in _FILES_OF_SOCAT.findall(word)]
     for word in words:
         for part in {word, *re.split(r"[=@,;:\"]", word)[1:]} if word[:1] != "/" else {word}:
             path = part.removeprefix("file://").replace("\\", "/") if "\\" in part else part.removeprefix("file://")
@@ -165,6 +178,77 @@ def read(command: Command, line: PackLine) -> Objection:
     return next((f"{path} holds secrets" for path in secret_files_of(command, line)), None)
 
 
+_SECRET_NAME = re.compile(
+    r"(?i)(?:^|_)(?:secret|token|password|passwd|passphrase|api_?key|access_?key|private_?key|credentials?|auth)(?:_?(?:key|id|b64))?$"
+)
+_SECRET_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def names_secret(word: str) -> str:
+    """The variable of a word whose name says that it holds a secret: `$GITHUB_TOKEN`."""
+    for part in unknown_of(word):
+        for name in _SECRET_VARIABLE.findall(part):
+            if _SECRET_NAME.search(name):
+                return str(name)
+    return ""
+
+
+@secrets.line_rule(
+    "print-variable",
+    level="destructive",
+    why="This shows a secret of the environment to the model.",
+    instead="Look whether it is set, without showing it: `test -n x`",
+    risk=RISK,
+    stops=[
+        "echo $AWS_SECRET_ACCESS_KEY",
+        "printenv GITHUB_TOKEN",
+        'printf "%s" "${API_KEY}"',
+        "env | grep -i secret",
+        "printenv | grep TOKEN",
+    ],
+    passes=[
+        "test -n x",
+        "echo $HOME",
+        "echo $GITHUB_TOKEN | docker login --password-stdin",
+        "printenv PATH",
+        "env | grep -c TOKEN",
+        "echo $TOKENIZERS_PARALLELISM",
+    ],
+)
+def print_variable(line: PackLine) -> Objection:
+    read = {id(one.reads) for one in line.commands if one.reads is not None}
+    for command in line.commands:
+        if command.program in ("echo", "printf") and id(command) not in read and not command.writes():
+            name = next(filter(None, map(names_secret, command.args)), "")
+        elif command.program == "printenv" and id(command) not in read and not command.writes():
+            name = next((word for word in command.operands if _SECRET_NAME.search(word)), "")
+        elif command.program in ("grep", "egrep", "rg") and command.reads is not None:
+            dumps = command.reads.program in ("env", "printenv", "set", "export") and not command.reads.operands
+            asked = [word for word in command.operands[:1] if re.search(r"(?i)secret|token|passw|key|cred", word)]
+            name = asked[0] if dumps and asked and not command.has("-c", "--count", "-q", "--quiet") else ""
+        else:
+            continue
+        if name and not any(part in ("$(...)", "`...`") or "(" in part for part in command.via):
+            return f"{name} holds a secret"
+    return None
+
+
+@secrets.rule(
+    "commit",
+    level="destructive",
+    programs=["git"],
+    why="A secret in a commit stays in the history, and in every copy of it.",
+    instead="Keep it out: `git add .env.example`",
+    risk=RISK,
+    stops=["git add -f .env", "git add id_rsa", "git add src .env.production", "git commit .env -m x"],
+    passes=["git add .env.example", "git add .", "git add server.pem.md", "git rm --cached .env", "git add cert.pem"],
+)
+def commit(command: Command, line: PackLine) -> Objection:
+    if not (command.runs("git add") or command.runs("git commit")) or command.has("--dry-run", "--help"):
+        return None
+    return next((f"{word} holds secrets" for word in command.operands[1:] if is_secret_file(str(word))), None)
+
+
 @secrets.rule(
     "overwrite",
     level="destructive",
@@ -230,7 +314,9 @@ def print_secret(command: Command, line: PackLine) -> Objection:
     match program:
         case "security":
             return words[:1] == ["dump-keychain"] or (
-                "-w" in command.args and words[:1] and words[0].startswith("find-")
+                words[:1]
+                and words[0].startswith("find-")
+                and any(re.fullmatch(r"-[a-z]*w[a-z]*", word) for word in command.args)
             )
         case "gh":
             return words[:2] == ["auth", "token"]
@@ -359,4 +445,4 @@ def metadata_by_tool(step: BeforeTool, line: PackLine) -> Objection:
     return None
 
 
-__all__ = ["MOVES", "READERS", "RISK", "print_secret", "secret_files_of", "secrets"]
+__all__ = ["MOVES", "READERS", "RISK", "names_secret", "print_secret", "secret_files_of", "secrets"]

@@ -290,7 +290,7 @@ def change_windows(command: Command, line: PackLine) -> Objection:
 _DOWNLOADS = frozenset(["invoke-webrequest", "invoke-restmethod", "iwr", "irm", "curl", "wget", "start-bitstransfer"])
 
 
-_LOADERS = frozenset(["mshta", "regsvr32", "rundll32", "msiexec"])
+_LOADERS = frozenset(["certutil", "bitsadmin", "mshta", "regsvr32", "rundll32", "msiexec"])
 _ADDRESS = re.compile(r"(?i)https?://|javascript:|vbscript:")
 
 
