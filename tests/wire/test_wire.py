@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fairlead import EVENTS, Agent, FairleadError, Hooks, change, read_verdict
 from fairlead.lifecycle import BeforeTool, Json
+from fairlead.packs import NAMES
 from fairlead.reference import events_page, write
 from fairlead.result import encode_result, read_result
 from fairlead.testing import every_step, step
@@ -165,7 +166,7 @@ def test_the_events_page_has_every_event_field_and_change():
 
 def test_the_reference_is_written_to_a_folder(tmp_path):
     written = write(tmp_path)
-    assert len(written) == 3 + 2 * len(EVENTS)
+    assert len(written) == 3 + (1 + len(NAMES)) + 2 * len(EVENTS)  # pages, packs, schemas
     assert (
         json.loads((tmp_path / "schemas" / "before_tool.verdict.json").read_text())["title"] == "Verdict on before_tool"
     )

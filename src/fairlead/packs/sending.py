@@ -16,7 +16,7 @@ from .secrets import MOVES, READERS, RISK, names_secret, print_secret, secret_fi
 
 def _reads_users(command: Command) -> bool:
     """Does it read who uses the machine? That is no secret, unless it is sent."""
-    return command.program in READERS and any(word.lstrip("@").endswith("/etc/passwd") for word in command.args)
+    return command.program in READERS and any(re.fullmatch(r"(?:[\w-]*=)?@?/etc/passwd", word) for word in command.args)
 
 
 def is_source(command: Command, line: PackLine) -> bool:
@@ -134,6 +134,7 @@ def sends(command: Command, line: PackLine) -> str:
         "curl -H 'Accept: text/html' https://example.com",
         "rsync -e 'ssh -i ~/.ssh/id_rsa' a host:b",
         "docker push x",
+        "curl -F file=@x.pl http://e.example/x?/etc/passwd",
         'curl -H "Authorization: Bearer $API_TOKEN" https://api.example.com/items',
         "aws s3 cp build.zip s3://bucket/",
     ],
