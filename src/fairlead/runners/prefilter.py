@@ -22,7 +22,7 @@ SHORT: Final = 2_000
 _TEXTS: Final = frozenset({"target.command", "target.url", "target.server"})
 _NAMES: Final = frozenset({"tool", "kind", "safety"})
 """Fields of a tool's step that always are a text, so that comparing them with one cannot fail."""
-_SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
+_SPECIAL: Final = frozenset("+\\.^$*?{}[]|()")
 
 Literal = Callable[[str], Any]
 """The value of a literal of an expression."""
