@@ -354,7 +354,7 @@ def print_secret(command: Command, line: PackLine) -> Objection:
 @secrets.rule(
     "cloud-metadata",
     level="disaster",
-    why="This address gives the credentials of the machine to whoever asks.",
+    why="This address gives the credentials of the machine to any program that asks.",
     instead="Use the cloud's own client, which keeps them: `aws sts get-caller-identity`",
     risk=RISK,
     incident="2019: Capital One lost data of 100 million customers through this address.",
@@ -424,7 +424,7 @@ def overwrite_by_tool(step: BeforeTool, line: PackLine) -> Objection:
     "metadata-by-tool",
     kinds=["fetch", "mcp", "unknown"],
     level="disaster",
-    why="This address gives the credentials of the machine to whoever asks.",
+    why="This address gives the credentials of the machine to any program that asks.",
     instead="Use the cloud's own client, which keeps them: `aws sts get-caller-identity`",
     risk=RISK,
     stops=[

@@ -73,7 +73,7 @@ def sends(command: Command, line: PackLine) -> str:
         return (
             next((word for word in command.operands if not line.is_allowed(word)), "")
             if not command.has("-l", "--listen")
-            else "whoever connects"
+            else "any program that connects"
         )
     if program in ("mail", "mailx", "mutt", "sendmail", "ftp", "lftp"):
         return next(iter(command.operands), "")
