@@ -152,11 +152,11 @@ class TerminalApprover:
     async def approve(self, request: ApprovalRequest) -> Approval:
         # A daemon thread of its own: an unanswered question must not keep the process alive.
         loop = asyncio.get_running_loop()
-        answered: asyncio.Future[str] = loop.create_future()
+        reply: asyncio.Future[str] = loop.create_future()
 
         def deliver(line: str) -> None:
-            if not answered.done():
-                answered.set_result(line)
+            if not reply.done():
+                reply.set_result(line)
 
         question = str(request)  # in this task, which knows the secrets of the request
 
@@ -165,7 +165,7 @@ class TerminalApprover:
             loop.call_soon_threadsafe(deliver, line)
 
         threading.Thread(target=put, name="fairlead-approver", daemon=True).start()
-        line = await answered
+        line = await reply
         if line.strip().lower() in ("y", "yes"):
             return Approval("allow", self._who)
         return Approval("deny", self._who, line.strip() or "refused at the terminal")

@@ -398,10 +398,10 @@ def _as_future(task: Any) -> asyncio.Future[Any]:
     if task.get_loop() is asyncio.get_running_loop():
         return task
 
-    async def ended() -> None:
+    async def wait() -> None:
         await asyncio.wait([task])
 
-    return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ended(), task.get_loop()))
+    return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(wait(), task.get_loop()))
 
 
 def _cancel(task: Any) -> None:

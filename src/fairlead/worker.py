@@ -86,7 +86,7 @@ class Worker:
 
     async def _serve(self, source: int, out: int) -> None:
         loop = asyncio.get_running_loop()
-        ended = loop.create_future()
+        end = loop.create_future()
         tasks: set[asyncio.Task[None]] = set()
         pending = b""
 
@@ -95,7 +95,7 @@ class Worker:
             data = os.read(source, _CHUNK)
             if not data:
                 loop.remove_reader(source)
-                ended.set_result(None)
+                end.set_result(None)
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 question = _question(line)
@@ -105,7 +105,7 @@ class Worker:
                     task.add_done_callback(tasks.discard)
 
         loop.add_reader(source, read)
-        await ended
+        await end
         if tasks:
             await asyncio.wait(tasks)
         await self.hooks.aclose()

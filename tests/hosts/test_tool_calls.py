@@ -390,7 +390,7 @@ async def test_a_hook_that_aborts_does_not_keep_a_call_from_being_aborted() -> N
     call = await Scene(after_tool=abort("no")).call()
     await run_flow(call.judge())
     await run_flow(call.abort("gone"))
-    assert call.called.outcome == "aborted"
+    assert call.result.outcome == "aborted"
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,7 @@ async def test_a_call_that_may_run_can_be_left_out(verdicts: dict[str, Verdict],
     call = await Scene(**verdicts).call()
     await run_flow(call.judge())
     call.skip()
-    assert call.called.output == output
+    assert call.result.output == output
 
 
 # --- what hooks and the framework read ------------------------------------------------------------

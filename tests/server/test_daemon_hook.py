@@ -244,10 +244,10 @@ def test_sessions_that_begin_after_one_was_half_written_are_known(tmp_path: Path
     file = tmp_path / "sessions.json"
     sessions = SessionTable(file)
     sessions.of_cli("", "before", "/before")
-    sessions.save_begun()
+    sessions.save_new()
     file.write_bytes(file.read_bytes()[: -cut or None])
     sessions.of_cli("", "after", "/after")
-    sessions.save_begun()
+    sessions.save_new()
     known = SessionTable(file)
     assert known.began("", "after") == "/after"
     assert known.began("", "before") == (None if cut else "/before")
@@ -258,9 +258,9 @@ def test_a_session_that_could_not_be_written_is_written_later(tmp_path: Path) ->
     sessions = SessionTable(file)
     sessions.of_cli("", "s", "/root")
     with pytest.raises(OSError, match="sessions"):
-        sessions.save_begun()
+        sessions.save_new()
     file.parent.mkdir()
-    sessions.save_begun()
+    sessions.save_new()
     assert SessionTable(file).began("", "s") == "/root"
 
 
@@ -270,7 +270,7 @@ def test_the_file_of_sessions_does_not_grow_without_end(tmp_path: Path, monkeypa
     sizes = []
     for number in range(40):
         sessions.of_cli("", str(number), "/root")
-        sessions.save_begun()
+        sessions.save_new()
         sizes.append(len((tmp_path / "sessions.json").read_bytes().split(b"\n")) - 1)
     assert max(sizes) == 10
     assert SessionTable(tmp_path / "sessions.json").began("", "39") == "/root"

@@ -115,15 +115,15 @@ def _answer(options: argparse.Namespace) -> int:
     try:
         name = _whole_id(options.id)
         with Client(start=False) as client:
-            answered = client.answer(name, approve, who=who, why=why, valid_for=last)
+            result = client.answer(name, approve, who=who, why=why, valid_for=last)
     except DaemonError as error:
         if error.status is not None:
             raise
-        answered = _answer_here(name, approve, who, why, last)
+        result = _answer_here(name, approve, who, why, last)
     if options.json:
-        print_json(answered)
+        print_json(result)
     else:
-        print(f"{'Approved' if approve else 'Denied'}: {escape(str(answered['question'] or answered['hook']))}")
+        print(f"{'Approved' if approve else 'Denied'}: {escape(str(result['question'] or result['hook']))}")
     return 0
 
 
@@ -152,10 +152,10 @@ def _answer_here(name: str, approve: bool, who: str, why: str | None, last: floa
     from .journals import settings
 
     with closing(_pending()) as pending:
-        answered = _plain(pending.answer(name, approve, who, why, last=last))
+        result = _plain(pending.answer(name, approve, who, why, last=last))
     journal = settings().open_journal()
     if journal is not None:
         with journal:
-            about = {"hook": answered["hook"], "session": answered["session"]}
+            about = {"hook": result["hook"], "session": result["session"]}
             journal.note("approved" if approve else "denied", approval=name, who=who, why=why, **about)
-    return answered
+    return result

@@ -357,7 +357,7 @@ def exemptions_of(config: Config) -> Iterator[tuple[Exemption, str]]:
             yield exemption, f"{layer.document.path}:{layer.document.line_of(keys)}"
 
 
-def ended(config: Config) -> Iterator[str]:
+def expiry_notes(config: Config) -> Iterator[str]:
     """One line per exemption that has ended."""
     for one, where in exemptions_of(config):
         if one.has_ended():

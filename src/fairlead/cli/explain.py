@@ -62,14 +62,14 @@ def run(options: argparse.Namespace) -> int:
     made = step("before_tool", tool=tool, args={"command": text}, cwd=folder, host=host_name(options.host))
     made = msgspec.structs.replace(made, target=msgspec.structs.replace(made.target, dialect=dialect))
     decision = asyncio.run(decide(config, options.folder, made))
-    rules = list(_speaking(config, made))
+    rules = list(_hits(config, made))
     if options.json:
-        told = describe(decision)
+        described = describe(decision)
         print_json({
             "line": text, "dialect": dialect, "sure": line.sure,
             "commands": [describe_command(command) for command in line.tree],
             "rules": [_describe_hit(*found) for found in rules],
-            "hooks": told["hooks"], "decision": told["decision"], "untrusted": config.untrusted,
+            "hooks": described["hooks"], "decision": described["decision"], "untrusted": config.untrusted,
         })  # fmt: skip
     else:
         say_never_trusted(config)
@@ -81,13 +81,13 @@ def run(options: argparse.Namespace) -> int:
     return 0 if decision.proceeds else 2
 
 
-Speaking = tuple["ConfiguredHook", "PackGate", "RuleHit"]
-"""A rule that speaks, its pack at work, and the hook of that."""
+Hit = tuple["ConfiguredHook", "PackGate", "RuleHit"]
+"""A rule that objects, the gate of its pack, and the hook of that gate."""
 
 # --- packs --------------------------------------------------------------------------------------------
 
 
-def _speaking(config: Config, step: BeforeTool) -> Iterator[Speaking]:
+def _hits(config: Config, step: BeforeTool) -> Iterator[Hit]:
     """The rules of the packs in force that speak of a step, those that an exemption silences included."""
     from .exceptions import gates_of
 
@@ -101,12 +101,12 @@ def _describe_hit(configured: ConfiguredHook, gate: PackGate, hit: RuleHit) -> d
 
     rule = hit.finding.rule
     exemption = None if hit.exemption is None else describe_exemption(hit.exemption)
-    told = {"part": hit.finding.part, "answer": gate.answer(rule), "hook": configured.name, "file": configured.where}
+    about = {"part": hit.finding.part, "answer": gate.answer(rule), "hook": configured.name, "file": configured.where}
     more = {"enforced": configured.hook.enforce, "alternatives": rule.alternatives, "exemption": exemption}
-    return describe_rule(rule) | told | more
+    return describe_rule(rule) | about | more
 
 
-def _rules(config: Config, rules: list[Speaking], step: BeforeTool) -> Iterator[str]:
+def _rules(config: Config, rules: list[Hit], step: BeforeTool) -> Iterator[str]:
     """What the rules say, or would say if packs were used."""
     for configured, gate, hit in rules:
         verdict: str = gate.answer(hit.finding.rule)
@@ -142,8 +142,8 @@ def _rule(hit: RuleHit, verdict: str, by: str) -> Iterator[str]:
     rows = [[paint(name, "dim"), escape(fact)] for name, fact in facts.items() if fact]
     rows += [[paint("passes", "dim"), escape(command)] for command in rule.alternatives]
     if hit.exemption is not None:
-        told = describe_exemption(hit.exemption).items()
-        words = [f"{name} {value}" for name, value in told if value and name != "rule"]
+        exemption = describe_exemption(hit.exemption).items()
+        words = [f"{name} {value}" for name, value in exemption if value and name != "rule"]
         rows.append([paint("exempt", "dim"), escape(", ".join(words))])
     yield f"\n{paint(rule.id, 'bold')}  {rule.level}: {verdict}  ({escape(by)})"
     yield columns(rows, "  ")

@@ -110,10 +110,10 @@ def _take_in_unanswered(path: Path) -> None:
 
 def machine_journal() -> Path | None:
     """The journal of the machine's daemon, if this user may read it."""
-    from ..hosts.clis.client import listens
+    from ..hosts.clis.client import is_listening
     from ..paths import MANAGED, administers_managed
 
-    if not administers_managed() or not listens(str(MANAGED)):
+    if not administers_managed() or not is_listening(str(MANAGED)):
         return None
     try:
         from ..client import Client, DaemonError

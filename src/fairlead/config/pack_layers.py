@@ -208,8 +208,8 @@ class PackLayers:
 def _hook(document: Document, layer: Layer, section: PackSection, pack: Pack, use: PackUse) -> ConfiguredHook:
     exemptions = tuple(one for one in use.exemptions if one.rule in pack.rules)
     options = replace(use.options, exemptions=exemptions)
-    given = {key: setting.value for key, setting in section.settings(pack.name).items()}
-    locked = use.locked or bool(given.get("locked"))
+    values = {key: setting.value for key, setting in section.settings(pack.name).items()}
+    locked = use.locked or bool(values.get("locked"))
     hook = pack_hook(pack, options, layer, enforce=use.enforce, locked=locked)
     events = events_of(pack)
     entry = {

@@ -83,7 +83,7 @@ class _HookReader:
     ) -> None:
         self._document = document
         self._keys = keys
-        self._given = entry
+        self._written = entry
         self._entry = dict(entry)  # without what turns out to be wrong
         self._origin = origin
         self._defaults = defaults
@@ -134,13 +134,13 @@ class _HookReader:
         """A digest of what the hook does: its entry, and the files of the project that it names."""
         paths = self._origin.copies.paths.values() if self._origin.copies is not None else ()
         copies = sorted(Path(copy).parent.name for copy in paths)
-        return sha256(msgspec.json.encode([self._given, copies], enc_hook=str)).hexdigest()[:16]
+        return sha256(msgspec.json.encode([self._written, copies], enc_hook=str)).hexdigest()[:16]
 
     # --- keys -------------------------------------------------------------------------------
 
     def _check_name(self) -> None:
         name = self._entry.get("name")
-        if "name" not in self._given:
+        if "name" not in self._written:
             self.wrong("a hook needs a name")
         elif isinstance(name, str) and not (name and name.isprintable() and len(name) <= 100):
             self.wrong("a name must be a non-empty text of printable characters, 100 at most", "name")
@@ -187,7 +187,7 @@ class _HookReader:
 
     def _events(self) -> list[str]:
         if "on" not in self._entry:
-            if "on" not in self._given:
+            if "on" not in self._written:
                 self.wrong('when does it run? Add on = "before_tool", or another event; see `fairlead events`')
             return []
         on = self._entry["on"]

@@ -50,8 +50,8 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
         method = words[0] if words and re.fullmatch("[A-Z]+", words[0]) else "GET"
         yield (method, str(urls[0]) if urls else "", " ".join(words))
     elif program in ("gh", "glab") and command.operands[:1] == ["api"]:
-        given = re.search(r"(?:-X|--method)[ =]?(\w+)", " ".join(map(str, command.args)))
-        method = given[1] if given else "GET"
+        named = re.search(r"(?:-X|--method)[ =]?(\w+)", " ".join(map(str, command.args)))
+        method = named[1] if named else "GET"
         yield (method.upper(), " ".join(map(str, command.operands[1:])), " ".join(map(str, command.args)))
 
 

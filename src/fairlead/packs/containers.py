@@ -181,7 +181,7 @@ def escape(command: Command, line: PackLine) -> Objection:
             before == "--security-opt" and "unconfined" in word
         ):
             return word
-        given = (
+        mount = (
             word.partition("=")[2]
             if word.startswith(("--volume=", "-v="))
             else word[2:]
@@ -190,12 +190,12 @@ def escape(command: Command, line: PackLine) -> Objection:
             if before in ("-v", "--volume", "--device")
             else ""
         )
-        given = (
-            given or (re.search(r"(?:source|src)=([^,]+)", word) or ["", ""])[1]
+        mount = (
+            mount or (re.search(r"(?:source|src)=([^,]+)", word) or ["", ""])[1]
             if before == "--mount" or word.startswith("--mount=")
-            else given
+            else mount
         )
-        source = given.partition(":")[0]
+        source = mount.partition(":")[0]
         if source and (
             source in ("/", "/etc", "/root", "/proc", "/sys", "/boot", "/usr", "/bin", "/var", "/home", "/dev")
             or "docker.sock" in source

@@ -142,8 +142,8 @@ def no_verify(command: Command, line: PackLine) -> Objection:
     names = ("commit", "push", "merge", "rebase", "am", "cherry-pick")
     if not any(command.runs(f"git {name}") for name in names):
         return None
-    given = line.variables_of(command)
-    if given.get("HUSKY") == "0" or given.get("SKIP") or given.get("PRE_COMMIT_ALLOW_NO_CONFIG"):
+    variables = line.variables_of(command)
+    if variables.get("HUSKY") == "0" or variables.get("SKIP") or variables.get("PRE_COMMIT_ALLOW_NO_CONFIG"):
         return "it switches hooks off"
     return command.has("--no-verify") or any(word.lower().startswith("core.hookspath=") for word in command.args)
 

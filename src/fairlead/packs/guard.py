@@ -332,15 +332,15 @@ class Guard:
                 if self._files and _IS_COMMAND.search(key) and all(isinstance(item, str) for item in value):
                     left.append((key, shlex.join(value)))
             elif isinstance(value, str):
-                says, is_command = bool(_SAYS_WHAT_TO_DO.search(key)), bool(_IS_COMMAND.search(key))
+                is_instruction, is_command = bool(_SAYS_WHAT_TO_DO.search(key)), bool(_IS_COMMAND.search(key))
                 is_path = not is_command and bool(_PATH_LIKE.search(value) or _IS_PATH.search(key))
                 try:
                     problem = self._word(value, [folder], 1, work, int(is_path)) if "\n" not in value else None
                 except TooComplex:
-                    problem, says = None, True
-                if not problem and says:
+                    problem, is_instruction = None, True
+                if not problem and is_instruction:
                     problem = self._mention(value)
-                if not problem and says and self._files:
+                if not problem and is_instruction and self._files:
                     problem = (self._shell if is_command else self._code)(value, folder)
                 if problem:
                     return problem

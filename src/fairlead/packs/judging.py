@@ -120,14 +120,14 @@ class PackGate:
         text = step.target.command
         if not rules and not text:
             return
-        given = text if isinstance(text, str) else ""
+        command = text if isinstance(text, str) else ""
         folder, home, options = step.cwd or "", os.path.expanduser("~"), self.options
-        line = line_of(given, folder, home, options.protect, options.allow_hosts, step.target.dialect)
+        line = line_of(command, folder, home, options.protect, options.allow_hosts, step.target.dialect)
         for rule in rules:
             if part := rule.check(step, line):
                 exempt = next((one for one in self._exemptions(rule) if one.covers_call(step)), None)
                 yield RuleHit(Finding(rule, _part(step.tool, part)), None, exempt)
-        if given:
+        if command:
             yield from self._hits_in(line)
 
     def findings_in(self, line: PackLine) -> Iterator[Finding]:

@@ -116,8 +116,8 @@ class PackLine:
         for command in self.commands:
             if command.program.isupper() or command.args[:1] == ["--"]:
                 _normalise(command)
-        given = [command.assignments["TMPDIR"] for command in self.commands if "TMPDIR" in command.assignments]
-        self._temporary = all(self._is_temporary(os.path.normpath(path or "/")) for path in given)
+        folders = [command.assignments["TMPDIR"] for command in self.commands if "TMPDIR" in command.assignments]
+        self._temporary = all(self._is_temporary(os.path.normpath(path or "/")) for path in folders)
         self._descriptors: dict[str, set[str]] | None = None
         self._protected = [join("/", path, self.home).rstrip("/") for path in protect]
         self._allowed = frozenset(host.lower() for host in allow_hosts)
@@ -195,12 +195,12 @@ class PackLine:
 
     def variables_of(self, command: Command) -> dict[str, str]:
         """The variables that the line sets for a command, also by `sudo` and `env`."""
-        given = dict(command.assignments)
+        variables = dict(command.assignments)
         if command.via:
             for other in self.commands:
                 if other.assignments and other is not command and any(one is command for one in other.walk()):
-                    given = other.assignments | given
-        return given
+                    variables = other.assignments | variables
+        return variables
 
     def leads_to(self, command: Command) -> Iterator[str]:
         """Where the redirections of a command lead, also by a descriptor that `exec` opened before."""

@@ -196,11 +196,11 @@ def world_writable(command: Command, line: PackLine) -> Objection:
     ],
 )
 def write_system(step: BeforeTool, line: PackLine) -> Objection:
-    for given in step.target.paths:
-        path = line.absolute(given)
+    for target in step.target.paths:
+        path = line.absolute(target)
         place = line.place_of(path) if path else "unknown"
         if place in ("root", "system", "device", "home") or path.startswith(_SYSTEM_FILES):
-            return f"{given} is {NAMES['system' if place in ('outside', 'unknown') else place]}"
+            return f"{target} is {NAMES['system' if place in ('outside', 'unknown') else place]}"
         if place == "repository" and re.search(r"/\.git(/(?:objects|refs|HEAD|logs|packed-refs|index).*)?$", path):
-            return f"{given} is {NAMES[place]}"
+            return f"{target} is {NAMES[place]}"
     return None

@@ -252,9 +252,11 @@ def reverse_shell(command: Command, line: PackLine) -> Objection:
         to_shell = any(one.program in SHELLS and reads_code(one) for one in line.pipeline_of(command))
         return to_shell and (program == "telnet" or "s_client" in command.args)
     if program == "socat":
-        given = [word.partition(":") for word in command.operands]
-        runs = any(kind.upper() in ("EXEC", "SYSTEM", "SHELL") for kind, _, _ in given)
-        net = any(re.match(r"(?i)(TCP|UDP|SSL|OPENSSL|PROXY|SOCKS|SCTP|DCCP|VSOCK|DTLS)", kind) for kind, _, _ in given)
+        addresses = [word.partition(":") for word in command.operands]
+        runs = any(kind.upper() in ("EXEC", "SYSTEM", "SHELL") for kind, _, _ in addresses)
+        net = any(
+            re.match(r"(?i)(TCP|UDP|SSL|OPENSSL|PROXY|SOCKS|SCTP|DCCP|VSOCK|DTLS)", kind) for kind, _, _ in addresses
+        )
         return runs and net
     if program in SHELLS:
         return any(SOCKET.match(one.target) for one in command.redirects) and any(

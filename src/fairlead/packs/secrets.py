@@ -88,8 +88,8 @@ def secret_files_of(command: Command, line: PackLine) -> Iterator[str]:
         words = command.operands[:-1]  # what it writes is no matter here
     elif program in ("grep", "rg", "egrep", "ag", "ack", "sed", "awk", "gawk", "jq", "yq"):
         # the first operand is a pattern or a program, unless an option has it
-        given = "--regexp" in command.options or "--file" in command.options or "--expression" in command.options
-        words = command.operands if given else command.operands[1:]
+        has_pattern = "--regexp" in command.options or "--file" in command.options or "--expression" in command.options
+        words = command.operands if has_pattern else command.operands[1:]
     elif program in ("ssh", "scp", "sftp", "rsync", "curl", "wget"):
         words = _without_identity(command)
     if program == "socat":
@@ -224,8 +224,8 @@ def print_variable(line: PackLine) -> Objection:
             name = next((word for word in command.operands if _SECRET_NAME.search(word)), "")
         elif command.program in ("grep", "egrep", "rg") and command.reads is not None:
             dumps = command.reads.program in ("env", "printenv", "set", "export") and not command.reads.operands
-            asked = [word for word in command.operands[:1] if re.search(r"(?i)secret|token|passw|key|cred", word)]
-            name = asked[0] if dumps and asked and not command.has("-c", "--count", "-q", "--quiet") else ""
+            names = [word for word in command.operands[:1] if re.search(r"(?i)secret|token|passw|key|cred", word)]
+            name = names[0] if dumps and names and not command.has("-c", "--count", "-q", "--quiet") else ""
         else:
             continue
         if name and not any(part in ("$(...)", "`...`") or "(" in part for part in command.via):
@@ -413,10 +413,10 @@ def read_file(step: BeforeTool, line: PackLine) -> Objection:
     ],
 )
 def overwrite_by_tool(step: BeforeTool, line: PackLine) -> Objection:
-    for given in step.target.paths:
-        path = line.absolute(given)
+    for target in step.target.paths:
+        path = line.absolute(target)
         if path and line.place_of(path) == "outside" and is_secret_file(path):
-            return f"{given} holds secrets"
+            return f"{target} holds secrets"
     return None
 
 

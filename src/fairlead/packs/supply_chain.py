@@ -237,7 +237,7 @@ def other_registry(command: Command, line: PackLine) -> Objection:
             name in ("--index-url", "--extra-index-url", "--registry", "--trusted-host", "--index", "--default-index")
             and value
         ):
-            given = value
+            index = value
         elif before in (
             "--index-url",
             "-i",
@@ -247,14 +247,14 @@ def other_registry(command: Command, line: PackLine) -> Objection:
             "--index",
             "--default-index",
         ) or (before in ("global.index-url", "global.extra-index-url", "registry") and "config" in words):
-            given = word
+            index = word
         else:
             continue
         if before == "-i" and not _installs(words):
             continue
-        is_address = "/" in given or before == "--trusted-host"
-        if is_address and not _KNOWN.match(given) and not line.is_allowed(given):
-            return given[:80]
+        is_address = "/" in index or before == "--trusted-host"
+        if is_address and not _KNOWN.match(index) and not line.is_allowed(index):
+            return index[:80]
     return None
 
 

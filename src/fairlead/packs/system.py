@@ -350,9 +350,9 @@ def fork_bomb(line: PackLine) -> Objection:
         while calls:
             body = bodies[calls.pop()]
             forks = forks or bool(re.search(r"[|&](?![&|])(?<![|&>]{2})", body))
-            called = {other for other in bodies if re.search(rf"(?<![\w.-]){re.escape(other)}(?![\w.-])", body)}
-            calls += called - seen
-            seen |= called
+            callees = {other for other in bodies if re.search(rf"(?<![\w.-]){re.escape(other)}(?![\w.-])", body)}
+            calls += callees - seen
+            seen |= callees
         if name in seen and forks:
             return f"{name} starts itself"
     endless = (

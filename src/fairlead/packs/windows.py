@@ -63,10 +63,10 @@ def place_of(line: PackLine, word: str) -> Place:
 def _removed(command: Command, line: PackLine) -> list[str]:
     """What a command deletes with all that is in it, also if another command names it."""
     if command.program == "remove-item":
-        given = [word for word in command.operands if word]
+        operands = [word for word in command.operands if word]
         before = [word for one in line.pipeline_of(command) if one.program == "get-childitem" for word in one.operands]
         deep = command.has("-recurse", "-force")
-        return [word for word in given + before if deep or str(word).endswith("*")]
+        return [word for word in operands + before if deep or str(word).endswith("*")]
     words = [word for word in command.operands if not re.fullmatch(r"/[a-zA-Z](:.*)?", str(word))]
     flags = {str(word).lower() for word in command.args}
     if command.program in ("rmdir", "rd"):

@@ -145,11 +145,11 @@ def _named(text: str, at: int, match: re.Match[str], is_secret: Callable[[str], 
 
 def _value_of(text: str, candidate: _Name, match: re.Match[str], quotes: _Quotes) -> Span | None:
     """The secret that is given to a name, if it is one."""
-    if opened := _OPENED.match(text, match.end()):
+    if opener := _OPENED.match(text, match.end()):
         before = text[candidate.start - 1 : candidate.start]
-        if not match["close"] and (opened["quote"] == before or _CLOSED.match(text, opened.end())):
+        if not match["close"] and (opener["quote"] == before or _CLOSED.match(text, opener.end())):
             return None  # "Password: " + password
-        return _quoted(text, candidate, opened, quotes)
+        return _quoted(text, candidate, opener, quotes)
     if template := _TEMPLATE.match(text, match.end()):
         return _in_a_template(candidate, template)
     return None if candidate.how in ("==", ",", "put", "(", "or") else _unquoted(text, candidate, match.end())
@@ -207,26 +207,26 @@ def _starts_line(text: str, start: int) -> bool:
     return text[max(0, start - 40) : start].rpartition("\n")[2].strip(" \t-") in ("", "export", "set", "ENV", "- ")
 
 
-def _quoted(text: str, to: _Name, opened: re.Match[str], quotes: _Quotes) -> Span | None:
-    quote, start = opened["quote"], opened.end()
+def _quoted(text: str, to: _Name, opener: re.Match[str], quotes: _Quotes) -> Span | None:
+    quote, start = opener["quote"], opener.end()
     if quote in ('"""', "'''") and text[start : start + 1] == "\n":
         start += 1
-    end, whole = _closing(text, opened, start, quotes, to.how == "json")
+    end, whole = _closing(text, opener, start, quotes, to.how == "json")
     candidate = NamedValue(to.name, text[start : min(end, start + _JUDGED)], to.how, to.sure)
     if end < whole and LIKE_A_PATTERN.search(text, start, min(whole, start + _JUDGED)):
         return None
-    if opened[0][0] in "fF" and "{" in candidate.value and not MIXED.fullmatch(_BRACES.sub("", candidate.value[:200])):
+    if opener[0][0] in "fF" and "{" in candidate.value and not MIXED.fullmatch(_BRACES.sub("", candidate.value[:200])):
         return None
     return (start, end, "secret") if is_secret_value(candidate, is_quoted_literal) else None
 
 
-def _closing(text: str, opened: re.Match[str], start: int, quotes: _Quotes, is_json: bool = False) -> tuple[int, int]:
+def _closing(text: str, opener: re.Match[str], start: int, quotes: _Quotes, is_json: bool = False) -> tuple[int, int]:
     """Where a quoted value ends, at its quote, with its line, or before a command; and where its quotes end.
 
     A shell runs what is substituted in double quotes, if the substitution ends there. JSON has none. An operator that
     comes with spaces, or after quotes that close others on the same line, may be a command between two quoted texts.
     """
-    quote, limit = opened["quote"], start + _LONGEST
+    quote, limit = opener["quote"], start + _LONGEST
     end = text.find(quote, start, limit)
     while end > 0 and text[end - 1] == "\\":
         end = text.find(quote, end + 1, limit)
@@ -235,7 +235,7 @@ def _closing(text: str, opened: re.Match[str], start: int, quotes: _Quotes, is_j
     line = text.find("\n", start, end)
     closed, whole = closed and line < 0, end if line < 0 else line
     operator = _OPERATOR.search(text, start, whole)
-    if operator and closed and not _SPACE.search(text, start, whole) and not quotes.is_open(opened.start("quote")):
+    if operator and closed and not _SPACE.search(text, start, whole) and not quotes.is_open(opener.start("quote")):
         operator = _SUBSTITUTION.search(text, start, whole) if quote[-1] == '"' and not is_json else None
     end = operator.start() if operator else whole
     while end > start and text[end - 1].isspace():

@@ -68,8 +68,8 @@ class Redactor:
         environ: Environ | Iterable[tuple[str, str]] | None = None,
     ) -> None:
         variables = environ.items() if isinstance(environ, Mapping) else environ or ()
-        self._given = (tuple(names), tuple(patterns), tuple(values), tuple(variables))
-        names, patterns, values, variables = self._given
+        self._settings = (tuple(names), tuple(patterns), tuple(values), tuple(variables))
+        names, patterns, values, variables = self._settings
         self._names = frozenset(plain_name(name) for name in names) - {""}
         self._words = WORDS + tuple(sorted({max(name.split("_"), key=len) for name in self._names}))
         self._patterns = tuple(_compiled(pattern) for pattern in patterns)
@@ -107,7 +107,7 @@ class Redactor:
         self, names: Iterable[str], patterns: Iterable[str], values: Iterable[str], environ: Environ
     ) -> Redactor:
         """One that takes out more. A variable that has another value here has both."""
-        known = self._given
+        known = self._settings
         more = (
             tuple(dict.fromkeys((*known[0], *names))), tuple(dict.fromkeys((*known[1], *patterns))),
             tuple(dict.fromkeys((*known[2], *values))), tuple(dict.fromkeys((*known[3], *environ.items()))),
@@ -205,14 +205,14 @@ class Redactor:
 
     def _walk_dict(self, value: Any, path: Path, found: list[Redaction] | None, depth: int) -> dict[Any, Any]:
         clean: dict[Any, Any] = {}
-        called = value.get("name", value.get("key")) if "value" in value else None  # {"name": "TOKEN", "value": ...}
+        label = value.get("name", value.get("key")) if "value" in value else None  # {"name": "TOKEN", "value": ...}
         for key, item in value.items():
-            if key in self._ordinary and called is None:
+            if key in self._ordinary and label is None:
                 harmless = item.__class__ is str and item in self._harmless
                 clean[key] = item if harmless else self._walk(item, (path, key), found, depth)
                 continue
             place = self._key_of(key, clean, path, found)
-            name = called if key == "value" and called is not None else key
+            name = label if key == "value" and label is not None else key
             secret = isinstance(name, str) and self._is_secret_name(name)
             walk = self._blank if secret else self._walk
             clean[place] = walk(item, (path, place), found, depth)

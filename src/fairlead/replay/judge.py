@@ -221,7 +221,7 @@ class Judge:
             if self._enforced and (known := self._memo.find(step)) is not None:
                 return known
             judged = await self._judge(recorded, step)
-            if not judged.unknown and not self._approver.asked:
+            if not judged.unknown and not self._approver.was_asked:
                 self._memo.keep(judged)
             return judged
         steps = variants(recorded)
@@ -256,7 +256,7 @@ class Judge:
     async def _judge(self, recorded: Recorded, step: Step) -> Judged:
         approver, store, unknown = self._approver, self._store, self._unknown
         self._recorded = approver.recorded = recorded
-        approver.asked, approver.new_questions, store.uncertain = False, 0, False
+        approver.was_asked, approver.new_questions, store.uncertain = False, 0, False
         if unknown:
             unknown.clear()
         session = self._enter(recorded)

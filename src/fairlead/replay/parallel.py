@@ -65,8 +65,8 @@ def run_diff(
         job = msgspec.structs.replace(job, shares=jobs)
         mine = [group for group in groups if job.takes(group)]
         done = _scaled(progress, records, sum(group.records for group in mine))
-        with _helpers(job) as helpers:
-            return asyncio.run(_run(job, traffic, mine, done, helpers))
+        with _workers(job) as workers:
+            return asyncio.run(_run(job, traffic, mine, done, workers))
     finally:
         traffic.close()
 
@@ -81,7 +81,7 @@ def _scaled(progress: Callable[[int, int], None] | None, records: int, own: int)
 
 
 async def _run(
-    job: Job, traffic: Traffic, groups: list[Group], progress: Progress | None, helpers: list[Connection]
+    job: Job, traffic: Traffic, groups: list[Group], progress: Progress | None, workers: list[Connection]
 ) -> DiffReport:
     old, about_old = job.old.open(job.external)
     new, about_new = job.new.open(job.external)
@@ -92,7 +92,7 @@ async def _run(
     )  # fmt: skip
     try:
         await Differ(old, new, report).run(traffic, groups, progress)
-        for part in _results(helpers):
+        for part in _results(workers):
             merge(report, part)
         if job.share == 0:
             await shrink_examples(report, old, new)
@@ -102,9 +102,9 @@ async def _run(
         await new.hooks.aclose()
 
 
-def _results(helpers: list[Connection]) -> Iterator[DiffReport]:
+def _results(workers: list[Connection]) -> Iterator[DiffReport]:
     """The reports of the other processes, as they come."""
-    waiting = list(helpers)
+    waiting = list(workers)
     while waiting:
         for ready in wait(waiting):
             one: Any = ready
@@ -119,7 +119,7 @@ def _results(helpers: list[Connection]) -> Iterator[DiffReport]:
 
 
 @contextmanager
-def _helpers(job: Job) -> Iterator[list[Connection]]:
+def _workers(job: Job) -> Iterator[list[Connection]]:
     """The other processes. Whatever happens here, none of them is left."""
     context = multiprocessing.get_context("spawn")
     processes, ends = [], []

@@ -54,7 +54,7 @@ class Body(msgspec.Struct, kw_only=True):
     effect: str | None = None
     unanswered: str | None = None
     left: msgspec.Raw = NOTHING
-    said: msgspec.Raw = NOTHING
+    contributions: msgspec.Raw = msgspec.field(default=NOTHING, name="said")
     runs: msgspec.Raw = NOTHING
     enforcement: str | None = None
     parent: str | None = None
@@ -129,7 +129,7 @@ class Recorded:
     @cached_property
     def contributions(self) -> list[dict[str, Any]]:
         """What each hook said, failed, asked or would have done, in chain order."""
-        return [] if self.body.said is NOTHING else msgspec.json.decode(self.body.said)
+        return [] if self.body.contributions is NOTHING else msgspec.json.decode(self.body.contributions)
 
     @cached_property
     def runs(self) -> list[list[Any]]:

@@ -39,7 +39,7 @@ _UNKNOWN: Final[tuple[Cause, ...]] = ("redacted", "external", "untrusted code", 
 def recorded_answer(recorded: Recorded) -> Answer:
     """What is compared of the recorded decision. Raises `BadRecord` if it cannot be read."""
     body = recorded.body
-    if body.said is NOTHING and body.left is NOTHING and body.control == "proceed":
+    if body.contributions is NOTHING and body.left is NOTHING and body.control == "proceed":
         return PROCEED
     data: dict[str, Any] = {
         "step": msgspec.to_builtins(recorded.step, str_keys=True),
@@ -184,7 +184,7 @@ class Reproducer:
 def _is_plain(recorded: Recorded) -> bool:
     """Whether no hook said anything about a step that a policy judged."""
     body = recorded.body
-    nothing = body.said is NOTHING and body.left is NOTHING and body.control == "proceed"
+    nothing = body.contributions is NOTHING and body.left is NOTHING and body.control == "proceed"
     return nothing and recorded.policy is not None and not recorded.imported
 
 

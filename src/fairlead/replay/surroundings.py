@@ -129,11 +129,11 @@ class RecordedApprover:
 
     def __init__(self) -> None:
         self.recorded: Recorded | None = None
-        self.asked = False  # a question was put about the current step,
+        self.was_asked = False  # a question was put about the current step,
         self.new_questions = 0  # and so many were not put then
 
     async def approve_all(self, requests: Sequence[ApprovalRequest]) -> list[Approval]:
-        self.asked = True
+        self.was_asked = True
         answers: list[Approval] = []
         for request in requests:
             answer = self._recorded_answer(request)

@@ -99,7 +99,7 @@ class Url(PhaseAware):
 
     async def _ask(self, step: Step, body: bytes) -> RunnerResult:
         headers = self._headers | (sign(self._secret, body) if self._secret is not None else {})
-        status, answered, answer = await self._post(body, headers)
+        status, reply_headers, answer = await self._post(body, headers)
         details = {"status": status}
         if status not in (200, 204):
             text = clean(redact_text(answer[: 1 << 16].decode(errors="replace"))[:200].strip())
@@ -107,7 +107,7 @@ class Url(PhaseAware):
             raise HttpFailed(f"{self._host} answered {status}{where}{f': {text}' if text else ''}", details)
         if self._secret is not None:
             try:
-                verify(self._secret, answered, answer, answers=headers[SIGNATURE])
+                verify(self._secret, reply_headers, answer, answers=headers[SIGNATURE])
             except BadSignature as problem:
                 raise HttpFailed(f"the verdict of {self._host} is not to be trusted: {problem}", details) from None
         if not answer.strip():
@@ -124,10 +124,12 @@ class Url(PhaseAware):
         session = self._session()
         for again in (True, False):
             reused: list[bool] = []  # not empty: the connection had been idle
-            asking = session.post(self.url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=reused)
+            request = session.post(
+                self.url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=reused
+            )
             status: dict[str, Any] | None = None
             try:
-                async with asking as response:
+                async with request as response:
                     status = {"status": response.status}
                     return response.status, response.headers, await self._read(response)
             except aiohttp.ClientConnectionError as error:

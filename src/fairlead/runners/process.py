@@ -89,19 +89,19 @@ def _converse(child: subprocess.Popen[bytes], stdin: bytes) -> tuple[bytes, byte
         ready.register(child.stdin, selectors.EVENT_WRITE)  # type: ignore[arg-type]
         ready.register(child.stdout, selectors.EVENT_READ)  # type: ignore[arg-type]
         ready.register(child.stderr, selectors.EVENT_READ)  # type: ignore[arg-type]
-        ended = _end_of(child, ready)
-        if ended is not None:
-            stack.callback(os.close, ended)
-        while ready.get_map().keys() - {ended}:
+        end = _end_of(child, ready)
+        if end is not None:
+            stack.callback(os.close, end)
+        while ready.get_map().keys() - {end}:
             over = False
-            for key, _ in ready.select(None if ended is not None else 0.01):
+            for key, _ in ready.select(None if end is not None else 0.01):
                 if key.fileobj is child.stdin:
                     left = _write(child.stdin, left, ready)
-                elif key.fd == ended:
+                elif key.fd == end:
                     over = True
                 else:
                     _read(key.fileobj, out, ready)
-            if over or (ended is None and child.poll() is not None):
+            if over or (end is None and child.poll() is not None):
                 for pipe in (child.stdout, child.stderr):
                     while pipe in [key.fileobj for key in ready.get_map().values()] and _read(pipe, out, ready):
                         pass
@@ -112,11 +112,11 @@ def _converse(child: subprocess.Popen[bytes], stdin: bytes) -> tuple[bytes, byte
 def _end_of(child: subprocess.Popen[bytes], ready: selectors.BaseSelector) -> int | None:
     """A descriptor that becomes readable when the program ends, where the system has such a thing."""
     try:
-        ended = os.pidfd_open(child.pid)
+        end = os.pidfd_open(child.pid)
     except (AttributeError, OSError):
         return None
-    ready.register(ended, selectors.EVENT_READ)
-    return ended
+    ready.register(end, selectors.EVENT_READ)
+    return end
 
 
 def _write(pipe: Any, left: memoryview, ready: selectors.BaseSelector) -> memoryview:

@@ -213,7 +213,7 @@ class _Child:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._abandoned: set[int] = set()
         self._unsent = bytearray()
-        self._heard = bytearray()
+        self._buffer = bytearray()
         self._stderr = bytearray()
         self._misses_left = MAX_MISSES
         self.dead = False
@@ -222,28 +222,28 @@ class _Child:
         loop.add_reader(self._err, self._on_stderr)
 
     async def ask(self, number: int, step: Step) -> Any:
-        answered: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting[number] = answered
+        reply: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting[number] = reply
         self._send(b'{"id":%d,"step":%b}\n' % (number, encode_step(step)))
         if len(self._waiting) == 1 and (self._misses_left or number % RETRY_EVERY == 0):
-            self._spin(answered)
+            self._spin(reply)
         try:
-            return await answered
+            return await reply
         except asyncio.CancelledError:
             if self._waiting.pop(number, None) is not None:
                 self._abandoned.add(number)
             raise
 
-    def _spin(self, answered: asyncio.Future[Any]) -> None:
+    def _spin(self, reply: asyncio.Future[Any]) -> None:
         """Wait for an answer for `SPIN_TIME` without sleeping, because waking up takes longer than most answers do.
 
         A worker that misses too often is waited for like this only every `RETRY_EVERY` steps.
         """
         self._misses_left = max(self._misses_left - 1, 0)
         until = perf_counter() + SPIN_TIME
-        while not answered.done() and not self.dead and perf_counter() < until:
+        while not reply.done() and not self.dead and perf_counter() < until:
             self._on_stdout()
-        if answered.done():
+        if reply.done():
             self._misses_left = MAX_MISSES
 
     @property
@@ -283,13 +283,13 @@ class _Child:
         if not data:
             self.fail(WorkerFailed(f"the worker died{self._last_words()}"))
             return
-        self._heard += data
-        *lines, rest = self._heard.split(b"\n")
-        self._heard = bytearray(rest)
+        self._buffer += data
+        *lines, rest = self._buffer.split(b"\n")
+        self._buffer = bytearray(rest)
         for line in lines:
             if line.strip() and not self.dead:
                 self._answer(bytes(line))
-        if len(self._heard) > OUTPUT_LIMIT:
+        if len(self._buffer) > OUTPUT_LIMIT:
             self.fail(WorkerFailed(f"the worker wrote a line of more than {OUTPUT_LIMIT >> 20} MiB"))
 
     def _answer(self, line: bytes) -> None:

@@ -242,8 +242,8 @@ class Service:
                 return {"answer": repeat_answer(event, effect)}
             halted = memory.halt
             with project, within(project.scope), self.judged.judging(caller, entry, event) as judged:
-                if self.sessions.begun:
-                    await threads.run(self._save, self.sessions.save_begun)
+                if self.sessions.unsaved:
+                    await threads.run(self._save, self.sessions.save_new)
                 handler = EventHandler(event, memory, decide, attended, launcher_control)
                 output = answer_text(event.host, await handler.reply())
                 judged.end(handler.effect)

@@ -75,8 +75,8 @@ class SessionTable:
         self._home = Hooks()
         self._saving = threading.Lock()
         self._lines = 0
-        self.begun: list[tuple[SessionKey, SessionEntry]] = []
-        """Sessions of agent CLIs that `save_begun` has not written yet."""
+        self.unsaved: list[tuple[SessionKey, SessionEntry]] = []
+        """Sessions of agent CLIs that `save_new` has not written yet."""
         self._load()
 
     def __len__(self) -> int:
@@ -111,7 +111,7 @@ class SessionTable:
         entry = self._find(key, root)
         if entry.began is None:
             entry.began = root
-            self.begun.append((key, entry))
+            self.unsaved.append((key, entry))
         return entry.began, entry.memory
 
     def began(self, caller: str, session_id: str) -> str | None:
@@ -152,24 +152,24 @@ class SessionTable:
         with self._saving:
             self._save()
 
-    def save_begun(self) -> None:
+    def save_new(self) -> None:
         """Append the agent CLIs' sessions that have just begun.
 
         Of two lines about a session, the later wins.
         """
         with self._saving:
-            begun, self.begun = self.begun, []
-            if self._lines + len(begun) > 2 * LIMIT:  # a limit to the file's growth
+            unsaved, self.unsaved = self.unsaved, []
+            if self._lines + len(unsaved) > 2 * LIMIT:  # a limit to the file's growth
                 self._save()
                 return
             try:
                 descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
                 with os.fdopen(descriptor, "wb") as file:
-                    file.writelines(b"\n" + _line(key, entry) for key, entry in begun)  # the last line may be cut off
+                    file.writelines(b"\n" + _line(key, entry) for key, entry in unsaved)  # the last line may be cut off
             except OSError:
-                self.begun += begun  # for the next try
+                self.unsaved += unsaved  # for the next try
                 raise
-            self._lines += len(begun)
+            self._lines += len(unsaved)
 
     def _save(self) -> None:
         lines = [_line(key, entry) for key, entry in list(self._entries.items())]

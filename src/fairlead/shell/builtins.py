@@ -67,20 +67,20 @@ def unset(shell: Shell, command: Command) -> None:
 def set_arguments(shell: Shell, command: Command) -> None:
     """`set -- a b` sets the positional parameters, and `set -a` exports what is set from now on."""
     args = command.args
-    given: list[str] | None = None
+    values: list[str] | None = None
     for at, word in enumerate(args):
         if word in ("--", "-"):
-            given = args[at + 1 :]
+            values = args[at + 1 :]
             break
         if word[:1] not in ("-", "+"):
             if at and args[at - 1][:1] in ("-", "+") and args[at - 1].endswith("o"):
                 continue
-            given = args[at:]
+            values = args[at:]
             break
     if args[:1] == ["-a"] or "allexport" in args or re.match(r"-\w*a", args[0] if args else ""):
         shell.exports_all = True
-    if given is not None:
-        shell.words.arguments = None if shell.maybe else given
+    if values is not None:
+        shell.words.arguments = None if shell.maybe else values
 
 
 def shift(shell: Shell, command: Command) -> None:

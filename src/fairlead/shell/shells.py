@@ -63,8 +63,8 @@ def run_shell(shell: Shell, command: Command) -> None:
         run_input(shell, command, args[at + 1 :])
 
 
-def _run_line(shell: Shell, command: Command, text: str, given: list[str]) -> None:
-    with _arguments(shell, given[0] if given else command.program, given[1:]):
+def _run_line(shell: Shell, command: Command, text: str, values: list[str]) -> None:
+    with _arguments(shell, values[0] if values else command.program, values[1:]):
         _line_of_shell(shell, command, text, f"{command.program} -c", command.source)
 
 

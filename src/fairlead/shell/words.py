@@ -172,11 +172,11 @@ class Expander:
         fields: list[str] = []
         pieces: list[str] = []
         unknown: list[str] = []
-        begun = False
+        has_word = False
         for part in word:
             if type(part) is Text:
                 pieces.append(part.text)
-                begun = begun or part.quoted or bool(part.text)
+                has_word = has_word or part.quoted or bool(part.text)
                 if not part.quoted and _GLOB.search(part.text):
                     unknown.append("*")
                 continue
@@ -197,16 +197,16 @@ class Expander:
                 items = self._split(value)
                 if _GLOB.search(value):
                     items = [self._globbed(item) for item in items]
-            begun = begun or (quoted and not isinstance(value, list))
+            has_word = has_word or (quoted and not isinstance(value, list))
             for number, item in enumerate(items):
-                if number and (begun or pieces):
+                if number and (has_word or pieces):
                     fields.append(self._made(pieces, unknown))
-                    pieces, unknown, begun = [], [], False
+                    pieces, unknown, has_word = [], [], False
                 if item:
-                    begun = True
+                    has_word = True
                     pieces.append(item)
                     unknown += unknown_of(item)
-        if begun:
+        if has_word:
             fields.append(self._made(pieces, unknown))
         return fields
 
@@ -268,16 +268,16 @@ class Expander:
         if how[-1] == "+":
             if not doubtful and empty:
                 return ""
-            given = self.text(part.argument)
-            return Word(given, (f"${part.name}", *unknown_of(given))) if doubtful else given
+            default = self.text(part.argument)
+            return Word(default, (f"${part.name}", *unknown_of(default))) if doubtful else default
         if value is not None and not empty:
             return value
-        given = self.text(part.argument)
+        default = self.text(part.argument)
         if value is None:
-            given = Word(given, (f"${part.name}", *unknown_of(given)))
+            default = Word(default, (f"${part.name}", *unknown_of(default)))
         if how[-1] == "=":
-            self.variables[part.name] = given
-        return given
+            self.variables[part.name] = default
+        return default
 
     def _raw(self, name: str) -> Value:
         if "[" in name:

@@ -29,22 +29,22 @@ def run_xargs(shell: Shell, command: Command) -> None:
     mark = options.get("I", options.get("J")) or ("{}" if "I" in options or "i" in options else "")
     if not any(mark in word for word in words):
         mark = ""  # GNU leaves the input out, others append it
-    given = _given_to_xargs(text, options, bool(mark))
-    if given is None:
+    arguments = _arguments_of(text, options, bool(mark))
+    if arguments is None:
         one = Word("", ("stdin",))
         words = [_put(word, mark, one) for word in words] if mark else [*words, one]
         shell.program(words, "xargs", command)
         return
     if mark:
-        runs = [[_put(word, mark, one) for word in words] for one in given]
+        runs = [[_put(word, mark, one) for word in words] for one in arguments]
     elif "L" in options:
         lines = [_words_of_xargs(line) or [] for line in (text or "").split("\n") if line.strip()]
         runs = [[*words, *line] for line in lines]
         command.sure = command.sure and options["L"] == "1"
     else:
-        count = int(options["n"]) if is_number(options.get("n", "")) and int(options["n"]) else len(given) or 1
-        runs = [[*words, *given[at : at + count]] for at in range(0, len(given) or 1, count)]
-        if not given and "r" in options:
+        count = int(options["n"]) if is_number(options.get("n", "")) and int(options["n"]) else len(arguments) or 1
+        runs = [[*words, *arguments[at : at + count]] for at in range(0, len(arguments) or 1, count)]
+        if not arguments and "r" in options:
             runs = []
     for run in runs[:_TURNS]:
         shell.program(run, "xargs", command)
@@ -79,7 +79,7 @@ def _options_of_xargs(args: list[str]) -> dict[str, str]:
     return options
 
 
-def _given_to_xargs(text: str | None, options: dict[str, str], lines: bool) -> list[str] | None:
+def _arguments_of(text: str | None, options: dict[str, str], lines: bool) -> list[str] | None:
     """The words that xargs reads: of all lines, or with -I the lines, or with -0 and -d what is between the marks."""
     if text is not None and unknown_of(text) == ("*",):
         return [Word(word, ("*",)) for word in text.split()]  # names of files
@@ -148,20 +148,20 @@ def run_parallel(shell: Shell, command: Command) -> None:
         command.args,
     )
     signs = [at for at, word in enumerate(words) if word in (":::", "::::", ":::+")]
-    given = words[signs[0] + 1 :] if signs else []
+    arguments = words[signs[0] + 1 :] if signs else []
     words = words[: signs[0]] if signs else words
-    if not given:
+    if not arguments:
         text = input_of(command)
-        given = [Word("", ("stdin",))] if text is None else text.split("\n")
+        arguments = [Word("", ("stdin",))] if text is None else text.split("\n")
     odd = len(signs) > 1 or command.has("--pipe") or bool(signs and words != [] and "::::" in command.args)
-    given = [word for word in given if (word or unknown_of(word)) and not word.startswith(":::")]
+    arguments = [word for word in arguments if (word or unknown_of(word)) and not word.startswith(":::")]
     odd = odd or command.has("-a", "--arg-file")
-    for one in given[:_TURNS]:
+    for one in arguments[:_TURNS]:
         line = joined(words) if words else one
         if words:
             line = _put(line, "{}", one) if "{}" in line else joined([line, one])
         shell.line(line, "parallel", command, apart=True)
         if words and words[0] in SHELLS and "-c" in words:  # `-q` keeps each word as it is
             shell.program([_put(word, "{}", one) for word in words], "parallel", command)
-    if odd or len(given) > _TURNS or re.search(r"\{[^}]", " ".join(words)):
+    if odd or len(arguments) > _TURNS or re.search(r"\{[^}]", " ".join(words)):
         command.sure = False

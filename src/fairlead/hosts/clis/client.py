@@ -465,14 +465,14 @@ def start(state: str, folder: str, python: "Interpreter") -> bool:
     lock = posix.open(f"{folder}/start.lock", posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
-        if listens(folder):
+        if is_listening(folder):
             return True
         if time.time() - posix.fstat(lock).st_mtime < RETRY_AFTER and posix.fstat(lock).st_size:
             return False  # another client tried a moment ago
         child = spawn_daemon(state, python)
         until = time.monotonic() + START
         while time.monotonic() < until:
-            if listens(folder):
+            if is_listening(folder):
                 posix.ftruncate(lock, 0)
                 return True
             if child and posix.waitpid(child, posix.WNOHANG)[0] == child:
@@ -486,7 +486,7 @@ def start(state: str, folder: str, python: "Interpreter") -> bool:
         posix.close(lock)
 
 
-def listens(folder: str) -> bool:
+def is_listening(folder: str) -> bool:
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.connect(socket_path(folder))
@@ -555,11 +555,11 @@ def run_once(python: "Interpreter", body: RequestBody) -> str:
     posix.close(to_us)
     try:
         answer = exchange(from_us, from_child, body)
-        ended = posix.waitpid(child, 0)[1]
+        status = posix.waitpid(child, 0)[1]
     except BaseException:
         posix.kill(child, 9)  # not waited for yet, so the id is still its own
         raise
-    code = posix.waitstatus_to_exitcode(ended)
+    code = posix.waitstatus_to_exitcode(status)
     if code or not answer.endswith(":end"):
         why = "its interpreter is gone" if code == 127 else f"it ended with {code}"
         raise Failed(f"fairlead could not be run without a daemon ({why})")

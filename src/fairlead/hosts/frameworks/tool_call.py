@@ -100,7 +100,7 @@ class ToolCall:
     ) -> None:
         self.turn, self.args, self.about = turn, args, about
         self.run, self.proposed, self.ask, self.through, self.read = run, proposed, ask, through, read
-        self.called = ToolResult()
+        self.result = ToolResult()
         self.began: float | None = None
         """When the framework began to run the tool by itself. `after_tool` needs it for the duration."""
         self.missing: str | None = None
@@ -153,7 +153,7 @@ class ToolCall:
     @property
     def runs_natively(self) -> bool:
         """Whether the judged call may run and no hook subscribes to its end. The framework may run it by itself."""
-        return self.called.outcome == "ok" and _ENDINGS.isdisjoint(self.turn.subscribed_steps)
+        return self.result.outcome == "ok" and _ENDINGS.isdisjoint(self.turn.subscribed_steps)
 
     def judge(self) -> Flow[None]:
         """Decide whether the call may run, and with which arguments."""
@@ -171,15 +171,15 @@ class ToolCall:
 
     def _apply_verdict(self, decision: Decision[Any] | None) -> Flow[None]:
         """Carry out the decision of `before_tool`."""
-        turn, called = self.turn, self.called
+        turn, result = self.turn, self.result
         decision = decision if decision is not None and decision.contributions else None
         if decision is not None and decision.denied:
             self._replace(f"Hook blocked tool '{self.about['tool']}': {decision.reason or 'denied'}", "denied")
         elif turn.over:
             self._replace(STOPPED, "aborted")
         elif decision is not None and decision.step.result is not None:
-            called.outcome, called.replaced = "answered", True
-            called.output, called.is_error = readable(thaw(decision.step.result)), bool(decision.step.is_error)
+            result.outcome, result.replaced = "answered", True
+            result.output, result.is_error = readable(thaw(decision.step.result)), bool(decision.step.is_error)
         else:
             if decision is not None:
                 self.args = thaw(decision.step.args)
@@ -198,24 +198,24 @@ class ToolCall:
             self._replace(STOPPED, "aborted")
             return
         granted, why = self.proposed == "allow", self.refusal
-        asks = _asks(before, decision)
-        if decision is not None and (denied or (decision.control == "allow" and asks is None)):
+        open_question = _open_question(before, decision)
+        if decision is not None and (denied or (decision.control == "allow" and open_question is None)):
             granted, why = decision.control == "allow", decision.reason or "refused"
-        elif asks is not None or self.proposed == "ask":
-            asking = before if asks is None else asks
-            approval = yield from self._ask_human(asking)
-            granted, why = approval.granted, _reason(approval, asking)
+        elif open_question is not None or self.proposed == "ask":
+            question = before if open_question is None else open_question
+            approval = yield from self._ask_human(question)
+            granted, why = approval.granted, _reason(approval, question)
         yield from self._fire(AfterPermission, granted=granted)
         if not granted and (denied or not self.turn.over):
             self._replace(f"Permission denied for tool '{self.about['tool']}': {why}", "denied")
         elif self.turn.over:
             self._replace(STOPPED, "aborted")
 
-    def _ask_human(self, asking: Decision[Any] | None) -> Flow[Approval]:
+    def _ask_human(self, question: Decision[Any] | None) -> Flow[Approval]:
         if self.ask is None:
             return Approval("deny", None, "no approver is configured")
         ask = self.ask
-        approval: Approval = yield Call(lambda: ask(asking))
+        approval: Approval = yield Call(lambda: ask(question))
         return approval
 
     # --- from its run to its end ------------------------------------------------------------
@@ -223,7 +223,7 @@ class ToolCall:
     def finish(self) -> Flow[ToolResult]:
         """Run the judged call, if it may run, and report its end. A retry runs the same call again."""
         for attempt in count(1):
-            began, executed = self.began or monotonic(), self.called.outcome == "ok"
+            began, executed = self.began or monotonic(), self.result.outcome == "ok"
             self.began = None
             if executed:
                 yield from self._execute()
@@ -233,16 +233,16 @@ class ToolCall:
             if decision is None or decision.control != "retry" or attempt > RETRIES:
                 self._take_output(decision)
                 break
-            self.called, self.reported = ToolResult(), False
-        self.turn.record_result(self.about["tool"], self.about["call_id"], self.called)
+            self.result, self.reported = ToolResult(), False
+        self.turn.record_result(self.about["tool"], self.about["call_id"], self.result)
         self.finished = True
-        return self.called
+        return self.result
 
     def _execute(self) -> Flow[None]:
-        called = self.called
+        result = self.result
         self.started = True
         try:
-            called.output = yield Call(lambda: self.run(thaw(self.args)))  # the tool may change its copy
+            result.output = yield Call(lambda: self.run(thaw(self.args)))  # the tool may change its copy
         except self.through:
             raise
         except CancelledError:
@@ -251,7 +251,7 @@ class ToolCall:
         except HookAborted:  # in a subagent; it fails this request, too
             raise
         except Exception as error:
-            called.outcome, called.is_error, called.error = "error", True, error
+            result.outcome, result.is_error, result.error = "error", True, error
             if not isinstance(error, ToolError):
                 yield from self.turn.fire(Error, error=describe(error), where=f"tool {self.about['tool']}")
 
@@ -266,7 +266,7 @@ class ToolCall:
 
     def skip(self) -> None:
         """Leave out a call that may run, because the turn was stopped before it did."""
-        if self.called.outcome == "ok":
+        if self.result.outcome == "ok":
             self._replace(STOPPED, "aborted")
 
     def take_native_result(self, result: Callable[[], Any]) -> None:
@@ -279,27 +279,27 @@ class ToolCall:
 
     def record_native_end(self, output: Any = None, error: Exception | None = None) -> ToolResult:
         """Record the end of a call that the framework has run by itself, for its batch. No hook subscribes to it."""
-        called = self.called
-        called.output = output
+        result = self.result
+        result.output = output
         if error is not None:
-            called.outcome, called.is_error, called.error = "error", True, error
-        self.turn.record_result(self.about["tool"], self.about["call_id"], called)
-        return called
+            result.outcome, result.is_error, result.error = "error", True, error
+        self.turn.record_result(self.about["tool"], self.about["call_id"], result)
+        return result
 
     def _take_output(self, decision: Decision[Any] | None) -> None:
         """Carry out the last decision of `after_tool`."""
-        called = self.called
+        result = self.result
         if decision is not None and decision.denied:
-            called.output = f"[withheld by {decision.hook}] {decision.reason or ''}".rstrip()
-            called.replaced = called.is_error = called.revised = True
+            result.output = f"[withheld by {decision.hook}] {decision.reason or ''}".rstrip()
+            result.replaced = result.is_error = result.revised = True
         elif decision is not None and "output" in decision.changed:
-            called.output = thaw(decision.step.output)
-            called.replaced = called.revised = True
+            result.output = thaw(decision.step.output)
+            result.replaced = result.revised = True
 
     def _replace(self, why: str, outcome: Literal["denied", "aborted", "error"]) -> None:
-        called = self.called
-        called.outcome, called.output = outcome, why
-        called.replaced = called.is_error = True
+        result = self.result
+        result.outcome, result.output = outcome, why
+        result.replaced = result.is_error = True
 
     # --- steps ------------------------------------------------------------------------------
 
@@ -324,31 +324,31 @@ class ToolCall:
 
     def _end(self) -> dict[str, Any]:
         """Return how the call has ended so far, as fields of a step."""
-        called = self.called
-        error = output = called.error_text  # the model reads it, so hooks must be able to change it
-        if not called.is_error:
-            output = called.output if called.replaced else readable(self.read(called.output))
-        elif not called.replaced and self.failure_text is not None:
+        result = self.result
+        error = output = result.error_text  # the model reads it, so hooks must be able to change it
+        if not result.is_error:
+            output = result.output if result.replaced else readable(self.read(result.output))
+        elif not result.replaced and self.failure_text is not None:
             output = self.failure_text
-        return {"outcome": called.outcome, "output": output, "is_error": called.is_error, "error": error}
+        return {"outcome": result.outcome, "output": output, "is_error": result.is_error, "error": error}
 
 
-def _asks(before: Decision[Any] | None, decision: Decision[Any] | None) -> Decision[Any] | None:
+def _open_question(before: Decision[Any] | None, decision: Decision[Any] | None) -> Decision[Any] | None:
     """Return the decision that leaves questions to the host, with those of both events if both do.
 
     A hook's question is not answered by another hook, not even by one that grants the permission.
     """
-    asking = [one for one in (before, decision) if one is not None and one.control == "ask"]
-    if len(asking) == 2:
-        return replace(asking[1], contributions=(*asking[0].approvals, *asking[1].contributions))
-    return asking[0] if asking else None
+    both = [one for one in (before, decision) if one is not None and one.control == "ask"]
+    if len(both) == 2:
+        return replace(both[1], contributions=(*both[0].approvals, *both[1].contributions))
+    return both[0] if both else None
 
 
-def _reason(approval: Approval, asking: Decision[Any] | None) -> str:
+def _reason(approval: Approval, question: Decision[Any] | None) -> str:
     """Return why a human, or the lack of one, refuses a call."""
-    if approval.why is not None and (asking is None or asking.control != "ask"):
+    if approval.why is not None and (question is None or question.control != "ask"):
         return approval.why
-    return approval.explain(None if asking is None else asking.reason) or "refused"
+    return approval.explain(None if question is None else question.reason) or "refused"
 
 
 def readable(output: Any) -> Any:

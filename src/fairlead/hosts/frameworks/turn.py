@@ -398,15 +398,15 @@ class Turn:
             self.waiting = fresh
             self._refuse(decision)
             return ModelCall(answer=self.end_message or "") if self.over else ModelCall(refused=True)
-        step, asking = decision.step, ModelCall(injected=as_messages(fresh))
+        step, model_call = decision.step, ModelCall(injected=as_messages(fresh))
         if step.model is not None and step.model != model:
-            asking.model = step.model
+            model_call.model = step.model
         if "messages" in decision.changed:
-            asking.messages = [*thaw(step.messages), *as_messages(decision.context)]
+            model_call.messages = [*thaw(step.messages), *as_messages(decision.context)]
         if step.assistant is not None:
-            asking.answer = as_text(thaw(step.assistant))
-            asking.injected, self.waiting = [], fresh  # the model reads it when it is asked the next time
-        return asking
+            model_call.answer = as_text(thaw(step.assistant))
+            model_call.injected, self.waiting = [], fresh  # the model reads it when it is asked the next time
+        return model_call
 
     def passes(self) -> bool:
         """Return whether the next request to the model concerns no hook. The framework then makes it by itself."""
@@ -454,17 +454,17 @@ class Turn:
         the result are None. Exceptions in `through` are the framework's own, and no failure of the model.
         """
         for attempt in range(1, min(attempts, REFUSALS) + 1):
-            asking = yield from self.before_model(model, messages(), attempt=attempt)
-            if asking.refused:
+            model_call = yield from self.before_model(model, messages(), attempt=attempt)
+            if model_call.refused:
                 continue
-            result = ModelResult(text=asking.answer)
+            result = ModelResult(text=model_call.answer)
             if self.over:
                 return result
-            name = asking.model or model
-            reply = Reply(asking.answer)
-            if asking.answer is None:
+            name = model_call.model or model
+            reply = Reply(model_call.answer)
+            if model_call.answer is None:
                 try:
-                    result.native = yield Call(partial(call, asking))
+                    result.native = yield Call(partial(call, model_call))
                 except through:
                     raise
                 except Exception as error:
@@ -546,10 +546,10 @@ class Turn:
         about = {"tool": name, "call_id": call_id or new_id("call"), **about}
         return ToolCall(self, dict(args), about, run, proposed, ask, through, read)
 
-    def record_result(self, name: str, call_id: str, called: ToolResult) -> None:
+    def record_result(self, name: str, call_id: str, result: ToolResult) -> None:
         """Note that a call is over, for `after_tool_batch`."""
-        result = {"tool": name, "call_id": call_id, "outcome": called.outcome, "is_error": called.is_error}
-        self._results.append(result)
+        fields = {"outcome": result.outcome, "is_error": result.is_error}
+        self._results.append({"tool": name, "call_id": call_id, **fields})
 
     def end_batch(self, order: Sequence[str] = ()) -> Flow[None]:
         """Fire `after_tool_batch`, if calls have ended. `order` lists their ids, if they may have ended in another."""

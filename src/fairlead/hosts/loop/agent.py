@@ -336,10 +336,10 @@ class Agent:
         reply = cast(Reply, result.native)
         return reply if result.text is None else msgspec.structs.replace(reply, text=result.text)
 
-    async def _call_model(self, system_prompt: str | None, asking: ModelCall) -> Reply:
-        self.messages += asking.injected
-        model = self.model if asking.model is None else self.models.get(asking.model, asking.model)
-        messages = self.messages if asking.messages is None else asking.messages
+    async def _call_model(self, system_prompt: str | None, model_call: ModelCall) -> Reply:
+        self.messages += model_call.injected
+        model = self.model if model_call.model is None else self.models.get(model_call.model, model_call.model)
+        messages = self.messages if model_call.messages is None else model_call.messages
         on_text = (lambda text: self._sessions.show(Moment(text=text))) if self._streaming else None
         reply = await ask_model(model, system_prompt, messages, list(self._tools.values()), on_text)
         for key, count in (reply.usage or {}).items():
@@ -484,8 +484,8 @@ async def _abort_all(calls: Sequence[ToolCall], why: str) -> None:
 
 def _result_of(call: ToolCall) -> Message:
     """Return the message with which the model reads what came of a call."""
-    called = call.called
-    content, is_error = called.error_text if called.is_error else readable(called.output), called.is_error
+    result = call.result
+    content, is_error = result.error_text if result.is_error else readable(result.output), result.is_error
     if not call.finished:
         known = "it ran, but its result is not known" if call.started else "it did not run"
         content, is_error = f"{known}: the request failed", True

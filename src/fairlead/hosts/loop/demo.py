@@ -80,11 +80,11 @@ def scripted_model() -> Any:
 
     lines = iter(SCRIPT)
 
-    def say(_: Any, __: Any) -> ModelResponse:
+    def reply(_: Any, __: Any) -> ModelResponse:
         text, calls = next(lines, ("I have nothing to add.", []))
         return ModelResponse([TextPart(text), *(ToolCallPart(tool, args) for tool, args in calls)])
 
-    return FunctionModel(say, model_name="scripted")
+    return FunctionModel(reply, model_name="scripted")
 
 
 def make_repository(root: Path) -> None:

@@ -121,8 +121,8 @@ class WindowsShell:
         table = parameters_of(command.program)
         if self.dialect != "powershell" or written not in PROGRAMS_TOO or written == command.program:
             return
-        given = [word.lstrip("-").partition(":")[0] for word in command.args if re.match(r"-\w\w\w", word)]
-        if any(table.in_full(name) in table.written for name in given):
+        options = [word.lstrip("-").partition(":")[0] for word in command.args if re.match(r"-\w\w\w", word)]
+        if any(table.in_full(name) in table.written for name in options):
             return
         own = Command([written, *command.args], command.folder, (*command.via, f"alias {written}"), False)
         own.redirects, own.pipeline, own.position = command.redirects, command.pipeline, command.position

@@ -29,7 +29,7 @@ class _TranscriptReader(LineReader):
     def __init__(self, source: Source) -> None:
         self.path = source.path
         super().__init__(source)
-        self.begun = False
+        self.has_begun = False
 
     def line(self, line: dict[str, Any]) -> Entries:
         handle = {"user": self._user, "assistant": self._assistant, "system": self._system}.get(str(line.get("type")))
@@ -40,8 +40,8 @@ class _TranscriptReader(LineReader):
         builder.cwd = a_text(line.get("cwd")) or builder.cwd
         builder.turn_id = a_text(line.get("promptId")) or builder.turn_id
         builder.agent = self._agent(line)
-        if not self.begun:
-            self.begun = True
+        if not self.has_begun:
+            self.has_begun = True
             yield from self._begin(line, at)
         yield from handle(line, at)
 

@@ -48,14 +48,14 @@ def read(source: Source) -> Entries:
 class _TranscriptReader:
     def __init__(self, source: Source) -> None:
         self.builder = EntryBuilder(source.path.stem[-36:])
-        self.begun = False
-        self.called: set[str] = set()
+        self.has_begun = False
+        self.requested: set[str] = set()
 
     def begin(self, meta: dict[str, Any], at: float | None) -> Entries:
         """Handle the first line only: a forked thread repeats the first line of its parent after its own."""
-        if self.begun:
+        if self.has_begun:
             return
-        self.begun = True
+        self.has_begun = True
         builder, thread = self.builder, a_text(meta.get("id"))
         builder.session_id = a_text(meta.get("session_id")) or thread or builder.session_id
         builder.cwd = a_text(meta.get("cwd"))
@@ -78,7 +78,7 @@ class _TranscriptReader:
         if kind == "message" and item.get("role") == "user":
             yield from self._message(item, at)
         elif kind in ("function_call", "custom_tool_call", "local_shell_call") and call_id:
-            self.called.add(call_id)
+            self.requested.add(call_id)
             if tool := _tool(item):
                 yield self.builder.call(call_id, tool, _args(tool, item), at)
         elif kind in ("function_call_output", "custom_tool_call_output"):
@@ -123,7 +123,7 @@ class _TranscriptReader:
     def _completed(self, item: dict[str, Any], at: float | None) -> Entries:
         """Add the calls that a program made. All others are known already."""
         call_id = a_text(item.get("id"))
-        ran = None if call_id in self.called else _ran(item)
+        ran = None if call_id in self.requested else _ran(item)
         if call_id is None or ran is None:
             return
         tool, args, output, failed = ran

@@ -14,7 +14,7 @@ from ....build import source_digest
 from ....extras import install_command
 from ....paths import MANAGED, SOCKET_LIMIT, BadPath, check_private, managed_folder, runtime_folder, state_folder
 from ....peers import peer_of
-from ..client import hangs, listens
+from ..client import hangs, is_listening
 from .program import why
 from .report import Report
 
@@ -48,7 +48,7 @@ def look_at_daemon(report: Report) -> bool:
 def look_whether_it_started(folder: Path, report: Report) -> None:
     """Check that the launcher has started a daemon. Without one, each step is judged on its own."""
     fits = len(os.fsencode(folder / f"v{PROTOCOL}.sock")) <= SOCKET_LIMIT
-    if folder == MANAGED or not fits or missing_packages() or listens(str(folder)):
+    if folder == MANAGED or not fits or missing_packages() or is_listening(str(folder)):
         return
     log = state_folder() / "daemon.log"
     what = "no daemon starts, so that each step is judged without one, and nothing is remembered between steps"

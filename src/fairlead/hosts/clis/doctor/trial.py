@@ -66,7 +66,7 @@ def ask_in_use(launchers: list[Path], root: Path, report: Report) -> None:
     A daemon that the check starts ends again.
     """
     folder = managed_folder() or runtime_folder()
-    was_there = hook_client.listens(str(folder))
+    was_there = hook_client.is_listening(str(folder))
     environ = {name: value for name, value in os.environ.items() if name.upper() == name}
     for launcher in launchers:
         argv = [str(launcher), f"{ANSWER_WAIT - 5:g}", "before_tool", "claude_code", "doctor"]

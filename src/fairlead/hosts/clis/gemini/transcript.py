@@ -37,14 +37,14 @@ class _TranscriptReader:
         self.path = source.path
         self.builder = EntryBuilder(source.path.stem)
         self.builder.cwd = _project(source.path)
-        self.begun = False
+        self.has_begun = False
         self.seen: set[str] = set()
         self.last: tuple[str, float | None] | None = None
 
     def begin(self, head: dict[str, Any]) -> Entries:
-        if self.begun:
+        if self.has_begun:
             return
-        self.begun = True
+        self.has_begun = True
         builder, own, at = self.builder, str(head["sessionId"]), timestamp_of(head.get("startTime"))
         folders = head.get("directories")
         if isinstance(folders, list) and folders:

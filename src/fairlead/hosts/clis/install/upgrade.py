@@ -164,7 +164,7 @@ def _installed(root: Path) -> list[tuple[Host, Scope, Path]]:
 
 def _daemon() -> Iterator[Planned]:
     folder = managed_folder() or runtime_folder()
-    if not hook_client.listens(str(folder)):
+    if not hook_client.is_listening(str(folder)):
         return
     where = hook_client.socket_path(str(folder))
     if hook_client.hangs(str(folder), HANGS_WAIT):
@@ -200,7 +200,7 @@ def _stop(folder: Path) -> None:
     with Client(hook_client.socket_path(str(folder)), start=False) as client:
         client.stop()
     until = time.monotonic() + STOP_WAIT
-    while hook_client.listens(str(folder)):
+    while hook_client.is_listening(str(folder)):
         if time.monotonic() > until:
             raise FairleadError(f"it did not end within {STOP_WAIT:g} s; look at it with `fairlead doctor`")
         time.sleep(0.05)

@@ -59,9 +59,9 @@ def _events(message: dict[str, Any]) -> list[dict[str, Any]]:
             {"type": "content_block_delta", "index": index, "delta": delta},
             {"type": "content_block_stop", "index": index},
         ]
-    ended = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
     events += [
-        {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 10}},
+        {"type": "message_delta", "delta": end, "usage": {"output_tokens": 10}},
         {"type": "message_stop"},
     ]
     return events

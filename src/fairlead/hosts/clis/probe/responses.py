@@ -40,8 +40,8 @@ def reply(turn: Turn, body: dict[str, Any], path: str, number: int) -> HttpReply
         {"type": "response.created", "response": {**response, "status": "in_progress", "output": []}}
     ]
     for index, item in enumerate(items):
-        begun = {**item, "status": "in_progress"}
-        events.append({"type": "response.output_item.added", "output_index": index, "item": begun})
+        started = {**item, "status": "in_progress"}
+        events.append({"type": "response.output_item.added", "output_index": index, "item": started})
         events.append({"type": "response.output_item.done", "output_index": index, "item": item})
     events.append({"type": "response.completed", "response": response})
     lines = (f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': at})}\n\n"

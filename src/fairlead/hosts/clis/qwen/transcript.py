@@ -21,7 +21,7 @@ from ..transcripts.transcript import (
 class _TranscriptReader(LineReader):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.begun = False
+        self.has_begun = False
 
     def line(self, line: dict[str, Any]) -> Entries:
         handle = {"user": self._user, "assistant": self._assistant, "tool_result": self._results}.get(
@@ -35,8 +35,8 @@ class _TranscriptReader(LineReader):
         agent_id, name = a_text(line.get("agentId")), a_text(line.get("agentName"))
         builder.agent = Agent(agent_id, name, builder.session_id) if line.get("isSidechain") else None
         parts = a_list(a_dict(line.get("message")).get("parts"))
-        if not self.begun:
-            self.begun = True
+        if not self.has_begun:
+            self.has_begun = True
             yield self._begin(parts, at)
         yield from handle(line, parts, at)
 

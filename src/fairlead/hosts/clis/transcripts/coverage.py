@@ -180,12 +180,12 @@ class Coverage:
             return "journal"
         if known.began is None or at < known.began:
             return "pruned" if known.pruned else "before"
-        begun = [session.began for session in call.among if session.began is not None]
+        starts = [session.began for session in call.among if session.began is not None]
         if any(lost.since <= at <= lost.until for lost in known.lost):
             return "lost"
-        if not begun:
+        if not starts:
             return "session"
-        if at < min(begun):
+        if at < min(starts):
             return "late"
         if call.agent is not None and call.agent not in self._decided_agents:
             return "subagent"

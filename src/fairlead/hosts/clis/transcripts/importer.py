@@ -52,14 +52,14 @@ class TranscriptImport:
         self._names: set[str] = set()
         self._left_out: set[str] = set()
 
-    def record(self, transcripts: Transcripts, source: Source, say: Callable[[], None] | None = None) -> None:
+    def record(self, transcripts: Transcripts, source: Source, on_line: Callable[[], None] | None = None) -> None:
         """Record what one transcript tells. What makes no sense counts as garbage. `say` is called all the time."""
         self._left_out.clear()
         written = 0
         refused = _refused_calls(transcripts, source) if self._journal is not None else frozenset()
         for entry in transcripts.read(source):
-            if say is not None:
-                say()
+            if on_line is not None:
+                on_line()
             if self._is_decided(transcripts, entry):
                 self.decided += 1
                 continue

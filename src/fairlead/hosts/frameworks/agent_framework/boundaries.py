@@ -135,8 +135,8 @@ def _refusing_request(get_response: Any, is_ours: IsOurs) -> Any:
     @wraps(get_response)
     def refusing(self: Any, *args: Any, **options: Any) -> Any:
         own = [getattr(self, name, None) for name in ("chat_middleware", "function_middleware")]
-        given = [options.get("middleware"), (options.get("client_kwargs") or {}).get("middleware")]
-        _refuse_in([*own, *given], is_ours, "a chat client")
+        passed = [options.get("middleware"), (options.get("client_kwargs") or {}).get("middleware")]
+        _refuse_in([*own, *passed], is_ours, "a chat client")
         return get_response(self, *args, **options)
 
     return refusing

@@ -81,14 +81,14 @@ class Fairlead(Adapter):
         super().__init__(hooks, **options)
         self.is_open = False
         self._only: list[Any] = [only] if hasattr(only, "key") else list(only)
-        self._given = len(self._only)  # the rest are copies that crewai has made of them
+        self._originals = len(self._only)  # the rest are copies that crewai has made of them
         self._sessions: dict[Any, tuple[str | None, bool]] = {}  # by kickoff; True if it ends with it
         self._live: dict[int, CrewaiRun] = {}  # by executor
         self._calls: dict[int, CrewaiToolCall] = {}  # by the id of the arguments, which crewai does not copy
         self._patches: WeakSet[ModelPatch] = WeakSet()
         self._points = {
             InterceptionPoint.EXECUTION_START: self._started,
-            InterceptionPoint.EXECUTION_END: self._ended,
+            InterceptionPoint.EXECUTION_END: self._on_end,
             InterceptionPoint.POST_STEP: self._task_is_done,
             InterceptionPoint.PRE_MODEL_CALL: self._before_model,
             InterceptionPoint.PRE_TOOL_CALL: self._before_tool,
@@ -125,7 +125,7 @@ class Fairlead(Adapter):
             for one in self._only:
                 if _is_marked(one, self):
                     del vars(one)["copy"]
-            del self._only[self._given :]
+            del self._only[self._originals :]
         self.is_open = False
         for patch in list(self._patches):
             patch.take_out()
@@ -174,7 +174,7 @@ class Fairlead(Adapter):
         session_id = new_id("session") if own else None if known is None else str(known)
         self._sessions[_key_of(ctx)] = session_id, own
 
-    def _ended(self, ctx: Any) -> None:
+    def _on_end(self, ctx: Any) -> None:
         key = _key_of(ctx)
         session_id, own = self._sessions.pop(key, (None, False))
         with surely():

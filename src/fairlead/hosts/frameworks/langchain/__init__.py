@@ -370,8 +370,8 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
                 model_result = yield from self._call_model(run, request, messages, added, call)
                 result, structured = answer_of(model_result)
                 reply = next(one for one in reversed(result) if isinstance(one, AIMessage))
-                answered = [one.tool_call_id for one in result if isinstance(one, ToolMessage)]
-                to_call = [one for one in reply.tool_calls if one["id"] not in answered]
+                with_result = [one.tool_call_id for one in result if isinstance(one, ToolMessage)]
+                to_call = [one for one in reply.tool_calls if one["id"] not in with_result]
                 if to_call or (reply.tool_calls and structured is None):
                     return ModelResponse([*changes, *added, *result], structured)
                 text = str(reply.text) or "".join(as_text(one["args"]) for one in reply.tool_calls)

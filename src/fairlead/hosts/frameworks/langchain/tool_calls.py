@@ -93,39 +93,45 @@ class Boundary:
     def _judged(self, tool: BaseTool, method: str) -> Callable[..., Any]:
         call = getattr(tool, method)
 
-        def judged(given: Any, *rest: Any, **options: Any) -> Any:
-            def run(given: Any, about: ToolCall) -> Any:
+        def judged(tool_input: Any, *rest: Any, **options: Any) -> Any:
+            def run(tool_input: Any, about: ToolCall) -> Any:
                 with inside_call(self.turn, about):
-                    return checked(call(given, *rest, **options))
+                    return checked(call(tool_input, *rest, **options))
 
-            return run_flow_sync(self._perform(tool, given, options.get("tool_call_id"), run))
+            return run_flow_sync(self._perform(tool, tool_input, options.get("tool_call_id"), run))
 
         return judged
 
     def _judged_async(self, tool: BaseTool, method: str) -> Callable[..., Any]:
         call = getattr(tool, method)
 
-        async def judged(given: Any, *rest: Any, **options: Any) -> Any:
-            async def run(given: Any, about: ToolCall) -> Any:
+        async def judged(tool_input: Any, *rest: Any, **options: Any) -> Any:
+            async def run(tool_input: Any, about: ToolCall) -> Any:
                 with inside_call(self.turn, about):
-                    return checked(await call(given, *rest, **options))
+                    return checked(await call(tool_input, *rest, **options))
 
-            return await run_flow(self._perform(tool, given, options.get("tool_call_id"), run))
+            return await run_flow(self._perform(tool, tool_input, options.get("tool_call_id"), run))
 
         return judged
 
-    def _perform(self, tool: BaseTool, given: Any, call_id: str | None, call: Callable[..., Any]) -> Flow[Any]:
+    def _perform(self, tool: BaseTool, tool_input: Any, call_id: str | None, call: Callable[..., Any]) -> Flow[Any]:
         self.calls += 1
-        is_call = isinstance(given, dict) and given.get("type") == "tool_call"
-        args = given["args"] if is_call else given if isinstance(given, dict) else {_first(tool): given}
+        is_call = isinstance(tool_input, dict) and tool_input.get("type") == "tool_call"
+        args = (
+            tool_input["args"]
+            if is_call
+            else tool_input
+            if isinstance(tool_input, dict)
+            else {_first(tool): tool_input}
+        )
         hidden = self._injected(args, hidden_names(tool))
         injected = {name: value for name, value in args.items() if name in hidden}
         own = {name: value for name, value in args.items() if name not in hidden}
-        tool_call = {"name": tool.name, "args": own, "id": (given["id"] if is_call else call_id) or self.call_id}
+        tool_call = {"name": tool.name, "args": own, "id": (tool_input["id"] if is_call else call_id) or self.call_id}
 
         def run(args: dict[str, Any], about: ToolCall) -> Any:
             args = {**args, **injected}
-            return call({**given, "args": args} if is_call else args, about)
+            return call({**tool_input, "args": args} if is_call else args, about)
 
         try:
             return (yield from tool_flow(self.turn, tool_call, tool, run, self.ask))
@@ -138,7 +144,7 @@ class Boundary:
         absent = object()
         return {
             name for name in hidden
-            if name in args and not any(given.get(name, absent) is args[name] for given in self.requested)
+            if name in args and not any(one.get(name, absent) is args[name] for one in self.requested)
         }  # fmt: skip
 
     def late(self, request: ToolCallRequest, result: Callable[[], Any]) -> Flow[Any]:
@@ -279,7 +285,7 @@ class Questions:
         self.shown: list[tuple[dict[str, Any], frozenset[Any]] | None] = []
         """The arguments and the questions that humans saw. None where the tool itself has interrupted."""
         self._answers = 0  # that this run of the call has got
-        self._asking = False
+        self._is_waiting = False
 
     def ask(self, config: Mapping[str, Any], decision: Decision[Any]) -> Approval:
         args, questions = thaw(decision.step.args), frozenset(decision.questions)
@@ -289,7 +295,7 @@ class Questions:
                 approval = ask_human(config, decision)
             except GraphBubbleUp:
                 self.shown[number:] = [(args, questions)]
-                self._asking = True
+                self._is_waiting = True
                 raise
             if number == len(self.shown):  # another process has asked
                 self.shown.append((args, questions))
@@ -305,9 +311,9 @@ class Questions:
 
     def interrupted(self) -> None:
         """Note that an interrupt has ended this run of the call: a hook's, or the tool's own."""
-        if not self._asking:
+        if not self._is_waiting:
             self.shown[self._answers :] = [None]
-        self._asking, self._answers = False, 0
+        self._is_waiting, self._answers = False, 0
 
 
 def is_alone(state: Any, key: str) -> bool:

@@ -370,7 +370,7 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         self.seen_calls.add(call_id)
         call, checked = self.calls.pop(call_id, (None, None))
         is_unchanged = (
-            call is not None and call.tool_name == name and args == checked and _as_given(tool, call, ctx, args)
+            call is not None and call.tool_name == name and args == checked and _is_unchanged(tool, call, ctx, args)
         )
         plain = arguments(call) if is_unchanged else jsonable(args)
         why = self.deferred.get(name)
@@ -439,13 +439,13 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         return await _within(self.turn, handler, output) if self.has_turn else await handler(output)
 
 
-def _as_given(tool: ToolsetTool[Any], call: ToolCallPart, ctx: RunContext[Any], args: dict[str, Any]) -> bool:
+def _is_unchanged(tool: ToolsetTool[Any], call: ToolCallPart, ctx: RunContext[Any], args: dict[str, Any]) -> bool:
     """Whether a tool's own validator has left the arguments as the model gave them. It may change them in place."""
     if tool.args_validator_func is None:
         return True
     with suppress(ValidationError):
-        given = arguments(call)
-        return bool(tool.args_validator.validate_json(to_json(given), context=ctx.validation_context) == args)
+        original = arguments(call)
+        return bool(tool.args_validator.validate_json(to_json(original), context=ctx.validation_context) == args)
     return False
 
 

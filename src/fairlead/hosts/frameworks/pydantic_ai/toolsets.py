@@ -90,11 +90,11 @@ class GovernedTools(WrapperToolset[Any]):
         if outer.calls:
             return result
 
-        async def answered(args: dict[str, Any]) -> Any:  # by a toolset of the user, without the tool
+        async def no_tool(args: dict[str, Any]) -> Any:  # by a toolset of the user, without the tool
             return result
 
         with without((await self.run.begin(ctx)), "before_tool", "args"):
-            return await self.run.call_tool(name, tool_args, ctx, tool, answered)
+            return await self.run.call_tool(name, tool_args, ctx, tool, no_tool)
 
 
 @dataclass
