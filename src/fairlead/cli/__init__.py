@@ -39,6 +39,7 @@ from . import (
     test,
     tokens,
     trust,
+    ui,
     upgrade,
     verify,
 )
@@ -46,7 +47,7 @@ from . import (
 COMMANDS = (
     init, install, doctor, upgrade, check, hooks, packs, events, schema, trust, test, explain, exceptions, diff, replay,
     run, log,
-    show, stats, verify, export, serve, approvals, tokens, switch, coverage, importing, demo, completion,
+    show, ui, stats, verify, export, serve, approvals, tokens, switch, coverage, importing, demo, completion,
 )  # fmt: skip
 
 

@@ -1,0 +1,40 @@
+"""`fairlead ui`: look at what agents did, in the browser."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_to(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "ui",
+        help="look at what agents did, in the browser",
+        description="Open the inspector in the browser: what agents did, what hooks denied and changed, why, and what "
+        "it cost. It runs on 127.0.0.1 until Ctrl-C, and only the browser that opens the printed address can see it.",
+    )
+    parser.add_argument("--journal", metavar="FILE", type=Path, help="the journal (default: the configured one)")
+    parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="the port (default: any free one)")
+    parser.add_argument("--no-open", action="store_true", help="print the address, and do not open a browser")
+    parser.set_defaults(run=run)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 <= int(text) < 65536:
+        raise argparse.ArgumentTypeError("a port is a number from 0 to 65535")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..extras import require
+    from .journals import journal_of
+    from .loading import quiet_log
+
+    for module in ("starlette", "uvicorn"):
+        require(module, "ui", "the inspector")
+    from ..ui.serving import serve
+
+    quiet_log()
+    serve(journal_of(options), port=options.port, opens=not options.no_open)
+    return 0

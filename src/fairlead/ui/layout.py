@@ -1,0 +1,99 @@
+"""The frame of every page: its head, the menu, and what endpoints need to answer a request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from ..journal.reading import Reader
+from .access import Access
+from .markup import Html, document, h
+
+Menu = tuple[str, str]
+"""A word in the menu, and its address."""
+
+
+class Ui(msgspec.Struct, frozen=True):
+    """What all pages of one run share."""
+
+    journal: Path
+    access: Access
+    menu: Sequence[Menu] = ()
+    may_approve: bool = False  # `fairlead ui --approve`
+
+
+class Crumb(NamedTuple):
+    """A step of the way to a page, for the line above its title."""
+
+    word: str
+    address: str
+
+
+def ui_of(request: Request) -> Ui:
+    """What all pages share."""
+    found: Ui = request.app.state.ui
+    return found
+
+
+def reader_of(request: Request) -> Reader:
+    """The journal, open for reading until the end of a `with` block. Keep it short: no query may hold the file."""
+    return Reader(ui_of(request).journal)
+
+
+def page(
+    request: Request,
+    title: str,
+    *content: Any,
+    crumbs: Sequence[Crumb] = (),
+    status: int = 200,
+    live: str | None = None,
+) -> Response:
+    """A page with the menu around it. `live` is the address of its feed of new rows."""
+    ui = ui_of(request)
+    return HTMLResponse(
+        document(
+            f"{title} - fairlead",
+            HEAD,
+            h.a("Skip to the content", href="#content", class_="skip"),
+            h.header(
+                h.a(h.span("fairlead", class_="name"), " inspector", href="/", class_="brand"),
+                h.nav([_menu_item(word, to, request.url.path) for word, to in ui.menu], aria_label="Pages"),
+                class_="top",
+            ),
+            h.main(
+                crumbs
+                and h.nav(
+                    [h.a(crumb.word, href=crumb.address) for crumb in crumbs],
+                    class_="crumbs",
+                    aria_label="Where you are",
+                ),
+                content,
+                id="content",
+                tabindex="-1",
+                data_live=live,
+            ),
+        ),
+        status,
+    )
+
+
+HEAD: Sequence[tuple[str, dict[str, Any]]] = (
+    ("link", {"rel": "icon", "href": "/assets/icon.svg", "type": "image/svg+xml"}),
+    ("link", {"rel": "stylesheet", "href": "/assets/ui.css"}),
+    ("script", {"type": "module", "src": "/assets/ui.js"}),
+)
+
+
+def _menu_item(word: str, to: str, path: str) -> Html:
+    here = path == to or (to != "/" and path.startswith(f"{to}/"))
+    return h.a(word, href=to, aria_current="page" if here else None)
+
+
+def message(request: Request, status: int, title: str, *words: Any) -> Response:
+    """A page that only says something: that nothing is there, or what is wrong."""
+    return page(request, title, h.h1(title), [h.p(word) for word in words], status=status)

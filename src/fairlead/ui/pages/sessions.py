@@ -1,0 +1,152 @@
+"""The first page: the sessions, the newest first, and what stood out in each."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ...journal.reading import Reader, SessionRow
+from ..clock import duration, moment
+from ..layout import page, reader_of
+from ..marks import MARKS
+from ..markup import Html, h
+
+MENU = ("Sessions", "/")
+PAGE = 50
+BEGINNING = 12
+"""Records at the beginning of a session among which its first message is looked for."""
+
+
+class ListedSession(NamedTuple):
+    """A session in the list, with what its first records say about it."""
+
+    row: SessionRow
+    message: str | None = None
+    folder: str | None = None
+    user: str | None = None
+    agent: str | None = None
+
+
+# --- the query ------------------------------------------------------------------------------------
+
+
+def newest_sessions(reader: Reader, *, before: int | None = None, limit: int = PAGE) -> list[ListedSession]:
+    """The newest sessions first. `before` goes on after a page: the number of the last record there."""
+    return [_described(reader, row) for row in reader.sessions(limit=limit, before=before)]
+
+
+def _described(reader: Reader, row: SessionRow) -> ListedSession:
+    """The session with its first message, its folder and its user, from its first records."""
+    query = "SELECT body, user FROM records WHERE session = ? AND seq >= ? ORDER BY seq LIMIT ?"
+    message = folder = user = agent = None
+    for body, recorded_user in _rows(reader, query, (row.session, row.first, BEGINNING)):
+        step = _step_of(body)
+        user = user or recorded_user
+        folder = folder or _text(step.get("cwd"))
+        agent = agent or _text((step.get("agent") or {}).get("name"))
+        message = message or _message(step)
+        if message and folder:
+            break
+    return ListedSession(row, message, folder, user, agent)
+
+
+def _rows(reader: Reader, query: str, values: tuple[Any, ...]) -> Iterable[Any]:
+    try:
+        return reader.db.execute(query, values).fetchall()
+    except (sqlite3.Error, UnicodeError):  # `fairlead verify` says more; the list must not fail over one record
+        return ()
+
+
+def _step_of(body: bytes) -> dict[str, Any]:
+    try:
+        step = msgspec.json.decode(body).get("step")
+    except (msgspec.MsgspecError, UnicodeError, AttributeError):
+        return {}
+    return step if isinstance(step, dict) else {}
+
+
+def _message(step: dict[str, Any]) -> str | None:
+    """What the user wrote, in one line. A long text is stored elsewhere, and is not fetched for the list."""
+    return _text(step.get("input")) if step.get("event") == "before_input" else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def sessions_table(sessions: list[ListedSession]) -> Html:
+    """The list of sessions."""
+    head = ("last", "what was asked", "host", "records", "what stood out")
+    return h.table(
+        h.caption("Sessions, newest first", class_="hidden"),
+        h.thead(h.tr([h.th(word, scope="col") for word in head])),
+        h.tbody([session_row(one) for one in sessions], id="rows"),
+        class_="sessions",
+    )
+
+
+def session_row(one: ListedSession) -> Html:
+    """One session. Its id is that of the row, so that a live one replaces the old."""
+    row = one.row
+    counts = {"denied": row.denied, "failed": row.failed, "changed": row.changed, "asked": row.asked}
+    about = [word for word in (one.folder, one.user and f"by {one.user}") if word]
+    return h.tr(
+        h.td(moment(row.ended / 1e9), class_="when"),
+        h.td(
+            h.a(one.message or row.session, href=session_address(row.session), class_="title"),
+            h.div([h.span(word) for word in about], h.code(row.session), class_="about"),
+        ),
+        h.td(row.host or ""),
+        h.td(
+            f"{row.records:,}", h.div(duration((row.ended - row.began) / 1e9), class_="about"), class_="number",
+        ),
+        h.td([MARKS[name].counted(number) for name, number in counts.items()], class_="counts"),
+        id=f"session-{row.session}",
+    )  # fmt: skip
+
+
+def session_address(session: str) -> str:
+    """The address of a session's page."""
+    return f"/session?{urlencode({'id': session})}"
+
+
+def nothing_yet() -> Html:
+    """What to do where nothing was recorded."""
+    return h.div(
+        h.p("No session has been recorded yet."),
+        h.p(
+            "Run ",
+            h.code("fairlead install"),
+            " for the agent CLIs that you use, or give your own agent ",
+            h.code("Hooks(journal=Journal())"),
+            ".",
+        ),
+        class_="empty",
+    )
+
+
+def show(request: Request) -> Response:
+    before = request.query_params.get("before", "")
+    with reader_of(request) as reader:
+        found = newest_sessions(reader, before=int(before) if before.isdecimal() else None, limit=PAGE + 1)
+    shown, more = found[:PAGE], found[PAGE:]
+    return page(
+        request,
+        "Sessions",
+        h.h1("Sessions"),
+        sessions_table(shown) if shown else nothing_yet(),
+        more and h.p(h.a("Older sessions", href=f"/?before={shown[-1].row.last}", rel="next"), class_="more"),
+    )
+
+
+ROUTES = [Route("/", show)]
