@@ -1,11 +1,12 @@
-"""The portable suite for every framework, with its oldest and its newest version: `environments.py DIR [NAME ...]`
+"""The tests of every framework, with its oldest and its newest version: `environments.py DIR [--newest] [NAME ...]`
 
-Each runs in an environment of its own below DIR, which is made when it is missing. What was seen is written to
-DIR/results, from which `matrix.py` makes the tables of the docs.
+Each runs in an environment of its own below DIR, which is made when it is missing. With `--newest`, the oldest versions
+are left out. What was seen is written to DIR/results, from which `matrix.py` makes the tables of the docs.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -19,9 +20,9 @@ ROOT = HERE.parents[2]
 TESTING = ["pytest>=8.2", "pytest-asyncio>=0.26", "pytest-timeout>=2.3", "mypy>=1.15"]
 
 
-def main(folder: Path, names: list[str]) -> int:
+def main(folder: Path, names: list[str], ages: list[str]) -> int:
     table = tomllib.loads((HERE / "versions.toml").read_text())
-    wanted = [(name, age) for name in names or table for age in table[name]]
+    wanted = [(name, age) for name in names or table for age in table[name] if age in ages]
     for name, age in wanted:
         prepare(folder / f"{name}-{age}", table[name][age])
     with ThreadPoolExecutor(os.cpu_count()) as several:
@@ -60,4 +61,9 @@ def run(folder: Path, name: str, age: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--newest", action="store_true", help="leave out the oldest versions")
+    options = parser.parse_args()
+    sys.exit(main(options.folder, options.names, ["new"] if options.newest else ["new", "old"]))

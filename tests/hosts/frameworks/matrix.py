@@ -1,10 +1,12 @@
-"""The tables of docs/frameworks.md, from what the suite has seen: `python matrix.py RESULTS [--write]`
+"""The tables of docs/frameworks.md, from what the suite has seen: `python matrix.py RESULTS [--write] [--newest]`
 
-Without `--write` it says whether the page has them as they are.
+Without `--write` it says whether the page has them as they are. With `--newest`, the newest versions are enough, and
+it is not checked that the oldest ones do the same.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -19,16 +21,20 @@ Seen = dict[str, dict[str, str]]
 """What was seen of a behaviour or a cell, in each way of running."""
 
 
-def read(folder: Path) -> dict[str, Seen]:
+def read(folder: Path, ages: list[str]) -> dict[str, Seen]:
     """What was seen of each framework, by its title. Its oldest version must have shown what its newest has."""
     found: dict[str, Seen] = {}
     for name in ALL:
-        (new,), (old,) = (list((folder / age).glob(f"{name}-*.json")) for age in ("new", "old"))
-        told: list[Any] = [json.loads(file.read_text()) for file in (new, old)]
-        newest, oldest = (one["results"] for one in told)
-        if newest != oldest:
-            differ = [key for key in newest | oldest if newest.get(key) != oldest.get(key)]
-            sys.exit(f"{new.stem} and {old.stem} differ in {', '.join(differ)}")
+        files = [file for age in ages for file in (folder / age).glob(f"{name}-*.json")]
+        if len(files) != len(ages):
+            sys.exit(f"{folder} needs one result of {name} in each of {', '.join(ages)}; it has {len(files)} in all")
+        told: list[Any] = [json.loads(file.read_text()) for file in files]
+        newest = told[0]["results"]
+        for file, one in zip(files, told, strict=True):
+            oldest = one["results"]
+            if newest != oldest:
+                differ = [key for key in newest | oldest if newest.get(key) != oldest.get(key)]
+                sys.exit(f"{files[0].stem} and {file.stem} differ in {', '.join(differ)}")
         found[told[0]["title"]] = newest
     return found
 
@@ -83,8 +89,8 @@ def _row(first: str, cells: Any) -> str:
     return f"| {first} | " + " | ".join(cells) + " |"
 
 
-def main(folder: Path, write: bool) -> int:
-    found = read(folder)
+def main(folder: Path, write: bool, ages: list[str]) -> int:
+    found = read(folder, ages)
     page = PAGE.read_text()
     wanted = page
     for name, table in {"cells": cells(found), "behaviours": behaviours(found)}.items():
@@ -101,4 +107,9 @@ def main(folder: Path, write: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), "--write" in sys.argv))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--newest", action="store_true")
+    options = parser.parse_args()
+    sys.exit(main(options.results, options.write, ["new"] if options.newest else ["new", "old"]))
