@@ -17,7 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-TESTING = ["pytest>=8.2", "pytest-asyncio>=0.26", "pytest-timeout>=2.3", "mypy>=1.15"]
+TESTING = ["pytest>=8.2", "pytest-asyncio>=0.26", "pytest-timeout>=2.3", "mypy>=1.15", "pyright[nodejs]>=1.1.400"]
 
 
 def main(folder: Path, names: list[str], ages: list[str]) -> int:
