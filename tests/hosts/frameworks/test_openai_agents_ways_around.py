@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 from agents import (
     Agent,
+    AgentHooks,
     FunctionTool,
+    GuardrailFunctionOutput,
+    InputGuardrail,
     ModelBehaviorError,
     RunConfig,
     RunHooks,
@@ -27,7 +30,7 @@ from agents.tool_context import ToolContext
 from driver import Say, call
 from test_openai_agents import LS, Stage, _default_runner, stage
 
-from fairlead import FairleadError, ask, change, deny
+from fairlead import FairleadError, ask, change, deny, extend
 from fairlead.hosts.frameworks.openai_agents import Fairlead
 from fairlead.hosts.frameworks.openai_agents.tool_calls import REPORTS_ERRORS
 
@@ -175,6 +178,20 @@ async def test_a_thread_that_outlives_its_tool_is_free(stage: Stage) -> None:
     assert stage.ran == ["ls"]
 
 
+@pytest.mark.ungoverned("A raw thread that other code than a tool starts")
+async def test_an_agent_in_a_raw_thread_of_a_guardrail_is_free(stage: Stage) -> None:
+    helper = helper_of(stage)
+
+    async def check(context: Any, agent: Any, input: Any) -> GuardrailFunctionOutput:
+        with ThreadPoolExecutor(1) as pool:
+            await asyncio.get_running_loop().run_in_executor(pool, lambda: Runner.run_sync(helper, "Help."))
+        return GuardrailFunctionOutput(None, tripwire_triggered=False)
+
+    stage.add(lambda step: deny("no") if step.kind == "shell" else None, on="before_tool")
+    await stage.runner.run(stage.agent(input_guardrails=[InputGuardrail(check)]), "Go.")
+    assert stage.ran == ["ls"]
+
+
 @pytest.mark.ungoverned("A tool that your own code calls")
 async def test_a_tool_that_is_called_directly_is_free(stage: Stage) -> None:
     @function_tool
@@ -276,6 +293,34 @@ async def test_a_model_that_is_given_to_the_run_is_governed(stage: Stage) -> Non
     await stage.runner.run(Agent("main", tools=[stage.shell]), "Go.", run_config=RunConfig(model=model))
     assert stage.ran == []
     assert [step.tool for step in stage.steps("before_tool")] == ["shell"]
+
+
+class _Sets(AgentHooks[Any]):
+    def __init__(self, **values: Any) -> None:
+        self.values = values
+
+    async def on_start(self, context: Any, agent: Any) -> None:
+        for name, value in self.values.items():
+            setattr(agent, name, value)
+
+
+async def test_a_model_that_the_agents_own_functions_set_is_governed(stage: Stage) -> None:
+    def instructions(context: Any, agent: Any) -> str:
+        agent.model = stage.model(Say("A secret."))
+        return "Be brief."
+
+    stage.add(lambda step: change(output=step.output.replace("secret", "***")), on="after_model")
+    for about in ({"instructions": instructions}, {"hooks": _Sets(model=stage.model(Say("A secret.")))}):
+        result = await stage.runner.run(stage.agent(**about), "Go.")
+        assert result.final_output == "A ***."
+
+
+async def test_a_tool_use_behavior_that_an_agents_hook_sets_does_not_end_the_turn_past_the_hooks(stage: Stage) -> None:
+    stage.add(lambda step: extend("Go on.") if step.continues_so_far == 0 else None, on="before_turn_end")
+    agent = stage.agent(LS, Say("More."), hooks=_Sets(tool_use_behavior="stop_on_first_tool"))
+    result = await stage.runner.run(agent, "Go.")
+    assert result.final_output == "More."
+    assert len(stage.played.sent) == 2
 
 
 async def test_what_a_human_edits_in_an_interruption_is_judged_or_refused(stage: Stage) -> None:

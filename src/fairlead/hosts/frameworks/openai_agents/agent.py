@@ -62,11 +62,11 @@ def _guarded_kind(kind: type[Any]) -> type[Any]:
             return [_guarded_tool(tool, run) for tool in await super().get_all_tools(run_context)]
 
         def __setattr__(self, name: str, value: Any) -> None:
-            """The agent's own functions receive the copy, and may set other handoffs."""
+            """The agent's own functions receive the copy, and may set another model or other handoffs."""
             before = self.__dict__.get("handoffs")
             if name == "handoffs" and isinstance(before, _Handoffs) and not isinstance(value, _Handoffs):
                 value = _Handoffs(value, before.source, before.seen)
-            super().__setattr__(name, value)
+            super().__setattr__(name, _guarded_attribute(name, value))
 
     Copy.__name__, Copy.__qualname__ = kind.__name__, kind.__qualname__
     _KINDS[kind] = Copy
@@ -79,16 +79,20 @@ def guarded_agent(agent: Any, seen: dict[int, Any]) -> Any:
     if id(agent) in seen:
         return seen[id(agent)]
     guarded = seen[id(agent)] = object.__new__(_guarded_kind(type(agent)))
-    about = guarded.__dict__
-    about.update(agent.__dict__, fairlead_original=agent)
-    if isinstance(agent.model, Model):
-        about["model"] = GuardedModel(agent.model)
-    if agent.output_type not in (None, str):
-        about["output_type"] = _Output(agent.output_type)
-    if agent.tool_use_behavior != "run_llm_again" and not hasattr(agent.tool_use_behavior, "fairlead_original"):
-        about["tool_use_behavior"] = _judged_behavior(agent.tool_use_behavior)
-    about["handoffs"] = _Handoffs(agent.handoffs, guarded, seen)
+    about = {name: _guarded_attribute(name, value) for name, value in agent.__dict__.items()}
+    guarded.__dict__.update(about, fairlead_original=agent, handoffs=_Handoffs(agent.handoffs, guarded, seen))
     return guarded
+
+
+def _guarded_attribute(name: str, value: Any) -> Any:
+    """The value of an attribute of a copy: a model runs under hooks, and so does what ends a turn."""
+    if name == "model" and isinstance(value, Model) and not isinstance(value, GuardedModel):
+        return GuardedModel(value)
+    if name == "output_type" and value not in (None, str) and not isinstance(value, _Output):
+        return _Output(value)
+    if name == "tool_use_behavior" and value != "run_llm_again" and not hasattr(value, "fairlead_original"):
+        return _judged_behavior(value)
+    return value
 
 
 class _Handoffs(list[Any]):
