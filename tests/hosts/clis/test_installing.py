@@ -32,7 +32,7 @@ from fairlead.hosts.clis.install import (
 from fairlead.hosts.clis.install import plan as planning
 from fairlead.hosts.clis.install import settings as where
 from fairlead.hosts.clis.install.jsonc import JsonDocument
-from fairlead.hosts.clis.install.settings import LAUNCHER_GONE, has_scope, settings_file, settings_of
+from fairlead.hosts.clis.install.settings import LAUNCHER_GONE, LAUNCHER_NOT_IN_HOME, has_scope, settings_file, settings_of
 from fairlead.hosts.clis.mapping import ALL, EXPERIMENTAL, Host, host_named
 from fairlead.hosts.clis.packages import load_part
 from fairlead.lifecycle import GUARDING
@@ -104,7 +104,11 @@ class Home:
         return {event: entry[settings_of(name).command_key] for event, entry in self.entries(name, scope).items()}
 
     def entries(self, name: str, scope: Any = "user") -> dict[str, dict[str, Any]]:
-        data = JsonDocument(self.file(name, scope).read_text()).value["hooks"]
+        """Our entry of each event, whichever of the CLI's files it is in."""
+        data = dict(JsonDocument(self.file(name, scope).read_text()).value["hooks"])
+        for hook in self.standalone_hooks(name, scope):
+            timeout = hook["timeout"] * settings_of(name).timeout_unit
+            data[hook["trigger"]] = [{"command": hook["action"]["command"], settings_of(name).timeout_key: timeout}]
         found = {}
         for event, listed in data.items():
             hooks = [hook for each in listed for hook in each.get("hooks", [each])]
@@ -112,6 +116,12 @@ class Home:
             assert len(ours) == 1, event
             found[event] = ours[0]
         return found
+
+
+    def standalone_hooks(self, name: str, scope: Any) -> list[dict[str, Any]]:
+        """The hooks of Kiro 3, which are in a file of their own."""
+        file = self.file(name, scope).parent.parent / "hooks/fairlead.json"
+        return json.loads(file.read_text())["hooks"] if name == "kiro" else []
 
 
 VARIABLES = [moved[0] for name in HOSTS if (moved := settings_of(name).moved_by)]
@@ -237,9 +247,9 @@ def test_each_event_starts_the_launcher_and_the_cli_waits_longer_than_we_do(home
 def test_by_default_the_cli_waits_for_120_seconds_and_we_take_110(home):
     home.install("claude", "gemini")
     entry = home.entries("claude_code")["PreToolUse"]
-    assert (entry["timeout"], shlex.split(entry["command"])[1]) == (120, "110")
+    assert (entry["timeout"], started(entry["command"])[1]) == (120, "110")
     entry = home.entries("gemini")["BeforeTool"]
-    assert (entry["timeout"], shlex.split(entry["command"])[1]) == (120_000, "110")
+    assert (entry["timeout"], started(entry["command"])[1]) == (120_000, "110")
 
 
 @pytest.mark.parametrize(("name", "scope"), EVERYWHERE)
@@ -653,7 +663,7 @@ def test_what_holds_for_a_machine_can_be_read_by_everybody(home):
     assert [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent, launcher, launcher.parent)] == [
         0o644, 0o755, 0o755, 0o755,
     ]  # fmt: skip
-    assert shlex.split(home.commands("claude_code", "managed")["PreToolUse"])[0] == str(launcher)
+    assert started(home.commands("claude_code", "managed")["PreToolUse"])[0] == str(launcher)
 
 
 def test_a_link_stays_a_link_and_the_file_behind_it_is_written(home):
@@ -839,8 +849,8 @@ def test_what_fails_closed_is_what_guards_and_nothing_else(home, name):
 
 # --- a launcher that is gone ---------------------------------------------------------------------------------
 
-LOOKING = ["codex", "qwen", "droid", "cline"]
-"""Those that would run the tool."""
+LOOKING = ["claude_code", "codex", "qwen", "copilot", "droid", "cline", "windsurf", "kiro"]
+"""Those that would run the tool, or whose entries are run by programs that would."""
 ODD = """it's "odd" & \\ ; so"""
 
 
@@ -890,8 +900,31 @@ def test_without_its_launcher_what_guards_is_refused_and_told_why(anywhere, name
         if name == "cline":
             head, _, told = ran.out.partition("\t")
             assert (head, json.loads(told)) == ("HOOK_CONTROL", {"cancel": True, "errorMessage": LAUNCHER_GONE})
+        elif name == "copilot":
+            assert refusal_in_json(ran.out) == LAUNCHER_GONE
+            assert ran.err.splitlines()[0] == LAUNCHER_GONE
         else:
             assert (ran.out, ran.err.splitlines()[0]) == ("", LAUNCHER_GONE)
+
+
+def refusal_in_json(text: str) -> str:
+    """The reason of a refusal that holds at each event of Copilot, also where exit codes do not count."""
+    said = json.loads(text)
+    reasons = {said.pop(key) for key in ("permissionDecisionReason", "reason", "message")}
+    assert said == {"permissionDecision": "deny", "decision": "block", "behavior": "deny"}
+    (reason,) = reasons
+    return reason
+
+
+def test_a_projects_hooks_refuse_in_json_where_the_user_has_no_launcher(home):
+    home.install("copilot", scope="project")
+    (home.state / "bin/fairlead-hook").unlink(missing_ok=True)
+    file = home.file("copilot", "project")
+    hook = json.loads(file.read_text())["hooks"]["preToolUse"][0]["bash"].replace("/fairlead/", "/not-there/")
+    ran = subprocess.run(["/bin/bash", "-c", hook], input="{}", capture_output=True, text=True, timeout=30)
+    assert ran.returncode == 2
+    assert refusal_in_json(ran.stdout) == LAUNCHER_NOT_IN_HOME
+    assert LAUNCHER_NOT_IN_HOME in ran.stderr
 
 
 @pytest.mark.parametrize("name", LOOKING)
@@ -913,7 +946,7 @@ def test_with_its_launcher_the_answer_is_the_launchers(anywhere, name, code):
     assert run_as_written(anywhere, name, event) == (code, f"{{}} 110 before_tool {name} {event}\n", "because\n")
 
 
-@pytest.mark.parametrize("name", ["codex", "qwen", "droid"])
+@pytest.mark.parametrize("name", ["claude_code", "codex", "qwen", "droid"])
 def test_a_launcher_that_is_killed_is_a_refusal_too(home, name):
     home.install(name)
     write_one_that(home, "kill -9 $$")
@@ -926,7 +959,7 @@ def of_an_older_version(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in LOOKING:
         monkeypatch.setattr(load_part(name, "settings"), "SETTINGS", replace(settings_of(name), if_launcher_gone=None))
     now = targets.command_of
-    monkeypatch.setattr(targets, "command_of", lambda host, event, launcher, timeout: now(
+    monkeypatch.setattr(targets, "command_of", lambda host, event, launcher, timeout, scope: now(
         host, event, launcher or launcher_for("user"), timeout
     ))  # fmt: skip
 

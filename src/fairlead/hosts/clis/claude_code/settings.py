@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..install.settings import Settings
+from ..install.settings import REFUSE_ON_STDERR, Settings
 
 SETTINGS = Settings(
     user="~/.claude/settings.json",
@@ -12,6 +12,7 @@ SETTINGS = Settings(
     moved_by=("CLAUDE_CONFIG_DIR", "~/.claude"),
     matcher="*",
     fail_closed={"onFailure": "block"},
+    if_launcher_gone=REFUSE_ON_STDERR,  # for Cursor, VS Code and Devin, which do not know `onFailure`
     allows=(),
     off_switches=((("disableAllHooks",), True),),
     off_variables=("CLAUDE_CODE_SIMPLE",),

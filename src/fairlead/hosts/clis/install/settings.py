@@ -28,6 +28,7 @@ ROOT = Path("/")
 LAUNCHER_GONE = "[fairlead] refused: its launcher is gone; run fairlead install"
 LAUNCHER_NOT_IN_HOME = "[fairlead] refused: its launcher is not in your home; run fairlead install"
 REFUSE_ON_STDERR = f"echo '{LAUNCHER_GONE}' >&2"
+"""Refuses in a CLI that takes exit code 2. Programs that run the entries of another CLI take it, too."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ..install.json_file import JsonFile
-from ..install.settings import Settings
+from ..install.settings import REFUSE_ON_STDERR, Settings
 from ..install.targets import OwnFile, Placement, SettingsTarget
 from .mapping import EMBEDDED, STANDALONE
 
@@ -25,7 +25,8 @@ def _targets(placement: Placement) -> list[SettingsTarget]:
 
 def _hook(event: str, command: str, timeout: float) -> dict[str, object]:
     action = {"type": "command", "command": command}
-    return {"name": f"fairlead-{event}", "trigger": event, "action": action, "timeout": timeout, "enabled": True}
+    seconds = max(int(timeout), 1)
+    return {"name": f"fairlead-{event}", "trigger": event, "action": action, "timeout": seconds, "enabled": True}
 
 
 SETTINGS = Settings(
@@ -36,6 +37,7 @@ SETTINGS = Settings(
     is_own=True,
     template={"name": "fairlead", "description": "Every step is put to fairlead.", "tools": ["*"]},
     has_type=False,
+    if_launcher_gone=REFUSE_ON_STDERR,
     timeout_key="timeout_ms",
     timeout_unit=1000,
     notes={

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..install.settings import Settings
+from ..install.settings import REFUSE_ON_STDERR, Settings
 
 SETTINGS = Settings(
     form="list",
@@ -11,6 +11,7 @@ SETTINGS = Settings(
     managed="/etc/windsurf/hooks.json",
     managed_on_mac="/Library/Application Support/Windsurf/hooks.json",
     has_type=False,
+    if_launcher_gone=REFUSE_ON_STDERR,
     extra={"show_output": False},
     timeout_key=None,
 )
