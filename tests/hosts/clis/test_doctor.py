@@ -278,7 +278,7 @@ def test_the_json_is_a_list_of_reports_of_one_shape(doctor):
     shapes = {tuple(report) for report in doctor.reports("--no-run", *ALL, *EXPERIMENTAL)}
     assert shapes == {(
         "host", "title", "experimental", "path", "version", "proven", "installed", "fires", "controls", "degraded",
-        "unknown_tools", "last_seen", "findings", "well",
+        "unknown_tools", "entry_points", "last_seen", "findings", "well",
     )}  # fmt: skip
 
 
@@ -452,14 +452,14 @@ def test_hooks_in_two_scopes_are_noted(doctor):
     doctor.install("gemini", "project")
     report = doctor.look("gemini")
     assert report["installed"] == ["user", "project"]
-    assert todo(report, "hooks may run twice") == "fairlead uninstall gemini --scope project"
+    assert "note: installed for user and project: the daemon judges each step once" in said(report)
 
 
 def test_a_home_that_is_the_project_too_has_them_once(doctor):
     doctor.install("claude_code")
     report = doctor.reports("claude", "--no-run", "-C", str(doctor.home))[0]
     assert report["installed"] == ["user"]
-    assert "twice" not in said(report)
+    assert "installed for" not in said(report)
 
 
 def test_an_event_that_is_not_hooked_is_named(doctor):

@@ -110,10 +110,15 @@ def test_every_host_gets_its_answer(working: Launched, host: str) -> None:
     assert REASON in (ended.err if ended.code == 2 else json.dumps(ended.reply))
 
 
+def lets_pass(result: LauncherResult, host: str) -> bool:
+    """Whether a host lets a step pass that hooks have no opinion on. Cursor takes an empty answer for a failure."""
+    return (result.code, result.out) == (0, "{}\n" if host_named(host).needs_reply else "")
+
+
 @pytest.mark.parametrize("host", HOSTS)
 def test_every_host_hears_nothing_where_there_is_nothing_to_say(working: Launched, host: str) -> None:
     event, _ = forbidden(host)
-    assert working.call(host, event).passes
+    assert lets_pass(working.call(host, event), host)
 
 
 def test_the_answers_are_all_from_one_daemon(working: Launched) -> None:
@@ -333,7 +338,7 @@ def test_no_host_is_refused_what_guards_nothing(here: Launched, host: str) -> No
     guarding = ("before_tool", "before_input", "before_permission")
     for event, moment in host_named(host).events.items():
         if moment.event not in guarding:
-            assert here.call(host, event).passes, event
+            assert lets_pass(here.call(host, event), host), event
 
 
 @pytest.mark.parametrize("host", ["cline", "copilot"])
