@@ -32,7 +32,13 @@ from fairlead.hosts.clis.install import (
 from fairlead.hosts.clis.install import plan as planning
 from fairlead.hosts.clis.install import settings as where
 from fairlead.hosts.clis.install.jsonc import JsonDocument
-from fairlead.hosts.clis.install.settings import LAUNCHER_GONE, LAUNCHER_NOT_IN_HOME, has_scope, settings_file, settings_of
+from fairlead.hosts.clis.install.settings import (
+    LAUNCHER_GONE,
+    LAUNCHER_NOT_IN_HOME,
+    has_scope,
+    settings_file,
+    settings_of,
+)
 from fairlead.hosts.clis.mapping import ALL, EXPERIMENTAL, Host, host_named
 from fairlead.hosts.clis.packages import load_part
 from fairlead.lifecycle import GUARDING
@@ -116,7 +122,6 @@ class Home:
             assert len(ours) == 1, event
             found[event] = ours[0]
         return found
-
 
     def standalone_hooks(self, name: str, scope: Any) -> list[dict[str, Any]]:
         """The hooks of Kiro 3, which are in a file of their own."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..install.settings import LAUNCHER_GONE, LAUNCHER_NOT_IN_HOME, Settings
 
 _REFUSAL = (
-    r'{\"permissionDecision\": \"deny\", \"permissionDecisionReason\": \"REASON\", '
-    r'\"decision\": \"block\", \"reason\": \"REASON\", \"behavior\": \"deny\", \"message\": \"REASON\"}'
+    r"{\"permissionDecision\": \"deny\", \"permissionDecisionReason\": \"REASON\", "
+    r"\"decision\": \"block\", \"reason\": \"REASON\", \"behavior\": \"deny\", \"message\": \"REASON\"}"
 )
 """A refusal for each event that guards. JetBrains ignores exit codes, and VS Code reads stderr beside exit code 2."""
 
