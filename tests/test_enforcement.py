@@ -17,7 +17,7 @@ from machines import Daemon, Machine, a_machine, wait_until, watched
 from fairlead import Hooks
 from fairlead.client import Client
 from fairlead.config import load
-from fairlead.enforcement import EnforcementSwitch, Setting, read_setting, write_setting
+from fairlead.enforcement import EnforcementSetting, EnforcementSwitch, read_setting, write_setting
 from fairlead.samples import step
 
 DENIES = '[[hook]]\nname = "no"\non = "before_tool"\nrule = "true"\ndeny = "no"\n'
@@ -62,14 +62,14 @@ def test_hooks_are_enforced_if_nobody_said_otherwise(tmp_path: Path) -> None:
 
 def test_what_is_set_is_read(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    setting = Setting("monitor", 1e12, "because", "ann")
+    setting = EnforcementSetting("monitor", 1e12, "because", "ann")
     write_setting(setting, tmp_path)
     assert (read_setting(tmp_path), EnforcementSwitch(tmp_path)()) == (setting, False)
 
 
 def test_a_pause_ends_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o700)
-    write_setting(Setting("monitor", time.time() + 600), tmp_path)
+    write_setting(EnforcementSetting("monitor", time.time() + 600), tmp_path)
     switch = EnforcementSwitch(tmp_path)
     before = switch()
     later = time.time() + 601
@@ -103,7 +103,7 @@ def test_a_switch_that_is_a_folder_enforces(tmp_path: Path) -> None:
 
 def test_a_switch_that_was_removed_enforces(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    write_setting(Setting("monitor"), tmp_path)
+    write_setting(EnforcementSetting("monitor"), tmp_path)
     switch = EnforcementSwitch(tmp_path)
     before = switch()
     (tmp_path / "switch.json").unlink()
@@ -113,14 +113,14 @@ def test_a_switch_that_was_removed_enforces(tmp_path: Path) -> None:
 
 def test_the_switch_is_the_users_alone(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    write_setting(Setting("monitor"), tmp_path)
+    write_setting(EnforcementSetting("monitor"), tmp_path)
     assert (tmp_path / "switch.json").stat().st_mode & 0o077 == 0
 
 
 def test_nothing_is_written_where_others_could_write(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(Exception, match="chmod 700"):
-        write_setting(Setting("monitor"), tmp_path)
+        write_setting(EnforcementSetting("monitor"), tmp_path)
 
 
 # --- what it does -------------------------------------------------------------------------------
@@ -134,50 +134,50 @@ def hooks(machine: Machine) -> Hooks:
 
 
 async def test_hooks_in_a_program_heed_the_switch(hooks: Hooks) -> None:
-    write_setting(Setting("monitor"))
+    write_setting(EnforcementSetting("monitor"))
     decision = await hooks.dispatch(step("before_tool"))
     assert (decision.control, [seen.control for seen in decision.monitored]) == ("proceed", ["deny"])
 
 
 async def test_locked_hooks_in_a_program_do_not(hooks: Hooks) -> None:
-    write_setting(Setting("monitor"))
+    write_setting(EnforcementSetting("monitor"))
     assert (await hooks.dispatch(step("before_input"))).control == "deny"
 
 
 def test_a_pause_takes_effect_in_a_running_daemon(client: Client) -> None:
     before = control(client)
-    write_setting(Setting("monitor", time.time() + 600))
+    write_setting(EnforcementSetting("monitor", time.time() + 600))
     wait_until(lambda: control(client) == "proceed")
     assert before == "deny"
 
 
 def test_what_hooks_would_have_done_is_told(client: Client) -> None:
-    write_setting(Setting("monitor"))
+    write_setting(EnforcementSetting("monitor"))
     wait_until(lambda: control(client) == "proceed")
     assert [seen.hook for seen in client.dispatch(step("before_tool")).monitored] == ["no"]
 
 
 def test_locked_hooks_do_not_heed_a_pause(client: Client) -> None:
-    write_setting(Setting("monitor"))
+    write_setting(EnforcementSetting("monitor"))
     wait_until(lambda: control(client) == "proceed")
     assert control(client, "before_input") == "deny"
 
 
 def test_enforcing_takes_effect_in_a_running_daemon(client: Client) -> None:
-    write_setting(Setting("monitor"))
+    write_setting(EnforcementSetting("monitor"))
     wait_until(lambda: control(client) == "proceed")
-    write_setting(Setting("enforce"))
+    write_setting(EnforcementSetting("enforce"))
     wait_until(lambda: control(client) == "deny")
 
 
 def test_a_pause_ends_by_itself_in_a_running_daemon(client: Client) -> None:
-    write_setting(Setting("monitor", time.time() + 1.5))
+    write_setting(EnforcementSetting("monitor", time.time() + 1.5))
     wait_until(lambda: control(client) == "proceed")
     wait_until(lambda: control(client) == "deny")
 
 
 def test_a_broken_switch_enforces_in_a_running_daemon(machine: Machine, client: Client) -> None:
-    write_setting(Setting("monitor"))
+    write_setting(EnforcementSetting("monitor"))
     wait_until(lambda: control(client) == "proceed")
     (machine.state / "switch.json").write_text("garbage")
     wait_until(lambda: control(client) == "deny")
@@ -185,7 +185,7 @@ def test_a_broken_switch_enforces_in_a_running_daemon(machine: Machine, client: 
 
 def test_a_projects_hooks_heed_the_switch_too(machine: Machine, client: Client) -> None:
     root = machine.project("p", DENIES.replace('"no"\non', '"mine"\non'))
-    write_setting(Setting("monitor"))
+    write_setting(EnforcementSetting("monitor"))
     wait_until(lambda: control(client) == "proceed")
     assert client.dispatch(step("before_tool"), root=str(root)).control == "proceed"
 
@@ -235,7 +235,7 @@ def test_a_pause_is_written_down_while_a_daemon_writes_too(machine: Machine, cli
 
 
 def test_enforce_needs_no_person(machine: Machine) -> None:
-    write_setting(Setting("monitor"))
+    write_setting(EnforcementSetting("monitor"))
     env = machine.env | {"CLAUDECODE": "1"}
     assert (machine.run("enforce", env=env).code, read_setting(machine.state).mode) == (0, "enforce")
 

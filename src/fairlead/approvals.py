@@ -61,16 +61,16 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
         return lay_out([("question", question), *rows, ("asked by", self.hook)], indent="")
 
 
-Answer = Approval | Verdict | tuple[Any, ...]
+ApproverAnswer = Approval | Verdict | tuple[Any, ...]
 
 
 class Approver(Protocol):
     """Answers an `ask`, as a human or for one."""
 
-    async def approve(self, request: ApprovalRequest) -> Answer: ...
+    async def approve(self, request: ApprovalRequest) -> ApproverAnswer: ...
 
 
-ApproveFn = Callable[[ApprovalRequest], Awaitable[Answer]]
+ApproveFn = Callable[[ApprovalRequest], Awaitable[ApproverAnswer]]
 
 
 async def seek_approval(

@@ -124,14 +124,14 @@ class HookRun(NamedTuple):
     details: dict[str, Any] | None = None
 
 
-Call = tuple[Callable[..., Any], bool]
+HookCall = tuple[Callable[..., Any], bool]
 """A hook as the engine's loop needs it: what to call, and whether the call must be awaited."""
 
 
 class HookSequence(msgspec.Struct, frozen=True):
     """Hooks that run one after another, and their calls, which are all that the loop needs."""
 
-    calls: tuple[Call, ...] = ()
+    calls: tuple[HookCall, ...] = ()
     hooks: tuple[Hook, ...] = ()
 
 

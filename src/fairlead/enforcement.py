@@ -22,7 +22,7 @@ CHECK_INTERVAL = 0.2
 """Seconds between two checks of the file."""
 
 
-class Setting(msgspec.Struct, frozen=True):
+class EnforcementSetting(msgspec.Struct, frozen=True):
     """The mode of enforcement, until when, why, and who set it."""
 
     mode: Literal["enforce", "monitor"] = "enforce"
@@ -35,18 +35,18 @@ class Setting(msgspec.Struct, frozen=True):
         return self.mode == "enforce" or (self.until is not None and time.time() >= self.until)
 
 
-def read_setting(folder: Path | None = None) -> Setting:
+def read_setting(folder: Path | None = None) -> EnforcementSetting:
     """The current setting. If its file cannot be read, hooks are enforced."""
     try:
-        return msgspec.json.decode(_file(folder).read_bytes(), type=Setting)
+        return msgspec.json.decode(_file(folder).read_bytes(), type=EnforcementSetting)
     except FileNotFoundError:
-        return Setting()
+        return EnforcementSetting()
     except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         logger.error("%s cannot be read (%s): hooks are enforced", _file(folder), error)
-        return Setting()
+        return EnforcementSetting()
 
 
-def write_setting(setting: Setting, folder: Path | None = None) -> None:
+def write_setting(setting: EnforcementSetting, folder: Path | None = None) -> None:
     """Set enforcement for every process of this user."""
     from .redaction.redactor import redact_text
 
@@ -69,7 +69,7 @@ class EnforcementSwitch:
         self._folder = folder
         self._checked = 0.0
         self._stamp: tuple[int, int] | None = (0, 0)
-        self._setting = Setting()
+        self._setting = EnforcementSetting()
 
     def __call__(self) -> bool:
         now = time.monotonic()
@@ -82,7 +82,7 @@ class EnforcementSwitch:
         return self._setting.enforced
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> EnforcementSetting:
         """The setting at the last check."""
         return self._setting
 

@@ -424,14 +424,14 @@ class Event(Generic[S]):
         return f"<event {self.name}>"
 
 
-class Row(Event[S]):
+class EventRow(Event[S]):
     """An event as a row of the table. On `hooks.on` it reads as the decorator for its step."""
 
     @overload
-    def __get__(self, on: None, owner: type) -> "Row[S]": ...
+    def __get__(self, on: None, owner: type) -> "EventRow[S]": ...
     @overload
     def __get__(self, on: "Lifecycle", owner: type) -> "Decorate[S]": ...
-    def __get__(self, on: "Lifecycle | None", owner: type) -> "Row[S] | Decorate[S]":
+    def __get__(self, on: "Lifecycle | None", owner: type) -> "EventRow[S] | Decorate[S]":
         return self if on is None else on._decorate(self)
 
 
@@ -470,58 +470,58 @@ class Lifecycle:
     `also` are the names that other hook systems have for an event: errors about unknown events suggest ours.
     """
 
-    session_start = Row(SessionStart, controls="deny", veto="abort", stop=True, also="after_session_enter")
-    session_end = Row(SessionEnd, controls="deny", context=False)
-    before_request = Row(BeforeRequest, change="state session_id checkpoint_id", veto="abort")
-    after_request = Row(AfterRequest, change="state checkpoint_id", veto="abort")
-    before_input = Row(
+    session_start = EventRow(SessionStart, controls="deny", veto="abort", stop=True, also="after_session_enter")
+    session_end = EventRow(SessionEnd, controls="deny", context=False)
+    before_request = EventRow(BeforeRequest, change="state session_id checkpoint_id", veto="abort")
+    after_request = EventRow(AfterRequest, change="state checkpoint_id", veto="abort")
+    before_input = EventRow(
         BeforeInput, change="input prepend_input", controls="deny", veto="deny", stop=True,
         also="before_ingest before_inbound inbound",
     )  # fmt: skip
-    after_input = Row(AfterInput, veto="stop", stop=True, also="after_ingest")
-    turn_start = Row(TurnStart, veto="stop", stop=True, also="after_turn_enter")
-    before_prompt = Row(BeforePrompt, change="system_prompt", veto="stop", stop=True, also="before_prompt_build")
-    before_compact = Row(BeforeCompact, controls="skip", veto="skip", stop=True, also="pre_compact")
-    after_compact = Row(AfterCompact, stop=True, also="post_compact")
-    before_model = Row(
+    after_input = EventRow(AfterInput, veto="stop", stop=True, also="after_ingest")
+    turn_start = EventRow(TurnStart, veto="stop", stop=True, also="after_turn_enter")
+    before_prompt = EventRow(BeforePrompt, change="system_prompt", veto="stop", stop=True, also="before_prompt_build")
+    before_compact = EventRow(BeforeCompact, controls="skip", veto="skip", stop=True, also="pre_compact")
+    after_compact = EventRow(AfterCompact, stop=True, also="post_compact")
+    before_model = EventRow(
         BeforeModel, change="model messages assistant", controls="deny", veto="stop", stop=True,
         also="before_inference before_generate",
     )  # fmt: skip
-    after_model = Row(
+    after_model = EventRow(
         AfterModel, change="output", controls="deny", veto="deny", stop=True, also="after_inference after_generate"
     )
-    tool_requested = Row(ToolRequested, stop=True, also="tool_call_requested")
-    before_tool = Row(
+    tool_requested = EventRow(ToolRequested, stop=True, also="tool_call_requested")
+    before_tool = EventRow(
         BeforeTool, change="args result is_error", controls="deny ask allow", veto="deny", stop=True,
         also="before_tool_execution before_tool_call before_tool_apply pre_tool_use tool_call",
     )  # fmt: skip
-    before_permission = Row(BeforePermission, change="resolved", controls="deny ask allow", veto="deny", stop=True)
-    after_permission = Row(AfterPermission, stop=True)
-    after_tool = Row(
+    before_permission = EventRow(BeforePermission, change="resolved", controls="deny ask allow", veto="deny", stop=True)
+    after_permission = EventRow(AfterPermission, stop=True)
+    after_tool = EventRow(
         AfterTool, change="output", controls="deny retry", veto="deny", stop=True,
         also="after_tool_execution after_tool_call after_tool_apply post_tool_use post_tool_use_failure "
         "tool_call_aborted",
     )  # fmt: skip
-    after_tool_batch = Row(AfterToolBatch, veto="stop", stop=True)
-    before_turn_end = Row(BeforeTurnEnd, controls="extend", veto="extend", stop=True)
-    before_response = Row(
+    after_tool_batch = EventRow(AfterToolBatch, veto="stop", stop=True)
+    before_turn_end = EventRow(BeforeTurnEnd, controls="extend", veto="extend", stop=True)
+    before_response = EventRow(
         BeforeResponse, change="response", controls="deny", veto="deny", context=False,
         also="transform_response response_transform",
     )  # fmt: skip
-    before_output = Row(
+    before_output = EventRow(
         BeforeOutput, change="content", controls="deny", veto="deny", context=False, also="before_outbound outbound"
     )
-    turn_end = Row(TurnEnd, context=False, also="agent_loop_end")
-    subagent_start = Row(SubagentStart, change="initial_message", controls="deny", veto="deny")
-    subagent_stop = Row(SubagentStop, controls="extend", veto="extend")
-    notification = Row(Notification, change="message", controls="skip", veto="skip", context=False)
-    error = Row(Error, context=False)
+    turn_end = EventRow(TurnEnd, context=False, also="agent_loop_end")
+    subagent_start = EventRow(SubagentStart, change="initial_message", controls="deny", veto="deny")
+    subagent_stop = EventRow(SubagentStop, controls="extend", veto="extend")
+    notification = EventRow(Notification, change="message", controls="skip", veto="skip", context=False)
+    error = EventRow(Error, context=False)
 
     def _decorate(self, event: Event[S]) -> "Decorate[S]":
         raise NotImplementedError
 
 
-EVENTS: dict[str, Event[Any]] = {name: event for name, event in vars(Lifecycle).items() if isinstance(event, Row)}
+EVENTS: dict[str, Event[Any]] = {name: event for name, event in vars(Lifecycle).items() if isinstance(event, EventRow)}
 GUARDING = ("before_tool", "before_input", "before_permission")
 """Events at which a step without an answer is refused. At the others there is nothing to refuse."""
 CHANGEABLE: frozenset[str] = frozenset(field for event in EVENTS.values() for field in event.changes)

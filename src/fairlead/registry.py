@@ -44,7 +44,7 @@ from .verdict import Verdict, ask, deny
 
 if TYPE_CHECKING:
     from .packs.exemptions import Exemption
-    from .packs.judging import Answer
+    from .packs.judging import RuleControl
     from .packs.rules import Level, Pack
 
 S = TypeVar("S", bound=Step)
@@ -211,7 +211,7 @@ class Hooks:
         self,
         *packs: str | Pack,
         level: Level = "destructive",
-        verdict: Answer | None = None,
+        verdict: RuleControl | None = None,
         protect: Iterable[str] = (),
         allow_hosts: Iterable[str] = (),
         exemptions: Iterable[Exemption] = (),

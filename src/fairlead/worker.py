@@ -40,12 +40,12 @@ SPIN_TIME = 200e-6
 """Seconds to poll for the next step before the worker sleeps."""
 
 
-class _Question(msgspec.Struct):
+class _StepLine(msgspec.Struct):
     id: int
     step: msgspec.Raw
 
 
-_read_question = msgspec.json.Decoder(_Question).decode
+_read_question = msgspec.json.Decoder(_StepLine).decode
 
 
 async def _pass_on(request: ApprovalRequest) -> Approval:
@@ -110,7 +110,7 @@ class Worker:
             await asyncio.wait(tasks)
         await self.hooks.aclose()
 
-    async def _work(self, question: _Question, out: int) -> None:
+    async def _work(self, question: _StepLine, out: int) -> None:
         try:
             answer = _answer(question.id, await self.hooks.dispatch(decode_step(bytes(question.step))))
         except Exception as error:
@@ -142,7 +142,7 @@ def _own_stdout() -> int:
 _stdout: int | None = None
 
 
-def _question(line: bytes) -> _Question | None:
+def _question(line: bytes) -> _StepLine | None:
     """What a line asks, if it asks anything."""
     try:
         return _read_question(line) if line.strip() else None

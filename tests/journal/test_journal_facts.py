@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from fairlead import Approval, Hooks, Verdict, ask, change, deny
 from fairlead.config.restricted import RestrictedHook
-from fairlead.enforcement import EnforcementSwitch, Setting, write_setting
+from fairlead.enforcement import EnforcementSetting, EnforcementSwitch, write_setting
 from fairlead.frozen import thaw
 from fairlead.hook import form_of
 from fairlead.hosts.clis.mapping import host_tools, hosts
@@ -92,7 +92,7 @@ def test_a_digest_of_variables_cannot_be_worked_out_without_the_key(tmp_path: Pa
 def test_a_record_says_that_nothing_was_enforced(
     until: float | None, said: str, journal: Journal, step: Any, last: Any, tmp_path: Path
 ) -> None:
-    write_setting(Setting("monitor", until), tmp_path / "state")
+    write_setting(EnforcementSetting("monitor", until), tmp_path / "state")
     hooks = Hooks(journal=journal)
     hooks.switch = EnforcementSwitch(tmp_path / "state")
     hooks.dispatch_sync(step(1))

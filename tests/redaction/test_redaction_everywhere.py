@@ -32,7 +32,7 @@ from planting import ALL, DAEMON_VARIABLES, EACH, PLANTED_IN, VARIABLES, marker,
 from fairlead.approvals import ApprovalRequest
 from fairlead.client import Client
 from fairlead.config.trust import Trust
-from fairlead.enforcement import Setting, write_setting
+from fairlead.enforcement import EnforcementSetting, write_setting
 from fairlead.hosts.clis.opening import open_hooks
 from fairlead.journal import Journal
 from fairlead.journal.reading import Reader, Record
@@ -560,7 +560,7 @@ async def test_the_daemon_keeps_every_callers_variables_secret_in_its_requests_a
 
 def test_the_reason_of_a_pause_is_kept_without_its_secrets(tmp_path: Path):
     for one in ALL["note"]:
-        write_setting(Setting("monitor", None, one.text, "me"), tmp_path)
+        write_setting(EnforcementSetting("monitor", None, one.text, "me"), tmp_path)
         assert survivors((tmp_path / "switch.json").read_text()) == []
 
 

@@ -22,7 +22,7 @@ from fairlead.runners.cost import SizeBound, ValueSize, anything, estimate
 from fairlead.runners.expression import Expression
 from fairlead.runners.regex import Limit, Regex
 from fairlead.runners.rule import BadRule, Rule, RuleFailed
-from fairlead.runners.syntax import DEPTH, Node, parse
+from fairlead.runners.syntax import DEPTH, ExpressionNode, parse
 from fairlead.testing import step
 
 quick = settings(deadline=None, max_examples=200, derandomize=True, database=None)
@@ -193,7 +193,7 @@ class Impossible(Exception):
     """An expression that asks for an element of an empty list."""
 
 
-def spend(node: Node, scope: dict[str, Any]) -> tuple[Any, float]:
+def spend(node: ExpressionNode, scope: dict[str, Any]) -> tuple[Any, float]:
     """Evaluates an expression, and counts what the model of `cost` says of the real values, operation by operation."""
     if node.kind == "literal":
         return json.loads(node.text), cost._estimate(node, {}, False).cost
@@ -213,7 +213,7 @@ def spend(node: Node, scope: dict[str, Any]) -> tuple[Any, float]:
     return apply(node, *(value for value, _ in parts)), cost.EVALUATE + sum(spent for _, spent in parts) + own
 
 
-def spend_macro(node: Node, scope: dict[str, Any]) -> tuple[Any, float]:
+def spend_macro(node: ExpressionNode, scope: dict[str, Any]) -> tuple[Any, float]:
     called_on, variable, *bodies = node.parts
     over, spent = spend(called_on, scope)
     made: list[Any] = []
@@ -229,7 +229,7 @@ def spend_macro(node: Node, scope: dict[str, Any]) -> tuple[Any, float]:
     return made if node.text in ("filter", "map") else True, spent
 
 
-def apply(node: Node, *operands: Any) -> Any:
+def apply(node: ExpressionNode, *operands: Any) -> Any:
     first, last = operands[0] if operands else None, operands[-1] if operands else None
     if node.kind == "index":
         if not first:

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from fairlead.shell import quoting, tree
 from fairlead.shell.syntax import Parser
-from fairlead.shell.tree import Budget, Compound, Function, Simple, Substitution, Text, TooComplex, Variable
+from fairlead.shell.tree import Budget, Compound, Function, Simple, Substitution, TextPart, TooComplex, Variable
 
 SHFMT = Path(sys.executable).with_name("shfmt")
 CORPORA = os.environ.get("FAIRLEAD_CORPORA")
@@ -144,7 +144,7 @@ def _in_node(node: tree.Node) -> Iterator[Words]:
     if isinstance(node, Function):
         yield from _in_node(node.body)
         return
-    words: list[tree.Word] = list(node.words or ())
+    words: list[tree.WordParts] = list(node.words or ())
     if isinstance(node, Simple):
         if node.words:
             words_of_let = node.words[0] == "let"  # which are expressions to shfmt
@@ -162,7 +162,7 @@ def _in_node(node: tree.Node) -> Iterator[Words]:
         yield from _in_word(word)
 
 
-def _in_word(word: tree.Word) -> Iterator[Words]:
+def _in_word(word: tree.WordParts) -> Iterator[Words]:
     for part in word if isinstance(word, tuple) else ():
         if isinstance(part, Substitution):
             yield from _in_block(part.body)
@@ -170,10 +170,10 @@ def _in_word(word: tree.Word) -> Iterator[Words]:
             yield from _in_word(part.argument)
 
 
-def _text_of(word: tree.Word) -> str | None:
+def _text_of(word: tree.WordParts) -> str | None:
     if isinstance(word, str):
         return word
-    texts = [part.text for part in word if isinstance(part, Text)]
+    texts = [part.text for part in word if isinstance(part, TextPart)]
     return "".join(texts) if len(texts) == len(word) else None
 
 

@@ -51,7 +51,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-class _Parser(argparse.ArgumentParser):
+class _ArgumentParser(argparse.ArgumentParser):
     """Ends a wrong call with exit code 1, because 2 means a denied step in `fairlead test`."""
 
     def error(self, message: str) -> NoReturn:
@@ -62,7 +62,9 @@ class _Parser(argparse.ArgumentParser):
 def make_parser() -> argparse.ArgumentParser:
     from .. import __version__
 
-    parser = _Parser(prog="fairlead", description="One hook for every AI agent: check, try and trust your hooks.")
+    parser = _ArgumentParser(
+        prog="fairlead", description="One hook for every AI agent: check, try and trust your hooks."
+    )
     parser.add_argument("--version", action="version", version=f"fairlead {__version__}")
     commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:

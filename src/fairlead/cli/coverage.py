@@ -15,7 +15,7 @@ from .journals import add_journals, journals_of
 
 if TYPE_CHECKING:
     from ..hosts.clis.transcripts.coverage import Coverage, Gap
-    from ..hosts.clis.transcripts.transcript import Source, Transcripts
+    from ..hosts.clis.transcripts.transcript import Transcripts, TranscriptSource
     from ..journal.reading import Reader
 
 SHOWN, IN_JSON = 20, 1000
@@ -105,10 +105,10 @@ def _readers(paths: list[Path], *, named: bool, held: ExitStack) -> list[Reader]
     return [held.enter_context(Reader(path)) for path in paths if named or path.exists()]
 
 
-def _sources(options: argparse.Namespace, since: float | None) -> Iterator[tuple[Transcripts, Source]]:
+def _sources(options: argparse.Namespace, since: float | None) -> Iterator[tuple[Transcripts, TranscriptSource]]:
     """The transcripts to read, the oldest of each CLI first. Unchanged since `since`: left out."""
     from ..errors import FairleadError
-    from ..hosts.clis.transcripts.transcript import HOSTS, Source, changed, transcripts_of
+    from ..hosts.clis.transcripts.transcript import HOSTS, TranscriptSource, changed, transcripts_of
 
     chosen = [transcripts_of(name) for name in ((options.cli,) if options.cli else HOSTS)]
     chosen_path: Path | None = options.path
@@ -124,13 +124,13 @@ def _sources(options: argparse.Namespace, since: float | None) -> Iterator[tuple
         for place in places:
             for path in transcripts.files(place):
                 if since is None or changed(path) >= since:
-                    yield transcripts, Source(path)
+                    yield transcripts, TranscriptSource(path)
 
 
 # --- output --------------------------------------------------------------------------------------
 
 
-def _data(found: Coverage, gaps: list[Gap], read: list[Source], paths: list[Path]) -> dict[str, Any]:
+def _data(found: Coverage, gaps: list[Gap], read: list[TranscriptSource], paths: list[Path]) -> dict[str, Any]:
     import msgspec
 
     rows = [{"cli": cli, "tool": tool, **msgspec.to_builtins(count)} for (cli, tool), count in _rows(found)]
@@ -154,7 +154,7 @@ def _rows(found: Coverage) -> list[Any]:
     return sorted(found.counts.items(), key=lambda row: (HOSTS.index(row[0][0]), row[0][1].casefold()))
 
 
-def _show(found: Coverage, gaps: list[Gap], read: list[Source]) -> None:
+def _show(found: Coverage, gaps: list[Gap], read: list[TranscriptSource]) -> None:
     garbage = sum(source.garbage for source in read)
     if garbage:
         print(f"fairlead: {_many(garbage, 'line')} could not be read, and were skipped", file=sys.stderr)

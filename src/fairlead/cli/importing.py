@@ -14,7 +14,7 @@ from .journals import add_journal, journal_of, settings
 
 if TYPE_CHECKING:
     from ..hosts.clis.transcripts.importer import ImportJournal, TranscriptImport
-    from ..hosts.clis.transcripts.transcript import Source, Transcripts
+    from ..hosts.clis.transcripts.transcript import Transcripts, TranscriptSource
 
 
 def add_to(commands: Any) -> None:
@@ -34,12 +34,12 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ..errors import FairleadError
-    from ..hosts.clis.transcripts.transcript import Source, transcripts_of
+    from ..hosts.clis.transcripts.transcript import TranscriptSource, transcripts_of
 
     transcripts = transcripts_of(options.cli)
     if not options.path.exists():
         raise FairleadError(f"there is nothing at {options.path}")
-    sources = [Source(path) for path in transcripts.files(options.path.absolute())]
+    sources = [TranscriptSource(path) for path in transcripts.files(options.path.absolute())]
     if not sources:
         names = " or ".join(transcripts.names)
         raise FairleadError(f"there is no transcript of {transcripts.host} in {options.path}: they are called {names}")
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _record(
-    options: argparse.Namespace, transcripts: Transcripts, sources: list[Source]
+    options: argparse.Namespace, transcripts: Transcripts, sources: list[TranscriptSource]
 ) -> tuple[TranscriptImport, list[str]]:
     """Record every transcript that can be read, and return the problems of the others."""
     from ..errors import FairleadError
@@ -96,7 +96,7 @@ def _journal(path: Path) -> ImportJournal:
     return ImportJournal(path, on_failure="closed", **options)
 
 
-def _progress(sources: list[Source]) -> Callable[[], None]:
+def _progress(sources: list[TranscriptSource]) -> Callable[[], None]:
     """A function that shows how much is read, at most five times a second."""
     from time import monotonic
 
@@ -116,7 +116,7 @@ def _progress(sources: list[Source]) -> Callable[[], None]:
 
 
 def _data(
-    options: argparse.Namespace, recording: TranscriptImport, sources: list[Source], problems: list[str]
+    options: argparse.Namespace, recording: TranscriptImport, sources: list[TranscriptSource], problems: list[str]
 ) -> dict[str, Any]:
     return {
         "journal": str(journal_of(options)),
@@ -133,7 +133,7 @@ def _data(
     }
 
 
-def _show(options: argparse.Namespace, recording: TranscriptImport, sources: list[Source]) -> None:
+def _show(options: argparse.Namespace, recording: TranscriptImport, sources: list[TranscriptSource]) -> None:
     did = "Would import" if options.dry_run else "Imported"
     sessions = len(recording.sessions)
     print(

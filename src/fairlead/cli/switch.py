@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     import getpass
 
     from ..amounts import seconds
-    from ..enforcement import Setting, write_setting
+    from ..enforcement import EnforcementSetting, write_setting
     from ..errors import FairleadError
 
     if options.mode == "monitor":  # an agent may switch hooks on
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         if not 0 < taken <= LONGEST:
             raise FairleadError("a pause takes a day at most; `fairlead monitor` has no end")
         until = time.time() + taken
-    setting = Setting(options.mode, until, options.reason, getpass.getuser())
+    setting = EnforcementSetting(options.mode, until, options.reason, getpass.getuser())
     _write_down(setting)
     write_setting(setting)
     print(_describe(setting))

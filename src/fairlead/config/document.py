@@ -69,7 +69,7 @@ class Document:
                 raise RecursionError
             self._text = content.decode().replace("\r\n", "\n")
             self.data = tomllib.loads(self._text)
-            self._places = _Scanner(self._text).places
+            self._places = _TomlScanner(self._text).places
         except tomllib.TOMLDecodeError as error:
             self._syntax_mistake(str(error))
         except UnicodeDecodeError as error:
@@ -135,7 +135,7 @@ def _read(path: Path) -> bytes:
     return content
 
 
-class _Scanner:
+class _TomlScanner:
     """Finds where each key and each value begins, in a text that is known to be TOML."""
 
     _BLANK = re.compile(r"(?:[ \t\n]|#[^\n]*)*")

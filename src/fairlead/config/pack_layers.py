@@ -23,16 +23,16 @@ from ..errors import nearest
 from ..hook import Layer
 from ..packs import NAMES, RECOMMENDED
 from ..packs.exemptions import Exemption
-from ..packs.judging import Answer, PackOptions, events_of, kinds_of, pack_hook
+from ..packs.judging import PackOptions, RuleControl, events_of, kinds_of, pack_hook
 from ..packs.rules import LEVELS, Level, Limits, Pack
 from .document import Document, Keys
 from .hook_entry import ConfiguredHook
-from .packs import LIMITS, PackSection, Setting
+from .packs import LIMITS, PackSection, PackSetting
 
 if TYPE_CHECKING:
     from .layers import ConfigFile
 
-_STRICTNESS: tuple[Answer | None, ...] = ("warn", "ask", None, "deny")
+_STRICTNESS: tuple[RuleControl | None, ...] = ("warn", "ask", None, "deny")
 """Verdicts of a pack, the mildest first. None: what the level leads to, which is a denial of disasters only."""
 
 
@@ -40,7 +40,7 @@ class PackUse(msgspec.Struct, frozen=True):
     """How a pack is used: what the layers so far say."""
 
     level: Level = "destructive"
-    verdict: Answer | None = None
+    verdict: RuleControl | None = None
     enforce: bool = True
     protect: tuple[str, ...] = ()
     allow_hosts: tuple[str, ...] = ()
@@ -173,7 +173,7 @@ class PackLayers:
 
     # --- what is wrong --------------------------------------------------------------------------------
 
-    def _refuse(self, layer: ConfigFile, name: str, key: str, setting: Setting, use: PackUse) -> None:
+    def _refuse(self, layer: ConfigFile, name: str, key: str, setting: PackSetting, use: PackUse) -> None:
         now = getattr(use.limits if key in LIMITS else use, key)
         kept = f"{key} = {encode(now).decode()}" if now not in (None, ()) else f"no {key} of its own"
         by = "the system's file locks it" if layer.layer == "user" else "a project's file may only tighten a pack"

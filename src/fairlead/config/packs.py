@@ -12,7 +12,7 @@ import msgspec
 from ..errors import FairleadError, UnknownName, nearest
 from ..packs import NAMES, RECOMMENDED, pack
 from ..packs.exemptions import Exemption
-from ..packs.judging import Answer
+from ..packs.judging import RuleControl
 from ..packs.rules import LEVELS, Limits, Pack
 from .document import Document, Keys
 
@@ -27,10 +27,10 @@ EXEMPTION = ("rule", "command", "path", "url", "project", "reason", "owner", "un
 """What an `[[exemption]]` may hold."""
 MATCHES = ("command", "path", "url")
 """What an exemption matches: it has one of these."""
-ANSWERS: tuple[str, ...] = get_args(Answer)
+ANSWERS: tuple[str, ...] = get_args(RuleControl)
 
 
-class Setting(msgspec.Struct, frozen=True):
+class PackSetting(msgspec.Struct, frozen=True):
     """The value of one key of a `[pack.NAME]` table, and where it stands."""
 
     value: Any
@@ -50,10 +50,10 @@ class PackSection(msgspec.Struct):
     enforce: bool = True
     """Whether the packs of the file are enforced, if no table says so."""
 
-    def settings(self, name: str) -> dict[str, Setting]:
+    def settings(self, name: str) -> dict[str, PackSetting]:
         """What the file says of a pack: the pack's own table goes before that of `recommended`."""
         return {
-            key: Setting(value, ("pack", table, key))
+            key: PackSetting(value, ("pack", table, key))
             for table in (RECOMMENDED, name)
             for key, value in self.tables.get(table, {}).items()
         }

@@ -79,7 +79,7 @@ class _Version(msgspec.Struct):
     version: int
 
 
-class _TrustFile(_Version):
+class _TrustRecords(_Version):
     projects: dict[str, TrustedProject]
 
 
@@ -285,7 +285,7 @@ class Trust:
             )
             raise FairleadError(problem) from None
 
-    def _decode(self, content: bytes) -> _TrustFile:
+    def _decode(self, content: bytes) -> _TrustRecords:
         """The projects in the file. The version is checked first: a file of a newer version must not be removed."""
         version = msgspec.json.decode(content, type=_Version).version
         if version > VERSION:
@@ -295,7 +295,7 @@ class Trust:
             )
         if version != VERSION:
             raise msgspec.DecodeError(f"its version is {version}, not {VERSION}")
-        return msgspec.json.decode(content, type=_TrustFile)
+        return msgspec.json.decode(content, type=_TrustRecords)
 
     @contextmanager
     def _changing(self, root: Path) -> Iterator[dict[str, TrustedProject]]:
@@ -306,7 +306,7 @@ class Trust:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 projects = self._read()
                 yield projects
-                encoded = msgspec.json.encode(_TrustFile(VERSION, projects), order="sorted")
+                encoded = msgspec.json.encode(_TrustRecords(VERSION, projects), order="sorted")
                 atomic_write(self._file, msgspec.json.format(encoded))
         except OSError as error:
             raise FairleadError(f"{self.folder} cannot be written: {error.strerror}") from None

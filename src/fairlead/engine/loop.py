@@ -19,7 +19,7 @@ from time import monotonic
 from typing import Any
 
 from ..approvals import ApprovalRequest, seek_approvals
-from ..decision import Call, Decision, HookApproval, HookSequence, RunEntry
+from ..decision import Decision, HookApproval, HookCall, HookSequence, RunEntry
 from ..errors import HookTimeout
 from ..hook import Hook
 from ..lifecycle import Step
@@ -40,7 +40,9 @@ _SUSPENDED = -math.inf  # in the clock of a hook that has suspended, so that the
 
 
 @types.coroutine
-def run_hooks(chain: Chain, step: Step, remaining: Iterator[Call], cell: list[Run], started: float | None) -> HookLoop:
+def run_hooks(
+    chain: Chain, step: Step, remaining: Iterator[HookCall], cell: list[Run], started: float | None
+) -> HookLoop:
     """Run hook after hook. This is the loop that everything else serves.
 
     `cell` holds the `Run`, once there is one. `started` is when an untimed chain of one hook was entered.

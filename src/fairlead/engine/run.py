@@ -14,12 +14,12 @@ import msgspec
 from msgspec.structs import replace
 
 from ..decision import (
-    Call,
     Contribution,
     Decision,
     Failure,
     FailureKind,
     HookApproval,
+    HookCall,
     HookSequence,
     Monitored,
     RunEntry,
@@ -56,7 +56,7 @@ class Run(msgspec.Struct):
     original: Step
     step: Step
     sequence: HookSequence
-    remaining: Iterator[Call] | None  # its calls that are left, which also tells which hook is running
+    remaining: Iterator[HookCall] | None  # its calls that are left, which also tells which hook is running
     clock: list[float]  # when the current hook started, and the first; a list is the fastest to set for every hook
     run_log: list[RunEntry] | None = None  # what is recorded: see `Decision.runs`
     deadline: Deadline | None = None  # of the current hook, once it has suspended
@@ -327,7 +327,7 @@ _FAILURE_KINDS: dict[type, FailureKind] = {Quarantined: "quarantined", Malformed
 
 
 def start_run(
-    chain: Chain, step: Step, remaining: Iterator[Call], cell: list[Run] | None = None, started: float | None = None
+    chain: Chain, step: Step, remaining: Iterator[HookCall], cell: list[Run] | None = None, started: float | None = None
 ) -> Run:
     """Start to keep the state of a dispatch whose hooks are called up to `remaining`, in `cell` if there is one."""
     run_log: list[RunEntry] | None = [chain.sequence] if chain.records_runs else None

@@ -23,7 +23,7 @@ ABANDONED_LIMIT = 64
 """Abandoned threads that are still running, at which blocking hooks fail without being started."""
 
 
-class _Job:
+class _ThreadCall:
     """One call on a thread, and the future its caller awaits."""
 
     __slots__ = ("_args", "_context", "_fn", "_loop", "finished", "waiter")
@@ -62,14 +62,14 @@ class Threads:
     """Daemon threads that run blocking hooks, reused while they are idle."""
 
     def __init__(self) -> None:
-        self._idle: list[SimpleQueue[_Job]] = []
-        self._abandoned: set[_Job] = set()
+        self._idle: list[SimpleQueue[_ThreadCall]] = []
+        self._abandoned: set[_ThreadCall] = set()
 
     async def run(self, fn: Callable[..., T], *args: Any) -> T:
         """Call `fn(*args)` on a thread, with the caller's contextvars. Cancelling abandons the thread."""
         if self.abandoned >= ABANDONED_LIMIT:
             raise RuntimeError(f"{ABANDONED_LIMIT} threads are stuck in hooks that timed out; fix those hooks")
-        job = _Job(fn, args)
+        job = _ThreadCall(fn, args)
         self._submit(job)
         try:
             return await job.waiter  # type: ignore[no-any-return]
@@ -85,7 +85,7 @@ class Threads:
             self._abandoned = {job for job in self._abandoned if not job.finished}
         return len(self._abandoned)
 
-    def _submit(self, job: _Job) -> None:
+    def _submit(self, job: _ThreadCall) -> None:
         try:
             inbox = self._idle.pop()
         except IndexError:
@@ -95,7 +95,7 @@ class Threads:
             threading.Thread(target=self._work, args=(inbox,), name="fairlead-hook", daemon=True).start()
         inbox.put(job)
 
-    def _work(self, inbox: SimpleQueue[_Job]) -> None:
+    def _work(self, inbox: SimpleQueue[_ThreadCall]) -> None:
         while True:
             inbox.get().work()
             self._idle.append(inbox)

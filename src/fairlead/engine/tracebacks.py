@@ -25,14 +25,14 @@ _PLACE = re.compile(r'^ *File "([^"\n]+)", line ([0-9]{1,9})', re.MULTILINE)
 
 _logged: set[tuple[str, str, int]] = set()
 """The tracebacks that were logged, as (hook, file, line): that of a hook that fails at every step is logged once."""
-Place = tuple[str, str, int]
+FramePlace = tuple[str, str, int]
 
 
 class Traceback(NamedTuple):
     """The redacted traceback of what a hook raised, and where it did."""
 
     text: str
-    place: Place
+    place: FramePlace
 
 
 def find_traceback(hook: Hook, error: BaseException) -> Traceback | None:

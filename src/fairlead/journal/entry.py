@@ -18,7 +18,7 @@ from .exactness import inexact_fields, lone_surrogates
 
 if TYPE_CHECKING:
     from ..redaction.redactor import Redactor
-    from .policy import Policy
+    from .policy import PolicyText
 
 LONG_TEXT: Final = 512
 """Characters from which a text is stored by its digest."""
@@ -83,7 +83,7 @@ def entry_of(body: Mapping[str, Any], encoded: bytes | None = None, texts: dict[
 
 
 def make_entry(
-    facts: Mapping[str, Any], redactor: Redactor, policy: Policy | None = None, call: Invoke | None = None
+    facts: Mapping[str, Any], redactor: Redactor, policy: PolicyText | None = None, call: Invoke | None = None
 ) -> Entry:
     """Make an entry of some facts.
 
@@ -111,7 +111,7 @@ def call_here(fn: Callable[..., Any], *args: Any) -> Any:
     return fn(*args)
 
 
-def _encodable_entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> Entry:
+def _encodable_entry(plain: dict[str, Any], redactor: Redactor, policy: PolicyText | None) -> Entry:
     try:
         return _entry(plain, redactor, policy)
     except UnicodeError:  # a lone surrogate must not hide the rest of the entry
@@ -138,7 +138,7 @@ def _type_name(value: Any) -> str:
     return f"<{type(value).__name__}>"  # its own text could be anything
 
 
-def _entry(plain: dict[str, Any], redactor: Redactor, policy: Policy | None) -> Entry:
+def _entry(plain: dict[str, Any], redactor: Redactor, policy: PolicyText | None) -> Entry:
     own: dict[str, Any] = {
         key: plain[key] for key in _PLAIN_KEYS if key in plain
     }  # fairlead's own fields, which hold no secrets

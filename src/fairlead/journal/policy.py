@@ -31,11 +31,11 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-Policy = tuple[bytes, bytes]
+PolicyText = tuple[bytes, bytes]
 """A digest, and the text that it is the digest of."""
 
 
-def policy_of(table: Table) -> Policy:
+def policy_of(table: Table) -> PolicyText:
     """The policy of a table: its hooks, their options and versions, and the described tools.
 
     Computed once per table.

@@ -20,11 +20,11 @@ from .exemptions import Exemption
 from .lines import PackLine
 from .rules import LEVELS, Finding, Level, Limits, Memory, Objection, Pack, Rule
 
-Answer = Literal["deny", "ask", "warn"]
+RuleControl = Literal["deny", "ask", "warn"]
 """What a pack says to a call that it objects to."""
-ANSWERS: dict[Level, Answer] = {"disaster": "deny", "destructive": "ask", "strict": "ask"}
+ANSWERS: dict[Level, RuleControl] = {"disaster": "deny", "destructive": "ask", "strict": "ask"}
 """What each level leads to, unless you choose."""
-_STRENGTH: dict[Answer, int] = {"warn": 0, "ask": 1, "deny": 2}
+_STRENGTH: dict[RuleControl, int] = {"warn": 0, "ask": 1, "deny": 2}
 LONGEST = 256 << 10
 """Characters of a command line that is read. Of a longer one, any mention of a program that destroys counts."""
 
@@ -34,7 +34,7 @@ class PackOptions(msgspec.Struct, frozen=True):
 
     level: Level = "destructive"
     """The least level that it speaks at."""
-    verdict: Answer | None = None
+    verdict: RuleControl | None = None
     """What it says at every level. None: what the level leads to."""
     protect: tuple[str, ...] = ()
     """Paths that rules treat like a home: nothing in them may be deleted."""
@@ -91,7 +91,7 @@ class PackGate:
     def _may_be_exempt(self, rule: Rule) -> bool:
         return rule.level != "disaster" and rule.about != "session"
 
-    def answer(self, rule: Rule) -> Answer:
+    def answer(self, rule: Rule) -> RuleControl:
         """What the pack says when a rule objects."""
         return self.options.verdict or rule.answer or ANSWERS[rule.level]
 

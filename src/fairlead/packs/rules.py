@@ -48,7 +48,7 @@ CommandCheck = Callable[["Command", "PackLine"], Objection]
 LineCheck = Callable[["PackLine"], Objection]
 StepCheck = Callable[["BeforeTool", "PackLine"], Objection]
 SessionCheck = Callable[["BeforeTool", "Memory"], Objection]
-Example = str | dict[str, Any]
+RuleExample = str | dict[str, Any]
 """A command line, or the fields of a step."""
 Watcher = Callable[[Any, "Memory"], None]
 
@@ -160,8 +160,8 @@ class Pack:
         programs: Iterable[str] = (),
         risk: str = "ASI02 Tool Misuse and Exploitation",
         incident: str = "",
-        stops: Iterable[Example] = (),
-        passes: Iterable[Example] = (),
+        stops: Iterable[RuleExample] = (),
+        passes: Iterable[RuleExample] = (),
     ) -> Callable[[CommandCheck], CommandCheck]:
         """Add a rule about commands. `programs` are those that it looks at; without them, it looks at every one."""
         return self._adding(
@@ -177,8 +177,8 @@ class Pack:
         instead: str,
         risk: str = "ASI02 Tool Misuse and Exploitation",
         incident: str = "",
-        stops: Iterable[Example] = (),
-        passes: Iterable[Example] = (),
+        stops: Iterable[RuleExample] = (),
+        passes: Iterable[RuleExample] = (),
     ) -> Callable[[LineCheck], LineCheck]:
         """Add a rule about a whole line: what one command of it makes, and another uses."""
         return self._adding("line", name, level, (), (), why, instead, risk, incident, tuple(stops), tuple(passes))

@@ -15,7 +15,7 @@ from .report import (
     OTHER_SHAPES,
     ChangeClass,
     DiffReport,
-    Result,
+    ReportedAnswer,
     Spread,
     Totals,
     UnknownClass,
@@ -91,7 +91,10 @@ class Differ:
             totals.same += 1
         elif unknown:
             self._count_unknown(recorded, unknown[0])
-        elif len(differing) == len(pairs) and len({(Result.of(old), Result.of(new)) for old, new in pairs}) == 1:
+        elif (
+            len(differing) == len(pairs)
+            and len({(ReportedAnswer.of(old), ReportedAnswer.of(new)) for old, new in pairs}) == 1
+        ):
             self._count_change(recorded, *differing[0])
         else:
             place, kind = recorded.redacted_places[0]
@@ -107,7 +110,7 @@ class Differ:
 
     def _count_change(self, recorded: Recorded, before: Answer, after: Answer) -> None:
         self.report.totals.changed += 1
-        old, new, shape = Result.of(before), Result.of(after), shape_of(recorded.step)
+        old, new, shape = ReportedAnswer.of(before), ReportedAnswer.of(after), shape_of(recorded.step)
         event = recorded.step.event
         if (old, new, event, shape) not in self._changes and len(self._changes) >= CLASSES:
             shape = OTHER_SHAPES

@@ -28,14 +28,14 @@ SIZE: Final = 50_000
 _OF_TOOL: Final = frozenset({"tool", "kind", "safety", "target", "args"})
 _PLAIN: Final = frozenset({str, int, bool, type(None)})
 
-Key = Callable[[Any], Any]
+KeyFn = Callable[[Any], Any]
 
 
 class Memo:
     """Answers of one policy, by what its hooks read of a step. `inert` hooks do nothing."""
 
     def __init__(self, hooks: Hooks, external: frozenset[str], inert: frozenset[str]) -> None:
-        self._keys: dict[type[Step], Key] = {}
+        self._keys: dict[type[Step], KeyFn] = {}
         self._answers: dict[Any, Judged] = {}
         self._last: Any = None  # the key of the step that was looked up last
         for event in EVENTS.values():
@@ -91,7 +91,7 @@ def _reads_of(hook: Hook) -> set[str] | None:
     return set(_OF_TOOL) if hook.layer == "builtin" and hook.name.endswith(".unknown_tool") else None
 
 
-def _key_of(names: set[str], event: Event[Any]) -> Key:
+def _key_of(names: set[str], event: Event[Any]) -> KeyFn:
     """The function that makes the key of a step."""
     direct: set[str] = {"event"}
     encoded: set[str] = set()

@@ -91,7 +91,7 @@ class Example(msgspec.Struct):
         return (len(self.text), self.at, self.record) < (len(other.text), other.at, other.record)
 
 
-class Result(msgspec.Struct, frozen=True, order=True):
+class ReportedAnswer(msgspec.Struct, frozen=True, order=True):
     """What a policy does, as a report shows it."""
 
     control: str
@@ -123,8 +123,8 @@ def direction_of(before: str, after: str) -> Direction:
 class ChangeClass(msgspec.Struct):
     """Steps on which the policies differ in the same way."""
 
-    before: Result
-    after: Result
+    before: ReportedAnswer
+    after: ReportedAnswer
     event: str
     shape: str
     direction: Direction
@@ -207,8 +207,8 @@ class ReplayClass(msgspec.Struct):
 
     cause: str
     what: str  # the hook or the place, where the cause has one
-    recorded: Result
-    now: Result
+    recorded: ReportedAnswer
+    now: ReportedAnswer
     shape: str
     spread: Spread
     example: Example

@@ -26,14 +26,14 @@ from ..wire.decisions import BadRecord, decode_decision
 from .diff import TURNS, Progress, count_step, note_gaps
 from .judge import PROCEED, PROCEEDS, Answer, Judge, Judged, answer_of
 from .records import NOTHING, Recorded
-from .report import CLASSES, OTHER_SHAPES, ReplayClass, ReplayReport, Result, Spread, example_of
+from .report import CLASSES, OTHER_SHAPES, ReplayClass, ReplayReport, ReportedAnswer, Spread, example_of
 from .shapes import shape_of, target_text
 from .sources import Group, Traffic, Unreadable
 
-Cause = Literal[
+MismatchCause = Literal[
     "failure", "redacted", "external", "untrusted code", "cold state", "would ask", "policy", "inexact", "outside"
 ]
-_UNKNOWN: Final[tuple[Cause, ...]] = ("redacted", "external", "untrusted code", "cold state")
+_UNKNOWN: Final[tuple[MismatchCause, ...]] = ("redacted", "external", "untrusted code", "cold state")
 
 
 def recorded_answer(recorded: Recorded) -> Answer:
@@ -131,7 +131,7 @@ class Reproducer:
 
     def _cause(
         self, recorded: Recorded, judged: Judged, then: Answer, now: Answer, differing: int
-    ) -> tuple[Cause, str]:
+    ) -> tuple[MismatchCause, str]:
         """Why an answer is not the recorded one."""
         if set(then.failed) != set(now.failed):
             return "failure", min({*then.failed} ^ {*now.failed})
@@ -160,7 +160,7 @@ class Reproducer:
             return "policy", min(replaced)
         return "outside", now.hook or then.hook or next(iter(_hooks_in(then, now)), "")
 
-    def _count(self, recorded: Recorded, cause: Cause, what: str, then: Answer, now: Answer) -> None:
+    def _count(self, recorded: Recorded, cause: MismatchCause, what: str, then: Answer, now: Answer) -> None:
         totals = self.report.totals
         if cause in ("redacted", "external", "untrusted code", "cold state"):
             totals.unknown += 1
@@ -168,7 +168,7 @@ class Reproducer:
             totals.would_ask += 1
         else:
             totals.changed += 1
-        before, after, shape = Result.of(then), Result.of(now), shape_of(recorded.step)
+        before, after, shape = ReportedAnswer.of(then), ReportedAnswer.of(now), shape_of(recorded.step)
         if (cause, what, before, after, shape) not in self._classes and len(self._classes) >= CLASSES:
             shape = OTHER_SHAPES
         example = example_of(recorded, target_text(recorded.step))
@@ -192,7 +192,7 @@ def _is_same(then: Answer, now: Answer, recorded: Recorded) -> bool:
     if then == now:
         return True
     # What was redacted in the record cannot be compared word for word.
-    return bool(recorded.body.redacted) and Result.of(then) == Result.of(now)
+    return bool(recorded.body.redacted) and ReportedAnswer.of(then) == ReportedAnswer.of(now)
 
 
 def _hooks_in(then: Answer, now: Answer) -> list[str]:

@@ -13,7 +13,7 @@ from ..lifecycle import BeforeTool, Step
 from ..verdict import apply
 from .judge import Judge
 from .records import AnyStep, Body, Recorded
-from .report import ChangeClass, DiffReport, Result
+from .report import ChangeClass, DiffReport, ReportedAnswer
 
 CLASSES: Final = 40
 """Classes whose examples are made smaller: more do not fit on a screen."""
@@ -48,7 +48,7 @@ async def _shrink(change: ChangeClass, old: Judge, new: Judge) -> None:
             judged = await judge.judge(recorded)
             if judged.unknown:
                 return False
-            results.append(Result.of(judged.answers[0]))
+            results.append(ReportedAnswer.of(judged.answers[0]))
         return results == [change.before, change.after]
 
     if await differs(step.target.command):

@@ -137,7 +137,7 @@ class _Header(msgspec.Struct):
     metadata: dict[str, Any] | None = None
 
 
-class _Head(msgspec.Struct):
+class _RecordHead(msgspec.Struct):
     kind: str = "decision"
     id: str = ""
     at: int = 0
@@ -146,14 +146,14 @@ class _Head(msgspec.Struct):
     parent: str | None = None
 
 
-_head_decoder = msgspec.json.Decoder(_Head)
+_head_decoder = msgspec.json.Decoder(_RecordHead)
 
 
-def _root(session: str, head: _Head) -> str:
+def _root(session: str, head: _RecordHead) -> str:
     return (head.step and head.step.root_session_id) or head.parent or session
 
 
-def _is_beginning(head: _Head) -> bool:
+def _is_beginning(head: _RecordHead) -> bool:
     """Whether a record is the first of its session, as far as it tells."""
     step = head.step
     if step is None:
@@ -210,7 +210,7 @@ class JournalSource(Source):
         heads = (self._head_of(seq) for (seq,) in list(self._rows(query, session, FIRST)))
         return any(head is not None and _is_beginning(head) for head in heads)
 
-    def _head_of(self, seq: int) -> _Head | None:
+    def _head_of(self, seq: int) -> _RecordHead | None:
         for (body,) in self._rows("SELECT body FROM records WHERE seq = ?", seq):
             try:
                 return _head_decoder.decode(body)

@@ -23,8 +23,8 @@ from .environment import HookEnvironment, MissingProgram, hook_environment, reso
 from .interpreters import scripts_of
 from .process import Finished, Process
 
-Output = Literal["verdict", "context", "ignore"]
-OUTPUTS: tuple[str, ...] = get_args(Output)
+OutputMode = Literal["verdict", "context", "ignore"]
+OUTPUTS: tuple[str, ...] = get_args(OutputMode)
 EXITS: dict[int, str] = {0: "proceed", 2: "veto"}
 
 
@@ -43,7 +43,7 @@ class Command:
         *,
         environment: HookEnvironment | None = None,
         exits: Mapping[int, str] | None = None,
-        output: Output = "verdict",
+        output: OutputMode = "verdict",
         workspace: str | Path | None = None,
     ) -> None:
         if not argv or not all(isinstance(word, str) and "\0" not in word for word in argv):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .syntax import DEPTH, Node
+from .syntax import DEPTH, ExpressionNode
 
 BUDGET = 100e6
 """What one evaluation may cost."""
@@ -80,7 +80,7 @@ class Estimate(NamedTuple):
     bound: SizeBound
 
 
-def estimate(tree: Node, shapes: Mapping[str, SizeBound]) -> float:
+def estimate(tree: ExpressionNode, shapes: Mapping[str, SizeBound]) -> float:
     """Returns what evaluating this costs at most, where the values that it reads have these shapes.
 
     Their names are those of fields, and those of parts of fields: `args.path`.
@@ -90,7 +90,7 @@ def estimate(tree: Node, shapes: Mapping[str, SizeBound]) -> float:
     return read + cost + result.nodes * RETURN + result.size * RETURN_BYTE
 
 
-def _estimate(node: Node, scope: Mapping[str, SizeBound], summed: bool) -> Estimate:
+def _estimate(node: ExpressionNode, scope: Mapping[str, SizeBound], summed: bool) -> Estimate:
     """What a node costs, and what it gives.
 
     `summed`: some variable in scope stands for many elements at once. Then the estimate must be a sum of
@@ -114,12 +114,12 @@ def _estimate(node: Node, scope: Mapping[str, SizeBound], summed: bool) -> Estim
     return Estimate(cost + own, bound)
 
 
-def _part_of_field(node: Node, scope: Mapping[str, SizeBound]) -> SizeBound | None:
+def _part_of_field(node: ExpressionNode, scope: Mapping[str, SizeBound]) -> SizeBound | None:
     field = node.parts[0]
     return scope.get(f"{field.text}.{node.text}") if field.kind == "name" else None
 
 
-def _operation(node: Node, operands: list[SizeBound]) -> tuple[float, SizeBound]:
+def _operation(node: ExpressionNode, operands: list[SizeBound]) -> tuple[float, SizeBound]:
     """What an operation costs besides its operands, and what it gives."""
     whole = NOTHING
     for operand in operands:
@@ -148,14 +148,14 @@ def _operation(node: Node, operands: list[SizeBound]) -> tuple[float, SizeBound]
     return cost, SCALAR
 
 
-def _is_scalar(node: Node) -> bool:
+def _is_scalar(node: ExpressionNode) -> bool:
     """Whether this is a text or a number, and no list: all that can be added to one is another."""
     if node.text == "+":
         return any(_is_scalar(part) for part in node.parts)
     return node.kind == "literal" or (node.kind == "call" and node.text != "dyn")
 
 
-def _macro(node: Node, scope: Mapping[str, SizeBound], summed: bool) -> Estimate:
+def _macro(node: ExpressionNode, scope: Mapping[str, SizeBound], summed: bool) -> Estimate:
     """Every element at most costs what the largest would; all of them, what one with all their content would.
 
     The lesser of the two is right for many small elements and for a few large ones.
@@ -183,7 +183,7 @@ def _macro(node: Node, scope: Mapping[str, SizeBound], summed: bool) -> Estimate
     return Estimate(cost + (over.length + 1) / 2 * made.copying, made)
 
 
-def costliest_part(tree: Node, shapes: Mapping[str, SizeBound], text: str) -> str:
+def costliest_part(tree: ExpressionNode, shapes: Mapping[str, SizeBound], text: str) -> str:
     """Says what makes an evaluation costly."""
     costs = [(_estimate(macro, shapes, False).cost, macro) for macro in _outer_macros(tree)]
     cost, macro = max(costs, default=(0.0, tree), key=lambda found: found[0])
@@ -195,7 +195,7 @@ def costliest_part(tree: Node, shapes: Mapping[str, SizeBound], text: str) -> st
     return f"it works on {nodes:,.0f} values with {size:,.0f} bytes of text"
 
 
-def _outer_macros(node: Node) -> Iterator[Node]:
+def _outer_macros(node: ExpressionNode) -> Iterator[ExpressionNode]:
     if node.kind == "macro":
         yield node
     else:

@@ -25,7 +25,7 @@ from ..tools import TARGET_FIELDS, Target
 from .cost import BUDGET, OURS, TooCostly, ValueSize, anything, as_json, costliest_part, estimate
 from .prefilter import SHORT, prefilter_of
 from .regex import Limit, Regex, TooSlow
-from .syntax import MACROS, BadRule, Node, Place, parse, walk
+from .syntax import MACROS, BadRule, ExpressionNode, NodePlace, parse, walk
 from .template import names_of
 
 LENGTH_LIMIT, NESTING = 10_000, 2
@@ -152,7 +152,7 @@ class Expression:
                     return f"{self.text[node.start : node.end]}: {_type_problem(node, values)}"
         return "an operation in it does not take values of these types; convert one with int(), double() or string()"
 
-    def _value_of(self, node: Node, reading: Reading) -> Any:
+    def _value_of(self, node: ExpressionNode, reading: Reading) -> Any:
         try:
             return _cel().evaluate(self.text[node.start : node.end], reading.values)
         except Exception:  # of whatever kind: it has no value
@@ -199,7 +199,7 @@ _OPERATIONS = frozenset({"binary", "unary", "method", "call", "choice", "index"}
 _LOGICAL = frozenset({"&&", "||", "!"})
 
 
-def _inside_out(node: Node) -> Iterator[Node]:
+def _inside_out(node: ExpressionNode) -> Iterator[ExpressionNode]:
     """Every node after its parts, except for those inside of macros: they have a value for each element only."""
     if node.kind != "macro":
         for part in node.parts:
@@ -207,7 +207,7 @@ def _inside_out(node: Node) -> Iterator[Node]:
         yield node
 
 
-def _type_problem(node: Node, values: list[Any]) -> str:
+def _type_problem(node: ExpressionNode, values: list[Any]) -> str:
     """What an operation takes, and what it got. The values themselves may be secret."""
     kinds = [type_name(value) for value in values]
     if node.kind == "choice" or node.text in _LOGICAL:
@@ -286,7 +286,7 @@ def _load_cel(name: str) -> Any:
     return module
 
 
-def _easy_weight(tree: Node, reads: dict[str, set[str] | None]) -> float:
+def _easy_weight(tree: ExpressionNode, reads: dict[str, set[str] | None]) -> float:
     """How heavy a step may be for an evaluation to be cheap, whatever it consists of."""
     names = [*reads, *(f"{name}.{part}" for name, parts in reads.items() for part in parts or ())]
 
@@ -325,7 +325,7 @@ def first_line(error: BaseException) -> str:
 # --- what is checked when a rule is made --------------------------------------------------------
 
 
-def _check(place: Place, events: list[Event[Any]]) -> None:
+def _check(place: NodePlace, events: list[Event[Any]]) -> None:
     """Raises `BadRule` or `UnknownName` for what no step could make right."""
     node = place.node
     if place.macros > NESTING:
@@ -350,7 +350,7 @@ def _names_at(event: Event[Any]) -> tuple[str, ...]:
     return (*names, COMMANDS) if "target" in names else names
 
 
-def _check_call(node: Node) -> None:
+def _check_call(node: ExpressionNode) -> None:
     name, is_method = node.text, node.kind == "method"
     if is_method and name in _OF_COMMAND and (len(node.parts) != 2 or node.parts[1].kind != "literal"):
         raise BadRule(f"{name} is called on a command, with a text: c.{name}({_EXAMPLES[name]})")
@@ -362,7 +362,7 @@ def _check_call(node: Node) -> None:
         raise BadRule(f"{name} is called as {'x.matches(pattern)' if name == 'matches' else 'size(x)'}")
 
 
-def _check_has(place: Place) -> None:
+def _check_has(place: NodePlace) -> None:
     parts = place.node.parts
     if len(parts) != 1 or parts[0].kind not in ("select", "name"):
         raise BadRule("has() takes a field, or a part of one: has(x.y)")
@@ -370,17 +370,17 @@ def _check_has(place: Place) -> None:
         raise BadRule(f"{parts[0].text} is always there; has() takes a part of it: has({parts[0].text}.x)")
 
 
-def _is_field(place: Place, events: list[Event[Any]]) -> bool:
+def _is_field(place: NodePlace, events: list[Event[Any]]) -> bool:
     name = place.node.text
     return name not in place.bound and not (name in _TYPES and name not in _fields(events))
 
 
-def _is_guard(place: Place) -> bool:
+def _is_guard(place: NodePlace) -> bool:
     """Whether this is the field in `has(error)`."""
     return place.node.kind == "name" and place.parent is not None and place.parent.kind == "has"
 
 
-def _is_ours(node: Node) -> bool:
+def _is_ours(node: ExpressionNode) -> bool:
     return node.kind in ("call", "method") and node.text in OURS
 
 
@@ -391,7 +391,7 @@ def _fields(events: list[Event[Any]]) -> set[str]:
 _PARTS: dict[str, tuple[str, ...]] = {"target": TARGET_FIELDS, "agent": Agent.__struct_fields__}
 
 
-def _check_part(node: Node, bound: frozenset[str], events: list[Event[Any]]) -> None:
+def _check_part(node: ExpressionNode, bound: frozenset[str], events: list[Event[Any]]) -> None:
     """`target.comand`, `step.tol`: where the parts are known, a misspelt one is found."""
     path: list[str] = []
     while node.kind == "select":
@@ -414,7 +414,7 @@ def _check_part(node: Node, bound: frozenset[str], events: list[Event[Any]]) -> 
 # --- what an expression becomes -----------------------------------------------------------------
 
 
-def _reads(places: list[Place], events: list[Event[Any]]) -> dict[str, set[str] | None]:
+def _reads(places: list[NodePlace], events: list[Event[Any]]) -> dict[str, set[str] | None]:
     """The fields an expression reads, each with the parts of it that it reads, or None for all."""
     reads: dict[str, set[str] | None] = {}
     for place in places:
@@ -428,14 +428,14 @@ def _reads(places: list[Place], events: list[Event[Any]]) -> dict[str, set[str] 
     return reads
 
 
-def _patterns(places: list[Place]) -> Iterator[str]:
+def _patterns(places: list[NodePlace]) -> Iterator[str]:
     """The literal regular expressions: `x.matches("...")`."""
     for place in places:
         if place.node.text == "matches" and _is_ours(place.node) and place.node.parts[1].kind == "literal":
             yield place.node.parts[1].text
 
 
-def _as_evaluated(text: str, places: list[Place]) -> str:
+def _as_evaluated(text: str, places: list[NodePlace]) -> str:
     """The expression as the library is to evaluate it.
 
     `has(error)` is `has(_present_.error)`, since CEL guards only a part of something. Calls of ours are those of

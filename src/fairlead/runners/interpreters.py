@@ -11,7 +11,7 @@ import msgspec
 from .environment import MissingProgram
 
 
-class _Interpreter(msgspec.Struct, frozen=True):
+class _ScriptInterpreter(msgspec.Struct, frozen=True):
     """How a program that runs scripts is called: single letters, as they may be joined after one dash."""
 
     plain: str = ""  # options that only set something
@@ -20,13 +20,13 @@ class _Interpreter(msgspec.Struct, frozen=True):
     needs: str = ""  # the first word without which it also loads files of the folder that it runs in
 
 
-_SHELL = _Interpreter("abefhkmnpuvxBCEHPT", "oO", "c")
-_NODE = _Interpreter("", "", "ep")
+_SHELL = _ScriptInterpreter("abefhkmnpuvxBCEHPT", "oO", "c")
+_NODE = _ScriptInterpreter("", "", "ep")
 _INTERPRETERS = {
-    "python": _Interpreter("bBdEiIOPqsSuvx", "W", "c"), "perl": _Interpreter("acnpsStTuUvwWX", "", "eE"),
-    "ruby": _Interpreter("aclnpsSvw", "", "e"), "php": _Interpreter("qn", "", "r"),
-    "lua": _Interpreter("vE", "", "e"),
-    "Rscript": _Interpreter(needs="--vanilla"), "node": _NODE, "bash": _SHELL, "dash": _SHELL, "sh": _SHELL,
+    "python": _ScriptInterpreter("bBdEiIOPqsSuvx", "W", "c"), "perl": _ScriptInterpreter("acnpsStTuUvwWX", "", "eE"),
+    "ruby": _ScriptInterpreter("aclnpsSvw", "", "e"), "php": _ScriptInterpreter("qn", "", "r"),
+    "lua": _ScriptInterpreter("vE", "", "e"),
+    "Rscript": _ScriptInterpreter(needs="--vanilla"), "node": _NODE, "bash": _SHELL, "dash": _SHELL, "sh": _SHELL,
     "zsh": _SHELL, "ksh": _SHELL,
 }  # fmt: skip
 # Not here, because a file in the folder they run in steers them: bun (bunfig.toml, .env), deno (deno.json), tsx.

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from ..lifecycle import Event, Step
-from .syntax import Node
+from .syntax import ExpressionNode
 
 SHORT: Final = 2_000
 """Characters of a text up to which a rule that reads little else cannot take too long."""
@@ -46,7 +46,9 @@ class Prefilter:
         return True
 
 
-def prefilter_of(tree: Node, reads: set[str] | None, events: list[Event[Any]], value_of: Literal) -> Prefilter | None:
+def prefilter_of(
+    tree: ExpressionNode, reads: set[str] | None, events: list[Event[Any]], value_of: Literal
+) -> Prefilter | None:
     """The prefilter of an expression; None if it has none.
 
     The expression may read nothing but short texts: a large value that it reads could be too costly, which is an error.
@@ -64,7 +66,7 @@ def prefilter_of(tree: Node, reads: set[str] | None, events: list[Event[Any]], v
     return None
 
 
-def _conjunction(node: Node) -> Iterator[Node]:
+def _conjunction(node: ExpressionNode) -> Iterator[ExpressionNode]:
     """The parts of `a && b && c`, in the order in which they are evaluated."""
     if node.kind == "binary" and node.text == "&&":
         for part in node.parts:
@@ -73,7 +75,7 @@ def _conjunction(node: Node) -> Iterator[Node]:
         yield node
 
 
-def _cannot_fail(node: Node) -> bool:
+def _cannot_fail(node: ExpressionNode) -> bool:
     """Whether a part compares the name of a tool, or its kind, with a text."""
     if node.kind != "binary" or node.text not in ("==", "!="):
         return False
@@ -81,7 +83,7 @@ def _cannot_fail(node: Node) -> bool:
     return kinds == [("literal", True), ("name", True)]
 
 
-def _needles(node: Node, value_of: Literal) -> tuple[str, tuple[str, ...]] | None:
+def _needles(node: ExpressionNode, value_of: Literal) -> tuple[str, tuple[str, ...]] | None:
     """The text that a part looks into, and what must stand in it, one or the other, for the part to be true."""
     if node.kind == "binary" and node.text == "||":
         one, other = (_needles(part, value_of) for part in node.parts)
@@ -96,7 +98,7 @@ def _needles(node: Node, value_of: Literal) -> tuple[str, tuple[str, ...]] | Non
     return (path, found) if node.text == "matches" and (found := literals_of(value)) else None
 
 
-def _path(node: Node) -> str:
+def _path(node: ExpressionNode) -> str:
     if node.kind == "select":
         return f"{_path(node.parts[0])}.{node.text}"
     return node.text if node.kind == "name" else ""

@@ -32,7 +32,7 @@ _PRECEDENCE = {
     "%": 5,
 }  # fmt: skip
 
-Kind = Literal[
+NodeKind = Literal[
     "literal", "name", "select", "has", "index", "call", "method", "macro", "list", "map", "unary", "binary", "choice"
 ]
 
@@ -41,29 +41,29 @@ class BadRule(FairleadError, ValueError):
     """A rule that is wrong for every step."""
 
 
-class Node(NamedTuple):
+class ExpressionNode(NamedTuple):
     """A part of an expression.
 
     The first part of a method or a macro is what it is called on; the second of a macro is its variable.
     """
 
-    kind: Kind
+    kind: NodeKind
     text: str  # the literal, name, field, function or operator
-    parts: tuple[Node, ...]
+    parts: tuple[ExpressionNode, ...]
     start: int
     at: int  # where `text` stands, or the dot before a field
     end: int
     depth: int
 
 
-class _Token(NamedTuple):
+class _ExpressionToken(NamedTuple):
     kind: str
     text: str
     start: int
     end: int
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> ExpressionNode:
     """Returns the tree of an expression. Raises `BadRule` where it is no expression."""
     parser = _RuleParser(text)
     tree = parser.expression()
@@ -72,20 +72,20 @@ def parse(text: str) -> Node:
     return tree
 
 
-class Place(NamedTuple):
+class NodePlace(NamedTuple):
     """A node where it stands."""
 
-    node: Node
-    parent: Node | None
+    node: ExpressionNode
+    parent: ExpressionNode | None
     bound: frozenset[str]  # the variables of the macros it stands in
     macros: int  # how many those are
 
 
 def walk(
-    node: Node, parent: Node | None = None, bound: frozenset[str] = frozenset(), macros: int = 0
-) -> Iterator[Place]:
+    node: ExpressionNode, parent: ExpressionNode | None = None, bound: frozenset[str] = frozenset(), macros: int = 0
+) -> Iterator[NodePlace]:
     """Yields every node of a tree, except for the variables of macros where they are declared."""
-    yield Place(node, parent, bound, macros)
+    yield NodePlace(node, parent, bound, macros)
     if node.kind != "macro":
         for part in node.parts:
             yield from walk(part, node, bound, macros)
@@ -101,19 +101,19 @@ class _RuleParser:
 
     def __init__(self, text: str) -> None:
         self._tokens = [
-            _Token(match.lastgroup or "", match[0], match.start(), match.end())
+            _ExpressionToken(match.lastgroup or "", match[0], match.start(), match.end())
             for match in _TOKEN.finditer(text)
             if match.lastgroup != "comment"
         ]
-        self._tokens.append(_Token("end", "", len(text), len(text)))
+        self._tokens.append(_ExpressionToken("end", "", len(text), len(text)))
         self._next = 0
         self._open = 0  # brackets
 
     @property
-    def token(self) -> _Token:
+    def token(self) -> _ExpressionToken:
         return self._tokens[self._next]
 
-    def expression(self) -> Node:
+    def expression(self) -> ExpressionNode:
         condition = self._operation(1)
         if not self._takes("?"):
             return condition
@@ -129,12 +129,12 @@ class _RuleParser:
         where = f"syntax error at character {self.token.start + 1} of the expression"
         return BadRule(f"{where}: {expected} belongs here, not {found}")
 
-    def _operation(self, lowest: int) -> Node:
+    def _operation(self, lowest: int) -> ExpressionNode:
         left = self._unary()
         while (precedence := self._precedence()) >= lowest:
             operator = self._take()
             right = self._operation(precedence + 1)
-            parts: tuple[Node, ...] = (left, right)
+            parts: tuple[ExpressionNode, ...] = (left, right)
             if operator.text in ("&&", "||") and (left.kind, left.text) == ("binary", operator.text):
                 parts = (*left.parts, right)  # which CEL balances, so a long one is not a deep one
             left = self._node("binary", operator.text, parts, left.start, operator.start)
@@ -143,7 +143,7 @@ class _RuleParser:
     def _precedence(self) -> int:
         return _PRECEDENCE.get(self.token.text, 0) if self.token.kind in ("operator", "name") else 0
 
-    def _unary(self) -> Node:
+    def _unary(self) -> ExpressionNode:
         first = self.token
         while self.token.text in ("!", "-"):
             self._take()
@@ -152,7 +152,7 @@ class _RuleParser:
             return operand
         return self._node("unary", first.text, (operand,), first.start, first.start)
 
-    def _member(self) -> Node:
+    def _member(self) -> ExpressionNode:
         node = self._primary()
         while self.token.text in (".", "[") and self.token.kind == "operator":
             dot = self._take()
@@ -170,13 +170,13 @@ class _RuleParser:
                 node = self._node("method", name.text, (node, *self._arguments()), node.start, name.start)
         return node
 
-    def _macro(self, called_on: Node, name: _Token) -> Node:
+    def _macro(self, called_on: ExpressionNode, name: _ExpressionToken) -> ExpressionNode:
         variable, *bodies = self._arguments() or (called_on,)
         if variable.kind != "name" or len(bodies) not in ((1, 2) if name.text == "map" else (1,)):
             raise BadRule(f"{name.text} is called as x.{name.text}(name, ...)")
         return self._node("macro", name.text, (called_on, variable, *bodies), called_on.start, name.start)
 
-    def _primary(self) -> Node:
+    def _primary(self) -> ExpressionNode:
         token = self.token
         if token.kind in ("string", "number") or (token.kind == "name" and token.text in _KEYWORDS):
             self._take()
@@ -185,7 +185,7 @@ class _RuleParser:
             name = self._name()
             if self.token.text != "(":
                 return self._node("name", name.text, (), name.start, name.start)
-            kind: Kind = "has" if name.text == "has" else "call"
+            kind: NodeKind = "has" if name.text == "has" else "call"
             return self._node(kind, name.text, self._arguments(), name.start, name.start)
         if self._takes("("):
             inner = self._nested()
@@ -199,14 +199,14 @@ class _RuleParser:
             raise BadRule(f"a name does not begin with a dot: .{self._tokens[self._next + 1].text}")
         raise self.error("a value")
 
-    def _name(self) -> _Token:
+    def _name(self) -> _ExpressionToken:
         if self.token.kind != "name" or self.token.text == "in":
             raise self.error("a name")
         return self._take()
 
-    def _arguments(self) -> tuple[Node, ...]:
+    def _arguments(self) -> tuple[ExpressionNode, ...]:
         self._expect("(")
-        arguments: list[Node] = []
+        arguments: list[ExpressionNode] = []
         while self.token.text != ")" or arguments:
             arguments.append(self._nested())
             if not self._takes(","):
@@ -214,9 +214,9 @@ class _RuleParser:
         self._expect(")")
         return tuple(arguments)
 
-    def _items(self, closing: str) -> tuple[Node, ...]:
+    def _items(self, closing: str) -> tuple[ExpressionNode, ...]:
         """The items of a list, or the keys and values of a map; a comma may follow the last."""
-        items: list[Node] = []
+        items: list[ExpressionNode] = []
         while self.token.text != closing:
             items.append(self._nested())
             if closing == "}":
@@ -227,7 +227,7 @@ class _RuleParser:
         self._expect(closing)
         return tuple(items)
 
-    def _nested(self) -> Node:
+    def _nested(self) -> ExpressionNode:
         self._nest(1)
         node = self.expression()
         self._nest(-1)
@@ -238,7 +238,7 @@ class _RuleParser:
         if self._open > DEPTH:
             raise _too_deep()
 
-    def _take(self) -> _Token:
+    def _take(self) -> _ExpressionToken:
         token = self.token
         if token.kind != "end":
             self._next += 1
@@ -254,11 +254,13 @@ class _RuleParser:
         if not self._takes(text):
             raise self.error(repr(text))
 
-    def _node(self, kind: Kind, text: str, parts: tuple[Node, ...], start: int, at: int) -> Node:
+    def _node(
+        self, kind: NodeKind, text: str, parts: tuple[ExpressionNode, ...], start: int, at: int
+    ) -> ExpressionNode:
         depth = 1 + max((part.depth for part in parts), default=0)
         if depth > DEPTH:
             raise _too_deep()
-        return Node(kind, text, parts, start, at, self._tokens[self._next - 1].end, depth)
+        return ExpressionNode(kind, text, parts, start, at, self._tokens[self._next - 1].end, depth)
 
 
 def _too_deep() -> BadRule:

@@ -50,14 +50,14 @@ class WorkerFailed(FairleadError):
         self.traceback = traceback
 
 
-class _Answer(msgspec.Struct, forbid_unknown_fields=True):
+class _WorkerReply(msgspec.Struct, forbid_unknown_fields=True):
     id: int
     verdict: Any = msgspec.UNSET  # which the engine reads and checks
     error: str | None = None
     traceback: str | None = None
 
 
-_read_answer = msgspec.json.Decoder(_Answer).decode
+_read_answer = msgspec.json.Decoder(_WorkerReply).decode
 
 
 class Worker:
@@ -77,7 +77,7 @@ class Worker:
         self.environment = environment or hook_environment()
         self.argv = [resolve_program(argv[0], self.environment, workspace), *argv[1:]]
         scripts_of(self.argv, self.environment.cwd)
-        self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
+        self._lines: dict[asyncio.AbstractEventLoop, _LoopConnection] = {}
         self._retired = False
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class Worker:
         if line is None:
             for known in [known for known in self._lines if known.is_closed()]:
                 self._lines.pop(known).kill()
-            line = self._lines[loop] = _Line(self)
+            line = self._lines[loop] = _LoopConnection(self)
         try:
             return await line.ask(step)
         finally:
@@ -110,7 +110,7 @@ class Worker:
                 line.kill()
 
 
-class _Line:
+class _LoopConnection:
     """The connection of one loop to its process."""
 
     def __init__(self, worker: Worker) -> None:

@@ -33,7 +33,7 @@ from .limits import BODY, LARGE, Overloaded, TooLarge, check_json, check_variabl
 from .openapi import document
 from .projects import NeedsVariables
 from .service import CallerGone, Connection, DispatchRequest, Draining, Service
-from .tokens import EVERYTHING, Scope, Tokens
+from .tokens import EVERYTHING, Tokens, TokenScope
 
 HOSTS = frozenset({"fairlead", "localhost", "127.0.0.1", "[::1]"})
 ACKNOWLEDGES = b"fairlead-acknowledges"
@@ -79,7 +79,7 @@ class Acknowledgement(msgspec.Struct, forbid_unknown_fields=True):
     id: str
 
 
-class Answer(msgspec.Struct, forbid_unknown_fields=True):
+class ApprovalAnswer(msgspec.Struct, forbid_unknown_fields=True):
     """The body of an answer to a question."""
 
     approve: bool
@@ -94,7 +94,7 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
     `users` may do everything on the unix socket; other users may only dispatch.
     """
     api = _Api(service, stop)
-    guard = _Guard(tokens, users)
+    guard = _AccessCheck(tokens, users)
     dispatch = guard("dispatch", api.dispatch)
     hook = guard("dispatch", api.hook)
     show, forget = guard("read", api.session), guard("admin", api.forget)
@@ -139,26 +139,26 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
     return front
 
 
-class _Guard:
+class _AccessCheck:
     """Checks the caller and the origin of a request before its endpoint runs."""
 
     def __init__(self, tokens: Tokens, users: frozenset[int]) -> None:
         self._tokens = tokens
         self._users = users
 
-    def __call__(self, scope: Scope | None, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    def __call__(self, scope: TokenScope | None, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         async def guarded(request: Request) -> Response:
             try:
                 self._check(request, scope)
-                return _Json(200, await endpoint(request))
+                return _JsonResponse(200, await endpoint(request))
             except RequestRefused as refused:
-                return _Json(refused.status, refused.answer)
+                return _JsonResponse(refused.status, refused.answer)
             except FairleadError as error:
-                return _Json(*_error_answer(error))
+                return _JsonResponse(*_error_answer(error))
 
         return guarded
 
-    def _check(self, request: Request, scope: Scope | None) -> None:
+    def _check(self, request: Request, scope: TokenScope | None) -> None:
         headers = request.scope[HEADERS] = dict(request.scope["headers"])
         host = headers.get(b"host", b"").decode("latin-1")
         if host not in HOSTS and host.rpartition(":")[0] not in HOSTS:
@@ -178,13 +178,13 @@ class _Guard:
             raise RequestRefused(401, "no_token", "send Authorization: Bearer TOKEN; see `fairlead tokens`")
         raise RequestRefused(403, "wrong_scope", f"this token is unknown, or may not {scope}")
 
-    def _identify(self, uid: int | None, authorization: str) -> tuple[frozenset[Scope], str]:
+    def _identify(self, uid: int | None, authorization: str) -> tuple[frozenset[TokenScope], str]:
         """What a caller may do, and its name. Each user and each token is a caller.
 
         A name followed by a path is unique: no other caller's name and path give the same text.
         """
         if uid is not None:
-            return (EVERYTHING, "") if uid in self._users else (frozenset[Scope]({"dispatch"}), f"user {uid}: ")
+            return (EVERYTHING, "") if uid in self._users else (frozenset[TokenScope]({"dispatch"}), f"user {uid}: ")
         kind, _, text = authorization.partition(" ")
         token = self._tokens.find(text.strip()) if kind.lower() == "bearer" else None
         return (frozenset(), "") if token is None else (token.scopes, f"token {token.name!r}: ")
@@ -257,7 +257,7 @@ class _Api:
         return {"approvals": self._service.approvals.questions(every=every)}
 
     async def answer(self, request: Request) -> Any:
-        answer = await _short_body(request, msgspec.json.Decoder(Answer).decode)
+        answer = await _short_body(request, msgspec.json.Decoder(ApprovalAnswer).decode)
         uid = caller_of(request)
         _refuse_agents(request)
         user = None if uid is None else user_name(uid)  # from the kernel, whatever `who` claims
@@ -433,7 +433,7 @@ def _error_answer(error: FairleadError) -> tuple[int, dict[str, Any]]:
     return 400, {"error": "bad_request", "message": message}
 
 
-class _Json(Response):
+class _JsonResponse(Response):
     """A JSON answer with few, mostly constant headers."""
 
     def __init__(self, status: int, data: Any) -> None:
@@ -447,7 +447,7 @@ class _Json(Response):
 async def _http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     names = {404: "not_found", 405: "wrong_method"}
-    response = _Json(status, {"error": names.get(status, "error"), "message": getattr(error, "detail", "")})
+    response = _JsonResponse(status, {"error": names.get(status, "error"), "message": getattr(error, "detail", "")})
     for name, value in (getattr(error, "headers", None) or {}).items():
         response.headers[name] = value
     return response
@@ -455,4 +455,4 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 async def _broken(request: Request, error: Exception) -> Response:
     logger.error("a request failed", exc_info=error)
-    return _Json(500, {"error": "broken", "message": "the daemon failed; its log has the error"})
+    return _JsonResponse(500, {"error": "broken", "message": "the daemon failed; its log has the error"})

@@ -46,7 +46,7 @@ LIMIT = 1000
 """Open questions of the daemon's own user. Each other caller may have a quarter of that."""
 _VOLATILE = ("turn_id", "request_id", "checkpoint_id", "call_id", "sequence", "metadata", "origin")
 
-State = Literal["pending", "approved", "handed_out", "denied", "used", "expired"]
+ApprovalState = Literal["pending", "approved", "handed_out", "denied", "used", "expired"]
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS approvals (
@@ -67,7 +67,7 @@ class Question(msgspec.Struct, frozen=True):
     """A question as a user sees it. Secrets in its step are redacted."""
 
     id: str
-    state: State
+    state: ApprovalState
     hook: str | None
     question: str | None
     step: dict[str, Any]
@@ -126,7 +126,7 @@ class AcknowledgedTooLate(FairleadError):
     """The grant had returned by then, and another call has it."""
 
 
-class _Row(NamedTuple):
+class _AnswerRow(NamedTuple):
     """The stored answer to a question, if there is one."""
 
     id: str | None = None
@@ -177,7 +177,7 @@ class ApprovalStore:
         pending = ", ".join(f"approval {row.id} pending" for row in rows if row.state == "pending")
         return [_answer(row, pending) for row in rows]
 
-    async def _wait(self, own: dict[str, str], bounds: list[str], about: ApprovalContext) -> list[_Row]:
+    async def _wait(self, own: dict[str, str], bounds: list[str], about: ApprovalContext) -> list[_AnswerRow]:
         """Wait until all are answered, one is denied, time is up, or the caller hangs up."""
         event = asyncio.Event()
         self._waiters |= dict.fromkeys(own.values(), event)
@@ -201,7 +201,7 @@ class ApprovalStore:
                 del self._waiters[name]
             if gone is not None:
                 gone.cancel()
-        return [_Row(state="gone")] * len(bounds)
+        return [_AnswerRow(state="gone")] * len(bounds)
 
     def _ask(
         self, request: ApprovalRequest, about: ApprovalContext, bound: str, question: str | None, shown: dict[str, Any]
@@ -230,7 +230,7 @@ class ApprovalStore:
         if own >= (LIMIT // 4 if caller else LIMIT) or number >= 4 * LIMIT:
             raise FairleadError(f"{own} questions are open already; answer some: `fairlead approvals`")
 
-    def _use(self, bounds: list[str], own: dict[str, str], about: ApprovalContext) -> list[_Row]:
+    def _use(self, bounds: list[str], own: dict[str, str], about: ApprovalContext) -> list[_AnswerRow]:
         """Use the grants of a call if there is one for every question; return the answer to each.
 
         `own` are the questions that this call has stored, by binding. A grant that another call waits for belongs to
@@ -246,10 +246,10 @@ class ApprovalStore:
                     self._db.execute(withdrawn, (name,))
         return rows
 
-    def _row(self, bound: str, own: str | None) -> _Row:
+    def _row(self, bound: str, own: str | None) -> _AnswerRow:
         query = "SELECT id, state, who, why FROM approvals WHERE id = ? OR (bound = ? AND state = 'approved')"
-        found = {row[0]: _Row(*row) for row in self._db.execute(query, (own, bound))}
-        mine = found.pop(own, _Row())
+        found = {row[0]: _AnswerRow(*row) for row in self._db.execute(query, (own, bound))}
+        mine = found.pop(own, _AnswerRow())
         if mine.state in ("approved", "denied"):
             return mine
         return next((row for name, row in found.items() if name not in self._waiters), mine)
@@ -405,11 +405,11 @@ async def _shown(request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
     return show(request) if call is None else await call(show_with, current(), current_base(), request)
 
 
-def _all_approved(rows: list[_Row]) -> bool:
+def _all_approved(rows: list[_AnswerRow]) -> bool:
     return all(row.state == "approved" for row in rows)
 
 
-def _answer(row: _Row, pending: str) -> Approval:
+def _answer(row: _AnswerRow, pending: str) -> Approval:
     """The answer to a question as an `Approval`."""
     if row.state == "approved":
         return Approval("allow", row.who, row.why)

@@ -26,7 +26,7 @@ KEPT = 1024
 SECONDS = 30.0
 """How long after its judgement a step is remembered."""
 
-Key = tuple[str, str, str, str, str]
+StepKey = tuple[str, str, str, str, str]
 
 
 class JudgedStep:
@@ -51,7 +51,7 @@ class JudgedSteps:
     """The steps of the last seconds, by the entries that have brought them."""
 
     def __init__(self) -> None:
-        self._steps: OrderedDict[Key, list[JudgedStep]] = OrderedDict()
+        self._steps: OrderedDict[StepKey, list[JudgedStep]] = OrderedDict()
 
     async def effect_of(self, caller: str, entry: str, event: CliEvent) -> Effect | None:
         """Return what became of a step that another entry has brought. None: this entry is the first with it."""
@@ -77,7 +77,7 @@ class JudgedSteps:
             step.end(None)
 
 
-def key_of(caller: str, event: CliEvent) -> Key | None:
+def key_of(caller: str, event: CliEvent) -> StepKey | None:
     """Return what is equal for a step whichever entry brings it. Two entries may name the same tool differently.
 
     None: the event has no step, or no session to tell it from others.

@@ -17,7 +17,7 @@ from .. import __version__
 from ..build import source_digest
 from ..config.trust import Trust
 from ..decision import Decision
-from ..enforcement import Setting, read_setting
+from ..enforcement import EnforcementSetting, read_setting
 from ..engine.run import EffectFn, active_effect
 from ..engine.threads import LoopShare, loop_share, threads
 from ..errors import FairleadError
@@ -416,7 +416,7 @@ class Service:
             logger.error("approval %s: %s, which could not be recorded (%s)", question.id, note, error)
 
     @property
-    def switch(self) -> Setting:
+    def switch(self) -> EnforcementSetting:
         return read_setting(self.folder)
 
     # --- state and shutdown -----------------------------------------------------------------

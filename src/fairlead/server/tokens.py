@@ -20,16 +20,16 @@ import msgspec
 from ..errors import FairleadError, UnknownName
 from ..paths import atomic_write, make_private
 
-Scope = Literal["dispatch", "approve", "read", "admin"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)
-EVERYTHING: frozenset[Scope] = frozenset(SCOPES)
+TokenScope = Literal["dispatch", "approve", "read", "admin"]
+SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
+EVERYTHING: frozenset[TokenScope] = frozenset(SCOPES)
 
 
 class Token(msgspec.Struct, frozen=True):
     """A token as it is stored."""
 
     name: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[TokenScope]
     digest: str
     created: float
 
@@ -72,7 +72,7 @@ class Tokens:
                 found = known
         return found
 
-    def scopes_of(self, token: str) -> frozenset[Scope]:
+    def scopes_of(self, token: str) -> frozenset[TokenScope]:
         """What a token allows; an unknown one allows nothing."""
         found = self.find(token)
         return frozenset() if found is None else found.scopes

@@ -27,10 +27,10 @@ class NotKnown(Exception):
 
 def calculate(text: str, get: Callable[[str], str | None], put: Callable[[str, str], None]) -> int:
     """The value of an expression. `get` gives variables (None: not known), `put` takes those that it sets."""
-    return _Expression(text, get, put, 0).whole()
+    return _ArithmeticExpression(text, get, put, 0).whole()
 
 
-class _Expression:
+class _ArithmeticExpression:
     def __init__(
         self, text: str, get: Callable[[str], str | None], put: Callable[[str, str], None], depth: int
     ) -> None:
@@ -176,7 +176,7 @@ class _Expression:
             raise NotKnown
         if text.isascii() and text.isdigit() and text[0] != "0":
             return _number(text)
-        return _Expression(text, self.get, self.put, self.depth + 1).whole()
+        return _ArithmeticExpression(text, self.get, self.put, self.depth + 1).whole()
 
     def store(self, name: str, value: int) -> int:
         value = _wrapped(value)

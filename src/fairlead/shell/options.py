@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-Table = tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[str]]
+OptionTable = tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[str]]
 """The long form of each short option, the options that take a value, all that are known, and those whose value can
 only stand in the same word."""
 
@@ -33,7 +33,7 @@ class Options(NamedTuple):
 
     options: dict[str, str | None]
     operands: list[str]
-    table: Table
+    table: OptionTable
 
     def spellings(self) -> Iterator[tuple[str, str | None]]:
         """Every option with its value, under each of its names."""
@@ -231,7 +231,7 @@ def _with_subcommands() -> frozenset[str]:
 
 
 @cache
-def _table(name: str) -> Table:
+def _table(name: str) -> OptionTable:
     long: dict[str, str] = {}
     valued: set[str] = set()
     known: set[str] = set()
@@ -288,7 +288,7 @@ def arguments(program: str, args: list[str]) -> Iterator[Argument]:
         at += 1
 
 
-def _options_of(word: str, at: int, after: list[str], table: Table) -> Iterator[Argument]:
+def _options_of(word: str, at: int, after: list[str], table: OptionTable) -> Iterator[Argument]:
     """`--output=file`, `--output file`, `-rf`, `-ofile`, `-o file`.
 
     A word of which no letter is known, such as `-name`, is also one option by itself.
@@ -320,7 +320,7 @@ def _options_of(word: str, at: int, after: list[str], table: Table) -> Iterator[
         yield Argument(str(word), None, at)
 
 
-def _in_full(name: str, table: Table) -> str:
+def _in_full(name: str, table: OptionTable) -> str:
     """A long option that is shortened as far as only one could be meant: `--recurs`."""
     if len(name) < 4 or name in table[2]:
         return name
@@ -329,10 +329,10 @@ def _in_full(name: str, table: Table) -> str:
 
 
 @cache
-def _merged_table(program: str, subcommand: str) -> Table:
+def _merged_table(program: str, subcommand: str) -> OptionTable:
     of_program, own = _table(program), _table(f"{program} {subcommand}")
     return ({**of_program[0], **own[0]}, of_program[1] | own[1], of_program[2] | own[2], of_program[3] | own[3])
 
 
-def _merged(program: str, subcommand: str) -> Table:
+def _merged(program: str, subcommand: str) -> OptionTable:
     return _merged_table(program, str(subcommand)) if f"{program} {subcommand}" in _specs() else _table(program)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from .tree import DEPTH, Arithmetic, Block, Budget, Part, Substitution, Text, TooComplex, Variable, Word
+from .tree import DEPTH, Arithmetic, Block, Budget, Substitution, TextPart, TooComplex, Variable, WordPart, WordParts
 
 BLANK = re.compile(r"(?:[ \t\r]+|\\\r?\n)*")
 _PLAIN = re.compile(r"[^ \t\r\n;&|<>()`\"'\\$#][^ \t\r\n;&|<>()`\"'\\$]*(?=[ \t\n;&|<>)]|\Z)")
@@ -70,19 +70,19 @@ class WordReader:
         else:
             self.sound = False
 
-    def _word(self) -> Word | None:
+    def _word(self) -> WordParts | None:
         if plain := self._peek():
             self.budget.spend()
             self.at += len(plain)
             return plain
-        parts: list[Part] = []
+        parts: list[WordPart] = []
         text = self.text
         if text[self.at : self.at + 1] == "#":
             return None
         while self.at < len(text):
             found = _RUN.match(text, self.at)
             if found is not None:
-                parts.append(Text(found[0], False))
+                parts.append(TextPart(found[0], False))
                 self.at = found.end()
                 if text[self.at : self.at + 1] == "(" and found[0][-1] in _EXTGLOB:
                     self._extended_glob(parts)
@@ -91,7 +91,7 @@ class WordReader:
             self.budget.spend()
         return tuple(parts) if parts else None
 
-    def _special(self, parts: list[Part], quoted: bool) -> bool:
+    def _special(self, parts: list[WordPart], quoted: bool) -> bool:
         """Read one quote, escape, variable or substitution into the parts. False if there is none here."""
         text, at = self.text, self.at
         sign = text[at]
@@ -107,7 +107,7 @@ class WordReader:
             self._quoted(_SINGLE, parts)
         elif sign == '"':
             self.at += 1
-            parts.append(Text("", True))
+            parts.append(TextPart("", True))
             self._until_quote(parts, _IN_QUOTES)
             self._close('"')
         elif sign in "<>" and text[at + 1 : at + 2] == "(":
@@ -117,15 +117,15 @@ class WordReader:
             return False
         return True
 
-    def _quoted(self, pattern: re.Pattern[str], parts: list[Part]) -> None:
+    def _quoted(self, pattern: re.Pattern[str], parts: list[WordPart]) -> None:
         """Single quotes. Without an end, all that follows is in them."""
         found = pattern.match(self.text, self.at)
         if found is None:
             self.sound = False
-            parts.append(Text(self.text[self.at + 1 :], True))
+            parts.append(TextPart(self.text[self.at + 1 :], True))
             self.at = len(self.text)
         else:
-            parts.append(Text(found[1] if pattern is _SINGLE else self._decoded(found[1]), True))
+            parts.append(TextPart(found[1] if pattern is _SINGLE else self._decoded(found[1]), True))
             self.at = found.end()
 
     def _decoded(self, text: str) -> str:
@@ -134,28 +134,28 @@ class WordReader:
         self.sound = self.sound and not null
         return decoded
 
-    def _escape(self, parts: list[Part], quoted: bool) -> None:
+    def _escape(self, parts: list[WordPart], quoted: bool) -> None:
         after = self.text[self.at + 1 : self.at + 2]
         self.at += 2
         if after == "\n":
             return
         if quoted and after not in ('"', "$", "`", "\\"):
-            parts.append(Text("\\" + after, True))
+            parts.append(TextPart("\\" + after, True))
         else:
-            parts.append(Text(after or "\\", True))
+            parts.append(TextPart(after or "\\", True))
 
-    def _until_quote(self, parts: list[Part], run: re.Pattern[str]) -> None:
+    def _until_quote(self, parts: list[WordPart], run: re.Pattern[str]) -> None:
         """What stands in double quotes, or in a here-document: variables and substitutions."""
         text = self.text
         while self.at < len(text):
             self.budget.spend()
             if found := run.match(text, self.at):
-                parts.append(Text(found[0], True))
+                parts.append(TextPart(found[0], True))
                 self.at = found.end()
             elif not self._special(parts, quoted=True):
                 return
 
-    def _dollar(self, parts: list[Part], quoted: bool) -> None:
+    def _dollar(self, parts: list[WordPart], quoted: bool) -> None:
         text, at = self.text, self.at
         after = text[at + 1 : at + 2]
         if after == "(":
@@ -179,40 +179,40 @@ class WordReader:
             self.at = at + 1 + len(name)
             parts.append(Variable(name, "", (), quoted, text[at : self.at]))
         else:
-            parts.append(Text("$", quoted))
+            parts.append(TextPart("$", quoted))
             self.at += 1
 
-    def _braces(self, parts: list[Part], quoted: bool) -> None:
+    def _braces(self, parts: list[WordPart], quoted: bool) -> None:
         """`${NAME}`, `${NAME:-word}`, `${#NAME}`, `${!NAME}`."""
         text, began = self.text, self.at
         found = _BRACED.match(text, began)
         if found is None:
             self.sound = False
-            parts.append(Text("${", quoted))
+            parts.append(TextPart("${", quoted))
             self.at += 2
             return
         self._deeper()
         self.at = found.end()
-        argument: list[Part] = []
+        argument: list[WordPart] = []
         while self.at < len(text) and text[self.at] != "}":
             self.budget.spend()
             if run := _IN_BRACES.match(text, self.at):
-                argument.append(Text(run[0], quoted))
+                argument.append(TextPart(run[0], quoted))
                 self.at = run.end()
             elif text[self.at] in "'\"" and not quoted:
                 self._special(argument, quoted=False)
             elif not self._special(argument, quoted=quoted):
-                argument.append(Text(text[self.at], True))  # a quote in quotes
+                argument.append(TextPart(text[self.at], True))  # a quote in quotes
                 self.at += 1
         self._close("}")
         self.depth -= 1
         operator = ""
-        if argument and isinstance(first := argument[0], Text):
+        if argument and isinstance(first := argument[0], TextPart):
             operator = _OPERATOR_OF.match(first.text)[0]  # type: ignore[index]
-            argument[0] = Text(first.text[len(operator) :], first.quoted)
+            argument[0] = TextPart(first.text[len(operator) :], first.quoted)
         parts.append(Variable(found[2], found[1] + operator, tuple(argument), quoted, text[began : self.at]))
 
-    def _substitution(self, parts: list[Part], sign: str, quoted: bool) -> None:
+    def _substitution(self, parts: list[WordPart], sign: str, quoted: bool) -> None:
         """What stands between this bracket and the one that closes it."""
         began = self.at - 1
         self._deeper()
@@ -227,7 +227,7 @@ class WordReader:
         self.depth -= 1
         parts.append(Substitution(body, sign, quoted, self.text[began : self.at]))
 
-    def _backticks(self, parts: list[Part], quoted: bool) -> None:
+    def _backticks(self, parts: list[WordPart], quoted: bool) -> None:
         found = _BACKTICKS.match(self.text, self.at)
         if found is None:
             self.sound = False
@@ -272,7 +272,7 @@ class WordReader:
         self.at = found.end()
         return found[1]
 
-    def _extended_glob(self, parts: list[Part]) -> None:
+    def _extended_glob(self, parts: list[WordPart]) -> None:
         """`@(a|b)`: a pattern of alternatives, one bracket in another."""
         depth, position = 0, self.at
         while position < len(self.text):
@@ -281,23 +281,23 @@ class WordReader:
             depth += (sign == "(") - (sign == ")")
             position += 1
             if depth == 0:
-                parts.append(Text(self.text[self.at : position], False))
+                parts.append(TextPart(self.text[self.at : position], False))
                 self.at = position
                 return
             if sign == "\n":
                 break
         self.sound = False
 
-    def _parts_of(self, text: str) -> tuple[Part, ...]:
+    def _parts_of(self, text: str) -> tuple[WordPart, ...]:
         """The parts of a text as if it stood in double quotes."""
         inner = type(self)(text, self.budget, self.depth)
         parts = inner.parse_text()
         self.sound = self.sound and inner.sound
         return parts
 
-    def parse_text(self) -> tuple[Part, ...]:
+    def parse_text(self) -> tuple[WordPart, ...]:
         """The whole text as that of a here-document: no word of it is a command, but substitutions run."""
-        parts: list[Part] = []
+        parts: list[WordPart] = []
         self._until_quote(parts, _IN_DOCUMENT)
         return tuple(parts)
 

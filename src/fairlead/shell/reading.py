@@ -25,16 +25,16 @@ from .tree import (
     Block,
     Budget,
     Compound,
-    Document,
     Function,
+    HereDocument,
     Node,
     Pipeline,
+    RedirectNode,
     Simple,
     Substitution,
     TooComplex,
+    WordParts,
 )
-from .tree import Redirect as RedirectTree
-from .tree import Word as WordTree
 from .words import Expander, Value, Word, is_exact, made, unknown_of
 
 _ODD = re.compile("[\0\r]")
@@ -81,7 +81,7 @@ def commands_of(text: str, dialect: Dialect = "posix") -> list[Command]:
     return read(text, dialect=dialect).commands
 
 
-class State(NamedTuple):
+class ShellState(NamedTuple):
     variables: dict[str, Value]
     folder: str
     before: str
@@ -224,7 +224,7 @@ class Shell:
         self.maybe -= 1
         self._doubt(state._replace(folder=self.folder))
 
-    def _calculate(self, words: Iterable[WordTree]) -> list[str | None]:
+    def _calculate(self, words: Iterable[WordParts]) -> list[str | None]:
         """The values of expressions. What they set is set."""
         values: list[str | None] = []
         for word in words:
@@ -269,14 +269,14 @@ class Shell:
             self.words.fields(word)  # type: ignore[arg-type]
         into += self._taken()
 
-    def _saved(self) -> State:
+    def _saved(self) -> ShellState:
         self.budget.spend(len(self.variables) // 32)
-        return State(dict(self.variables), self.folder, self.before, self.words.arguments)
+        return ShellState(dict(self.variables), self.folder, self.before, self.words.arguments)
 
-    def _restore(self, state: State) -> None:
+    def _restore(self, state: ShellState) -> None:
         self.words.variables, self.words.folder, self.before, self.words.arguments = state
 
-    def _doubt(self, state: State) -> None:
+    def _doubt(self, state: ShellState) -> None:
         """What has changed since then may have, or not."""
         for name, value in self.variables.items():
             if name not in state.variables or state.variables[name] != value:
@@ -436,7 +436,7 @@ class Shell:
         inside, self._inside = self._inside, []
         return inside
 
-    def _redirect(self, command: Command, trees: Iterable[RedirectTree]) -> None:
+    def _redirect(self, command: Command, trees: Iterable[RedirectNode]) -> None:
         """The redirections of a command, and what it reads because of them."""
         own: dict[str, str | None] = {}
         for tree in trees:
@@ -461,7 +461,7 @@ class Shell:
             if "0" in own:
                 self.feed = Feed(own["0"], [])
 
-    def _document(self, document: Document) -> str:
+    def _document(self, document: HereDocument) -> str:
         if not document.expands or not any(sign in document.text for sign in "$`\\"):
             return document.text
         parser = Parser(document.text, self.budget, self.depth)

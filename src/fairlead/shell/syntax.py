@@ -15,15 +15,15 @@ from .tree import (
     Block,
     Budget,
     Compound,
-    Document,
     Function,
+    HereDocument,
     Node,
     Pipeline,
-    Redirect,
+    RedirectNode,
     Simple,
     Substitution,
-    Text,
-    Word,
+    TextPart,
+    WordParts,
 )
 
 _GAP = re.compile(r"(?:[ \t\r]+|\\\r?\n|#[^\n]*)*")
@@ -44,7 +44,7 @@ class Parser(WordReader):
 
     def __init__(self, text: str, budget: Budget, depth: int = 0) -> None:
         super().__init__(text, budget, depth)
-        self._documents: list[Document] = []
+        self._documents: list[HereDocument] = []
 
     def parse(self) -> Block:
         """The whole text."""
@@ -128,7 +128,7 @@ class Parser(WordReader):
         for document in documents:
             self._take(document)
 
-    def _take(self, document: Document) -> None:
+    def _take(self, document: HereDocument) -> None:
         """The lines up to the one that ends a here-document."""
         tabs = r"\t*" if document.tabs else ""
         self.budget.spend(1 + (len(self.text) - self.at) // 400)
@@ -196,9 +196,9 @@ class Parser(WordReader):
         self.at = _GAP.match(self.text, self.at).end()  # type: ignore[union-attr]
 
     def _compound(
-        self, kind: str, blocks: list[Block], variable: str = "", words: list[Word] | None = None
+        self, kind: str, blocks: list[Block], variable: str = "", words: list[WordParts] | None = None
     ) -> Compound:
-        redirects: list[Redirect] = []
+        redirects: list[RedirectNode] = []
         while True:
             self._blank()
             if (redirect := self._redirect()) is None:
@@ -252,7 +252,7 @@ class Parser(WordReader):
 
     def _for(self, word: str) -> Compound:
         if self.text.startswith("((", self.at) and (inside := self._arithmetic(self.at + 2)) is not None:
-            words: list[Word] | None = [self._parts_of(one) for one in inside.split(";")]
+            words: list[WordParts] | None = [self._parts_of(one) for one in inside.split(";")]
             return self._compound("for ((", [self._body()], words=words)
         variable = self._peek()
         self.at += len(variable)
@@ -269,8 +269,8 @@ class Parser(WordReader):
             self._newline()
             self._gap()
 
-    def _words(self) -> list[Word]:
-        words: list[Word] = []
+    def _words(self) -> list[WordParts]:
+        words: list[WordParts] = []
         while True:
             self._gap()
             if (word := self._word()) is None:
@@ -310,7 +310,7 @@ class Parser(WordReader):
 
     def _test(self, _: str) -> Compound:
         """`[[ ... ]]`: words and operators, of which only the substitutions run."""
-        words: list[Word] = []
+        words: list[WordParts] = []
         while self.at < len(self.text):
             self._skip_newlines()
             if self._peek() == "]]":
@@ -345,8 +345,8 @@ class Parser(WordReader):
 
     def _simple(self) -> Simple | None:
         assignments: list[Assignment] = []
-        words: list[Word] = []
-        redirects: list[Redirect] = []
+        words: list[WordParts] = []
+        redirects: list[RedirectNode] = []
         while True:
             self._blank()
             if (redirect := self._redirect()) is not None:
@@ -367,7 +367,7 @@ class Parser(WordReader):
             words.append((Substitution(body, "", False, "(...)"),))
         return Simple(assignments, words, redirects) if assignments or words or redirects else None
 
-    def _assignment(self, words: list[Word]) -> Assignment | None:
+    def _assignment(self, words: list[WordParts]) -> Assignment | None:
         """`a=1`, `a+=1`, `a=(1 2)`, before any words. To `declare` and its like, all but an array is a word."""
         if words and (not isinstance(words[0], str) or words[0] not in DECLARES):
             return None
@@ -377,10 +377,10 @@ class Parser(WordReader):
         self.at = found.end()
         name, adds, index = found[1], bool(found[3]), found[2]
         if self.text[self.at : self.at + 1] != "(":
-            value: Word | list[Word] = self._word() or ""
+            value: WordParts | list[WordParts] = self._word() or ""
             return Assignment(name, value, adds, index)
         self.at += 1
-        items: list[Word] = []
+        items: list[WordParts] = []
         while True:
             self._skip_newlines()
             if (word := self._word()) is None:
@@ -389,7 +389,7 @@ class Parser(WordReader):
         self._close(")")
         return Assignment(name, items, adds)
 
-    def _redirect(self) -> Redirect | None:
+    def _redirect(self) -> RedirectNode | None:
         found = _REDIRECT.match(self.text, self.at)
         if found is None:
             return None
@@ -404,11 +404,11 @@ class Parser(WordReader):
         if found[2] in ("<<", "<<-"):
             raw = self.text[began : self.at]
             end = word if isinstance(word, str) else "".join(getattr(part, "text", "") for part in word)
-            document = Document(end, isinstance(word, str), found[2] == "<<-")
-            if not isinstance(word, str) and not any(isinstance(part, Text) and part.quoted for part in word):
+            document = HereDocument(end, isinstance(word, str), found[2] == "<<-")
+            if not isinstance(word, str) and not any(isinstance(part, TextPart) and part.quoted for part in word):
                 document.end, document.expands = raw, True
             self._documents.append(document)
-        return Redirect(found[1] or "", found[2], word, document)
+        return RedirectNode(found[1] or "", found[2], word, document)
 
     # --- words ----------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ class Budget:
             raise TooComplex
 
 
-class Text(NamedTuple):
+class TextPart(NamedTuple):
     """A part of a word that is what it says. Unquoted, `*` or `{a,b}` in it still mean something."""
 
     text: str
@@ -41,7 +41,7 @@ class Variable(NamedTuple):
 
     name: str
     operator: str
-    argument: tuple[Part, ...]
+    argument: tuple[WordPart, ...]
     quoted: bool
     source: str
 
@@ -62,21 +62,21 @@ class Arithmetic(NamedTuple):
     source: str
 
 
-Part = Union[Text, Variable, Substitution, Arithmetic]
-Word = Union[str, tuple[Part, ...]]
+WordPart = Union[TextPart, Variable, Substitution, Arithmetic]
+WordParts = Union[str, tuple[WordPart, ...]]
 """A word of plain characters is a str. Any other consists of parts."""
 
 
-class Redirect(NamedTuple):
+class RedirectNode(NamedTuple):
     """Where a descriptor leads: `2>file`, `<<END` with its document, `{fd}<file`."""
 
     descriptor: str
     operator: str
-    word: Word
-    document: Document | None
+    word: WordParts
+    document: HereDocument | None
 
 
-class Document:
+class HereDocument:
     """A here-document. Its text comes later than the command that reads it."""
 
     __slots__ = ("end", "expands", "tabs", "text")
@@ -89,7 +89,7 @@ class Assignment(NamedTuple):
     """`a=1`, `a+=1`, `a[0]=1`, `a=(1 2)`"""
 
     name: str
-    value: Word | list[Word]
+    value: WordParts | list[WordParts]
     adds: bool
     item: str | None = None
 
@@ -98,8 +98,8 @@ class Simple(NamedTuple):
     """A command of words."""
 
     assignments: list[Assignment]
-    words: list[Word]
-    redirects: list[Redirect]
+    words: list[WordParts]
+    redirects: list[RedirectNode]
 
 
 class Compound(NamedTuple):
@@ -111,9 +111,9 @@ class Compound(NamedTuple):
 
     kind: str
     blocks: list[Block]
-    redirects: list[Redirect]
+    redirects: list[RedirectNode]
     variable: str = ""
-    words: list[Word] | None = None
+    words: list[WordParts] | None = None
     operators: Sequence[str] = ()
 
 

@@ -13,8 +13,7 @@ from typing import Self, Union
 
 from .arithmetic import NotKnown, calculate
 from .quoting import ANSI, character
-from .tree import Arithmetic, Budget, Part, Substitution, Text, Variable
-from .tree import Word as Tree
+from .tree import Arithmetic, Budget, Substitution, TextPart, Variable, WordPart, WordParts
 
 LONGEST = 64 << 10
 """Characters of a value. Variables can double each other."""
@@ -94,25 +93,25 @@ class Expander:
         self.references: set[str] = set()
         """Variables that may stand for others (`declare -n`), and those that they stand for: never known."""
 
-    def fields(self, word: Tree) -> list[str]:
+    def fields(self, word: WordParts) -> list[str]:
         """The words that one word of the line becomes."""
         if isinstance(word, str):
             if "{" in word:
                 return [self._globbed(self._at_home(text)) for text in multiplied(word, self.budget) if text]
             return [self._globbed(self._at_home(word))]
-        if word and type(word[0]) is Text and not word[0].quoted and "~" in word[0].text:
-            word = (Text(self._at_home(word[0].text, len(word) == 1), False), *word[1:])
-        if any(type(part) is Text and not part.quoted and "{" in part.text for part in word):
+        if word and type(word[0]) is TextPart and not word[0].quoted and "~" in word[0].text:
+            word = (TextPart(self._at_home(word[0].text, len(word) == 1), False), *word[1:])
+        if any(type(part) is TextPart and not part.quoted and "{" in part.text for part in word):
             return self._multiplied(word)
         return self._joined(word)
 
-    def text(self, parts: Tree) -> str:
+    def text(self, parts: WordParts) -> str:
         """One text, not split at blanks: a value, the text of a document, the target of a redirection."""
         if isinstance(parts, str):
             return self._at_home(parts)
-        if parts and type(parts[0]) is Text and not parts[0].quoted and parts[0].text[:1] == "~":
-            parts = (Text(self._at_home(parts[0].text, len(parts) == 1), False), *parts[1:])
-        if len(parts) == 1 and type(parts[0]) is Text:
+        if parts and type(parts[0]) is TextPart and not parts[0].quoted and parts[0].text[:1] == "~":
+            parts = (TextPart(self._at_home(parts[0].text, len(parts) == 1), False), *parts[1:])
+        if len(parts) == 1 and type(parts[0]) is TextPart:
             return parts[0].text
         pieces, unknown = [], list[str]()
         for part in parts:
@@ -131,7 +130,7 @@ class Expander:
             return text
         return (found[1] if found.re is _TILDE_OF_VALUE else "") + home + text[found.end() :]
 
-    def _between(self, part: Part) -> str:
+    def _between(self, part: WordPart) -> str:
         """What stands between the items of `"$*"`."""
         if type(part) is not Variable or not (part.name == "*" or part.name.endswith("[*]")):
             return " "
@@ -150,12 +149,12 @@ class Expander:
     def _globbed(self, text: str) -> str:
         return Word(text, ("*",)) if _GLOB.search(text) and text not in ("[", "[[") else text
 
-    def _multiplied(self, word: Sequence[Part]) -> list[str]:
+    def _multiplied(self, word: Sequence[WordPart]) -> list[str]:
         """Braces in a word of parts: each part that is no plain text is held by one character meanwhile."""
-        held: list[Part] = []
+        held: list[WordPart] = []
         template = ""
         for part in word:
-            if type(part) is Text and not part.quoted:
+            if type(part) is TextPart and not part.quoted:
                 template += _HELD.sub("", part.text)
             elif len(held) < 6000:
                 template += chr(_FIRST_HELD + len(held))
@@ -163,18 +162,18 @@ class Expander:
         fields: list[str] = []
         for text in multiplied(template, self.budget):
             pieces = filter(None, re.split("([\ue000-\uf8ff])", text))
-            parts = [held[ord(one) - _FIRST_HELD] if _HELD.match(one) else Text(one, False) for one in pieces]
+            parts = [held[ord(one) - _FIRST_HELD] if _HELD.match(one) else TextPart(one, False) for one in pieces]
             fields += self._joined(_named_longer(parts))
         return fields
 
-    def _joined(self, word: Sequence[Part]) -> list[str]:
+    def _joined(self, word: Sequence[WordPart]) -> list[str]:
         """The fields of one word: a value that is not quoted is split at blanks."""
         fields: list[str] = []
         pieces: list[str] = []
         unknown: list[str] = []
         has_word = False
         for part in word:
-            if type(part) is Text:
+            if type(part) is TextPart:
                 pieces.append(part.text)
                 has_word = has_word or part.quoted or bool(part.text)
                 if not part.quoted and _GLOB.search(part.text):
@@ -218,8 +217,8 @@ class Expander:
 
     # --- values ---------------------------------------------------------------------------------
 
-    def _value(self, part: Part) -> str | list[str]:
-        if isinstance(part, Text):
+    def _value(self, part: WordPart) -> str | list[str]:
+        if isinstance(part, TextPart):
             return part.text
         self.budget.spend()
         value: Value
@@ -340,16 +339,16 @@ class Expander:
         self.variables[name] = value
 
 
-def _named_longer(parts: list[Part]) -> list[Part]:
+def _named_longer(parts: list[WordPart]) -> list[WordPart]:
     """Braces are multiplied before variables are read: in `{$x,y}z` there is a `$xz`."""
-    longer: list[Part] = []
+    longer: list[WordPart] = []
     for part in parts:
         last = longer[-1] if longer else None
-        if type(part) is Text and not part.quoted and type(last) is Variable and last.source == f"${last.name}":
+        if type(part) is TextPart and not part.quoted and type(last) is Variable and last.source == f"${last.name}":
             found = _CONTINUES_NAME.match(part.text)
             if found and not last.name[0].isdigit() and _CONTINUES_NAME.match(last.name):
                 longer[-1] = last._replace(name=last.name + found[0], source=last.source + found[0])
-                part = Text(part.text[found.end() :], False)
+                part = TextPart(part.text[found.end() :], False)
                 if not part.text:
                     continue
         longer.append(part)

@@ -26,38 +26,38 @@ from ..lifecycle import (
 )
 
 
-class _Message(msgspec.Struct):
+class _MessageEvent(msgspec.Struct):
     user_id: str
     channel: str
     content: str
     thread_id: str | None = None
 
 
-class _ToolCall(msgspec.Struct):
+class _ToolCallEvent(msgspec.Struct):
     tool_name: str
     parameters: dict[str, Any] | None
     user_id: str
     context: str
 
 
-class _Session(msgspec.Struct):
+class _SessionEvent(msgspec.Struct):
     user_id: str
     session_id: str
 
 
-class _Response(msgspec.Struct):
+class _ResponseEvent(msgspec.Struct):
     user_id: str
     thread_id: str
     response: str
 
 
 _VARIANTS: dict[str, tuple[Any, type[Step], dict[str, str]]] = {
-    "Inbound": (_Message, BeforeInput, {"content": "input"}),
-    "ToolCall": (_ToolCall, BeforeTool, {"tool_name": "tool", "parameters": "args", "context": "origin"}),
-    "Outbound": (_Message, BeforeOutput, {}),
-    "SessionStart": (_Session, SessionStart, {}),
-    "SessionEnd": (_Session, SessionEnd, {}),
-    "ResponseTransform": (_Response, BeforeResponse, {}),
+    "Inbound": (_MessageEvent, BeforeInput, {"content": "input"}),
+    "ToolCall": (_ToolCallEvent, BeforeTool, {"tool_name": "tool", "parameters": "args", "context": "origin"}),
+    "Outbound": (_MessageEvent, BeforeOutput, {}),
+    "SessionStart": (_SessionEvent, SessionStart, {}),
+    "SessionEnd": (_SessionEvent, SessionEnd, {}),
+    "ResponseTransform": (_ResponseEvent, BeforeResponse, {}),
 }
 """Of each variant: its fields, our step, and our names of the fields that have another one."""
 

@@ -27,14 +27,14 @@ from hypothesis import strategies as st
 from fairlead import Hooks, Journal
 from fairlead.cli import main
 from fairlead.config import layers
-from fairlead.enforcement import Setting, write_setting
+from fairlead.enforcement import EnforcementSetting, write_setting
 from fairlead.folders import from_environment, write_record
 from fairlead.hosts.clis.doctor import copies, program, trial
 from fairlead.hosts.clis.doctor.program import version_of
 from fairlead.hosts.clis.doctor.trial import PROBE
 from fairlead.hosts.clis.install import carry_out, plan, plan_install, read_records
 from fairlead.hosts.clis.install import settings as where
-from fairlead.hosts.clis.install.settings import Scope, served_file, settings_file, settings_of
+from fairlead.hosts.clis.install.settings import InstallScope, served_file, settings_file, settings_of
 from fairlead.hosts.clis.launcher import write_launcher
 from fairlead.hosts.clis.mapping import ALL, EXPERIMENTAL, host_named, hosts
 from fairlead.lifecycle import BeforeTool
@@ -115,11 +115,11 @@ class Doctor:
         """A program that heeds its hooks, as Claude Code does."""
         self.program("claude_code", script=CLAUDE.format(python=sys.executable, seen=str(self.seen)))
 
-    def install(self, name: str, scope: Scope = "user") -> Path:
+    def install(self, name: str, scope: InstallScope = "user") -> Path:
         carry_out(plan_install([host_named(name)], scope, self.project))
         return self.file(name, scope)
 
-    def file(self, name: str, scope: Scope = "user") -> Path:
+    def file(self, name: str, scope: InstallScope = "user") -> Path:
         return settings_file(host_named(name), scope, self.project)
 
     def write(self, path: Path, text: str | dict[str, Any]) -> Path:
@@ -818,7 +818,7 @@ def test_features_of_a_project_turn_hooks_of_codex_off(doctor, feature):
 
 def test_hooks_that_fairlead_only_watches_are_a_warning(doctor):
     doctor.install("claude_code")
-    write_setting(Setting("monitor"))
+    write_setting(EnforcementSetting("monitor"))
     assert todo(doctor.own(), "only watches") == "fairlead enforce"
 
 
@@ -1228,7 +1228,7 @@ def saving(doctor: Doctor, name: str) -> None:
     node.chmod(0o755)
 
 
-def given_to(doctor: Doctor, scope: Scope, path: str) -> str:
+def given_to(doctor: Doctor, scope: InstallScope, path: str) -> str:
     return Path(f"{doctor.seen}-{'home' if scope == 'user' else 'project'}", path).read_text()
 
 

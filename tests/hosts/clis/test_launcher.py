@@ -40,7 +40,7 @@ from played import captured, payload_of
 
 from fairlead import Hooks, current_session
 from fairlead.config.fallback_file import LIMIT, changing_folders
-from fairlead.enforcement import Setting, write_setting
+from fairlead.enforcement import EnforcementSetting, write_setting
 from fairlead.hosts.clis import client as hook_client
 from fairlead.hosts.clis.__main__ import StatelessSession
 from fairlead.hosts.clis.mapping import ALL, EXPERIMENTAL, host_named
@@ -1253,7 +1253,7 @@ def test_monitor_mode_is_open_and_enforcing_again_is_not(machine: Machine) -> No
     here.policy(HANDS_OFF)
     seen = []
     for mode in ("enforce", "monitor", "enforce"):
-        write_setting(Setting(mode), machine.state)
+        write_setting(EnforcementSetting(mode), machine.state)
         time.sleep(0.3)  # for which what was seen is taken to hold
         here.shell("ls")
         seen.append(here.fallback()[str(here.project)]["before_tool"])
@@ -1264,7 +1264,7 @@ def test_a_pause_opens_nothing_for_longer_than_it_lasts(machine: Machine) -> Non
     """The daemon may be gone when it is over, and then nobody is there to write that down."""
     here = Launched(machine)
     here.policy(HANDS_OFF)
-    write_setting(Setting("monitor", time.time() + 600), machine.state)
+    write_setting(EnforcementSetting("monitor", time.time() + 600), machine.state)
     here.shell("ls")
     assert here.fallback()[str(here.project)]["before_tool"] == "closed"
 

@@ -18,7 +18,13 @@ from fairlead.errors import FairleadError, UnknownName
 from fairlead.hosts.clis.mapping import host_tools
 from fairlead.hosts.clis.transcripts import transcript
 from fairlead.hosts.clis.transcripts.decisions import CallDecision, SessionDecisions, digest_of
-from fairlead.hosts.clis.transcripts.transcript import HOSTS, Source, TranscriptEntry, timestamp_of, transcripts_of
+from fairlead.hosts.clis.transcripts.transcript import (
+    HOSTS,
+    TranscriptEntry,
+    TranscriptSource,
+    timestamp_of,
+    transcripts_of,
+)
 
 CLAUDE = r"""
 {"type":"queue-operation","operation":"enqueue","timestamp":"2026-11-16T05:04:29.360Z","sessionId":"d56f","content":"please do it"}
@@ -250,7 +256,7 @@ def tell(tmp_path: Path) -> Tell:
             path = tmp_path / (name or LINES[host][0])
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text((text if text is not None else LINES[host][1]).lstrip("\n"))
-        return list(transcripts_of(host).read(Source(path)))
+        return list(transcripts_of(host).read(TranscriptSource(path)))
 
     return tell
 
@@ -424,7 +430,7 @@ def test_opencodes_database_must_be_one(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     path.write_text("no database, and long enough to be looked at" * 100)
     with pytest.raises(FairleadError, match="cannot be read as a database of OpenCode's"):
-        list(transcripts_of("opencode").read(Source(path)))
+        list(transcripts_of("opencode").read(TranscriptSource(path)))
 
 
 # --- where they are -----------------------------------------------------------------------------
@@ -452,8 +458,8 @@ def test_an_unknown_cli_comes_with_a_suggestion() -> None:
 # --- garbage ------------------------------------------------------------------------------------
 
 
-def read(path: Path, host: str = "claude_code") -> tuple[Source, list[TranscriptEntry]]:
-    source = Source(path)
+def read(path: Path, host: str = "claude_code") -> tuple[TranscriptSource, list[TranscriptEntry]]:
+    source = TranscriptSource(path)
     return source, list(transcripts_of(host).read(source))
 
 

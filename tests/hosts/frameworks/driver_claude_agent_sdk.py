@@ -98,7 +98,7 @@ class Scripted(model.Model):
         return anthropic.reply(turn(said), body, path, self.number)
 
 
-def turn(said: Say | Call) -> model.Turn:
+def turn(said: Say | Call) -> model.ScriptedTurn:
     if isinstance(said, Say):
         return model.Say(said.text)
     return tuple(model.ScriptedCall(*native(name, args)) for name, args in said.tools)

@@ -245,7 +245,7 @@ async def test_a_request_that_was_interrupted_is_over_when_the_next_begins() -> 
 
 
 async def run(
-    folder: Path, hooks: Any, *script: model.Turn, **more: Any
+    folder: Path, hooks: Any, *script: model.ScriptedTurn, **more: Any
 ) -> tuple[ResultMessage, model.Model, list[str]]:
     """One query, with the CLI that comes with the SDK."""
     ran: list[str] = []

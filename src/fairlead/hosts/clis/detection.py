@@ -14,20 +14,20 @@ from typing import NamedTuple
 from .mapping import Host, Payload, a_text, host_named
 
 
-class Source(NamedTuple):
+class EventSource(NamedTuple):
     """The program that fired an event, and its own name for the event."""
 
     host: Host
     event: str
 
 
-def find_source(entry: str, event: str, payload: Payload, cli_env: Mapping[str, str]) -> Source:
+def find_source(entry: str, event: str, payload: Payload, cli_env: Mapping[str, str]) -> EventSource:
     """Return the program that fired an event, whichever CLI's entry ran.
 
     `entry` is that CLI, `event` its name for the event, and `cli_env` the variables that CLIs set for their hooks.
     """
     host, name = host_named(_sender(entry, payload, cli_env)), a_text(payload.get("hook_event_name"))
-    return Source(host, name if name in host.events and host.name != entry else event)
+    return EventSource(host, name if name in host.events and host.name != entry else event)
 
 
 def _sender(entry: str, payload: Payload, cli_env: Mapping[str, str]) -> str:

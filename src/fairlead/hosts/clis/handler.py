@@ -36,7 +36,7 @@ CONTEXT = 16
 LATE = "there was no answer in time"
 """Why a launcher acts without the answer of a daemon that is still deciding."""
 
-Dispatch = Callable[[Step, dict[str, tuple[str, ...]], EffectFn], Awaitable[Decision[Any]]]
+DispatchFn = Callable[[Step, dict[str, tuple[str, ...]], EffectFn], Awaitable[Decision[Any]]]
 """Decides on a step, for a host with these capabilities. `EffectFn` sets what the host carries out."""
 LauncherControl = Callable[[], Control | None]
 """Returns what the launcher did if it no longer waits for the answer; None while it waits."""
@@ -125,7 +125,7 @@ def parse_event(host: Host, name: str, payload: dict[str, Any], entry_point: str
 async def answer(
     event: CliEvent,
     state: CliSessionState,
-    dispatch: Dispatch,
+    dispatch: DispatchFn,
     *,
     attended: bool = False,
     launcher_control: LauncherControl = lambda: None,
@@ -158,7 +158,7 @@ class EventHandler:
         self,
         event: CliEvent,
         state: CliSessionState,
-        dispatch: Dispatch,
+        dispatch: DispatchFn,
         attended: bool = False,
         launcher_control: LauncherControl = lambda: None,
     ) -> None:

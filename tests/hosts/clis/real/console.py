@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from fairlead.hosts.clis.claude_code.probe import ClaudeCode
 from fairlead.hosts.clis.probe.dialects import HttpReply
-from fairlead.hosts.clis.probe.model import Model, Turn
+from fairlead.hosts.clis.probe.model import Model, ScriptedTurn
 
 VENDOR = "api.anthropic.com"
 SETTINGS = "/api/claude_code/settings"
@@ -31,7 +31,7 @@ MOUNT = 'mount --bind "$0" /etc && exec "$@"'
 class Console(Model):
     """The scripted model at the vendor's own address. `served` are the console's settings; None: its endpoint fails."""
 
-    def __init__(self, folder: Path, served: dict[str, Any] | None, *script: Turn) -> None:
+    def __init__(self, folder: Path, served: dict[str, Any] | None, *script: ScriptedTurn) -> None:
         super().__init__(*script)
         self._folder, self._served = folder, served
         self.fetched = 0

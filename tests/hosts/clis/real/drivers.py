@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.hosts.clis.mapping import Host, host_named, hosts
-from fairlead.hosts.clis.probe.model import Model, Turn
+from fairlead.hosts.clis.probe.model import Model, ScriptedTurn
 from fairlead.hosts.clis.probe.program import ProgramResult, program_of
 from fairlead.journal.reading import Filter, Reader
 
@@ -103,7 +103,7 @@ class Driver:
 
     # --- the CLI ----------------------------------------------------------------------------
 
-    def run(self, *script: Turn, prompt: str = "do it") -> tuple[Model, ProgramResult]:
+    def run(self, *script: ScriptedTurn, prompt: str = "do it") -> tuple[Model, ProgramResult]:
         """One headless run against a scripted model."""
         with Model(*script) as model:
             return model, self.program.run(prompt, model, timeout=120)

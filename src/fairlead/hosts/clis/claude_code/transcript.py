@@ -9,9 +9,9 @@ from ..mapping import a_dict, a_text, content
 from ..transcripts.transcript import (
     Entries,
     LineReader,
-    Source,
     TranscriptEntry,
     Transcripts,
+    TranscriptSource,
     a_list,
     texts_of,
     timestamp_of,
@@ -26,7 +26,7 @@ _NOT_RUN = ("<tool_use_error>Error: No such tool", "<tool_use_error>InputValidat
 class _TranscriptReader(LineReader):
     """Reads lines of three types. Claude Code uses the others for itself."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TranscriptSource) -> None:
         self.path = source.path
         super().__init__(source)
         self.has_begun = False
@@ -54,7 +54,7 @@ class _TranscriptReader(LineReader):
 
     def _named(self) -> str | None:
         """The name of the subagent, from the file beside its transcript."""
-        beside = Source(self.path.with_suffix(".meta.json"))
+        beside = TranscriptSource(self.path.with_suffix(".meta.json"))
         return a_text(beside.document().get("agentType")) if beside.path.is_file() else None
 
     def _begin(self, line: dict[str, Any], at: float | None) -> Entries:

@@ -10,8 +10,8 @@ from ..mapping import a_dict, a_text, content
 from ..transcripts.transcript import (
     Entries,
     EntryBuilder,
-    Source,
     Transcripts,
+    TranscriptSource,
     a_list,
     texts_of,
     timestamp_of,
@@ -22,14 +22,14 @@ _USER_INPUT = re.compile(r"</?user_input[^>]*>")
 _NOT_RUN = ("was rejected before execution", "Invalid input", "requires approval in a TTY session")
 
 
-def read(source: Source) -> Entries:
+def read(source: TranscriptSource) -> Entries:
     document = source.document()
     origin = a_dict(document.get("origin"))
     builder = EntryBuilder(a_text(document.get("sessionId")) or source.path.name.removesuffix(".messages.json"))
     if origin.get("mode") == "subagent":
         parent = a_text(origin.get("parentThreadId")) or source.path.parent.name
         builder.session_id, builder.agent = parent, Agent(a_text(origin.get("subagent")), None, parent)
-    beside = Source(source.path.with_name(f"{builder.session_id}.json"))
+    beside = TranscriptSource(source.path.with_name(f"{builder.session_id}.json"))
     if beside.path.is_file():
         builder.cwd = a_text(beside.document().get("cwd"))
     messages = a_list(document.get("messages"))

@@ -10,8 +10,8 @@ from ..mapping import a_dict, a_text, content
 from ..transcripts.transcript import (
     Entries,
     EntryBuilder,
-    Source,
     Transcripts,
+    TranscriptSource,
     a_list,
     texts_of,
     timestamp_of,
@@ -29,7 +29,7 @@ _CONTEXT = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "#
 _HOOK_PROMPT = re.compile(r"</?hook_prompt[^>]*>")
 
 
-def read(source: Source) -> Entries:
+def read(source: TranscriptSource) -> Entries:
     """A transcript has each item twice: as the model sent it, and as it ran. Each call becomes one entry."""
     reader = _TranscriptReader(source)
     for line in source.objects():
@@ -46,7 +46,7 @@ def read(source: Source) -> Entries:
 
 
 class _TranscriptReader:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TranscriptSource) -> None:
         self.builder = EntryBuilder(source.path.stem[-36:])
         self.has_begun = False
         self.requested: set[str] = set()

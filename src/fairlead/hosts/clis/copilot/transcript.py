@@ -6,11 +6,11 @@ from typing import Any
 
 from ....lifecycle import Agent, Outcome
 from ..mapping import a_dict, a_text, content
-from ..transcripts.transcript import Entries, LineReader, Source, Transcripts, timestamp_of
+from ..transcripts.transcript import Entries, LineReader, Transcripts, TranscriptSource, timestamp_of
 
 
 class _TranscriptReader(LineReader):
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TranscriptSource) -> None:
         super().__init__(source)
         self.builder.session_id = source.path.parent.name
         self.names: dict[str | None, str | None] = {}

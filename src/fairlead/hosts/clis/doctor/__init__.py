@@ -30,10 +30,10 @@ from .hooks import (
 from .launcher import look_at_launcher, look_at_project_launcher
 from .policy import look_at_journal_file, look_at_policy, look_at_state
 from .program import look_at_program
-from .report import Finding, Level, Report
+from .report import CheckLevel, CheckResult, Report
 from .trial import ask_in_use, ask_launcher, stop_daemon, try_out
 
-__all__ = ["Finding", "Level", "Report", "examine", "examine_fairlead"]
+__all__ = ["CheckLevel", "CheckResult", "Report", "examine", "examine_fairlead"]
 
 
 def examine(host: Host, root: Path, *, run: bool = True) -> Report:
@@ -78,7 +78,7 @@ def look_at_guest(host: Host, root: Path, report: Report) -> None:
     """Check a program that runs the entries of another CLI: whether these are there, and what the journal has."""
     owner = host_named(host.installs or "")
     installed = find_hooks(owner, report, root)
-    level: Level = "ok" if installed else "problem"
+    level: CheckLevel = "ok" if installed else "problem"
     scopes = ", ".join(one.scope for one in installed) or "not installed"
     todo = None if installed else f"fairlead install {owner.name}"
     report.add(level, f"it runs the hooks of {owner.title}: {scopes}", todo)

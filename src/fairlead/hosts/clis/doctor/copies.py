@@ -12,7 +12,7 @@ from ....errors import FairleadError
 from ..install import Installed, launcher_for
 from ..install.commands import exact_commands, is_ours
 from ..install.jsonc import BadJson, JsonDocument
-from ..install.settings import Scope, Settings, settings_file, settings_of
+from ..install.settings import InstallScope, Settings, settings_file, settings_of
 from ..install.targets import read_text
 from ..mapping import Host
 
@@ -40,7 +40,7 @@ def _copies(host: Host, found: list[Installed], root: Path, home: Path, project:
     """The files to copy, and where."""
     settings, installed = settings_of(host), {each.scope: each for each in found}
     copies: dict[Path, Path] = {}
-    scopes: dict[Scope, Path] = {
+    scopes: dict[InstallScope, Path] = {
         "user": home / settings.user.removeprefix("~/"), "project": project / settings.project
     }  # fmt: skip
     for scope, copied in scopes.items():

@@ -13,10 +13,10 @@ from ....errors import FairleadError
 from ..install import Installed, status
 from ..install.json_file import JsonFile, locate, switched_off
 from ..install.jsonc import JsonDocument
-from ..install.settings import SCOPES, Scope, has_scope, served_file, settings_file, settings_files, settings_of
+from ..install.settings import SCOPES, InstallScope, has_scope, served_file, settings_file, settings_files, settings_of
 from ..install.targets import read_text
 from ..mapping import Host
-from .report import Level, Report
+from .report import CheckLevel, Report
 
 
 def find_hooks(host: Host, report: Report, root: Path) -> list[Installed]:
@@ -37,7 +37,7 @@ def look_at_hooks(host: Host, found: list[Installed], report: Report) -> None:
     """Check that all hooks of fairlead are there, and report hooks of other programs."""
     report.installed = [installed.scope for installed in found]
     if not found:
-        level: Level = "problem" if report.path is not None else "note"
+        level: CheckLevel = "problem" if report.path is not None else "note"
         report.add(level, "fairlead's hooks are not installed", install_command(host))
     for installed in found:
         where, again = f"{installed.file} ({installed.scope})", install_again(host, installed)
@@ -101,7 +101,7 @@ def install_again(host: Host, installed: Installed) -> str:
     return install_command(host, installed.scope)
 
 
-def install_command(host: Host, scope: Scope = "user") -> str:
+def install_command(host: Host, scope: InstallScope = "user") -> str:
     return f"fairlead install {host.name}{_scope(scope)}"
 
 

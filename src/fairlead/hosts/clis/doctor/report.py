@@ -8,13 +8,13 @@ import msgspec
 
 from ....redaction.redactor import redact_text
 
-Level = Literal["ok", "note", "warning", "problem"]
+CheckLevel = Literal["ok", "note", "warning", "problem"]
 
 
-class Finding(msgspec.Struct, frozen=True):
+class CheckResult(msgspec.Struct, frozen=True):
     """One result of a check, and what to do about it."""
 
-    level: Level
+    level: CheckLevel
     what: str
     todo: str | None = None
 
@@ -40,13 +40,13 @@ class Report(msgspec.Struct, kw_only=True):
     """Its programs (terminal, editor, SDK) that ran calls, from the journal."""
     last_seen: str | None = None
     """The time of the CLI's last step in the journal."""
-    findings: list[Finding] = []
+    findings: list[CheckResult] = []
 
     @property
     def well(self) -> bool:
         return not any(finding.level == "problem" for finding in self.findings)
 
-    def add(self, level: Level, what: str, todo: str | None = None) -> None:
+    def add(self, level: CheckLevel, what: str, todo: str | None = None) -> None:
         """Add a finding, once. Secrets are redacted, because findings quote settings."""
-        if (finding := Finding(level, redact_text(what), todo)) not in self.findings:
+        if (finding := CheckResult(level, redact_text(what), todo)) not in self.findings:
             self.findings.append(finding)

@@ -9,9 +9,9 @@ from ..mapping import a_dict, a_text, content
 from ..transcripts.transcript import (
     Entries,
     LineReader,
-    Source,
     TranscriptEntry,
     Transcripts,
+    TranscriptSource,
     a_list,
     texts_of,
     timestamp_of,
@@ -20,7 +20,7 @@ from ..transcripts.transcript import (
 
 
 class _TranscriptReader(LineReader):
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TranscriptSource) -> None:
         super().__init__(source)
         self.at: float | None = None
         self.head: dict[str, Any] | None = None

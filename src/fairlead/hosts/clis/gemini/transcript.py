@@ -10,8 +10,8 @@ from ..mapping import a_dict, a_text, content
 from ..transcripts.transcript import (
     Entries,
     EntryBuilder,
-    Source,
     Transcripts,
+    TranscriptSource,
     a_list,
     texts_of,
     timestamp_of,
@@ -19,7 +19,7 @@ from ..transcripts.transcript import (
 )
 
 
-def read(source: Source) -> Entries:
+def read(source: TranscriptSource) -> Entries:
     """A message is written again whenever something is added to it, under the same id."""
     reader = _TranscriptReader(source)
     lines = source.objects() if source.path.suffix == ".jsonl" else iter([source.document()])
@@ -33,7 +33,7 @@ def read(source: Source) -> Entries:
 
 
 class _TranscriptReader:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TranscriptSource) -> None:
         self.path = source.path
         self.builder = EntryBuilder(source.path.stem)
         self.builder.cwd = _project(source.path)

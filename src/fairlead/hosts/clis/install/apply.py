@@ -15,7 +15,7 @@ from ..launcher import NAME, usual_launcher, write_launcher
 from ..mapping import hosts
 from .plan import FileChange, Plan, missing_folders
 from .records import InstallRecord, digest, installation_lock, read_records, replace_file, write_records
-from .settings import Scope, has_scope
+from .settings import InstallScope, has_scope
 from .status import status
 from .targets import read_text
 
@@ -43,7 +43,7 @@ def carry_out(plan: Plan) -> None:
 
 
 @contextmanager
-def _readable(scope: Scope) -> Iterator[None]:
+def _readable(scope: InstallScope) -> Iterator[None]:
     """Let all users read managed files, whatever umask root has."""
     mask = os.umask(0o022)
     os.umask(mask & 0o022 if scope == "managed" else mask)
@@ -70,7 +70,7 @@ def _write_all(plan: Plan) -> None:
         raise
 
 
-def _write(change: FileChange, text: str | None, scope: Scope) -> None:
+def _write(change: FileChange, text: str | None, scope: InstallScope) -> None:
     path = Path(os.path.realpath(change.path))
     if text is None:
         path.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ def _record_changes(plan: Plan) -> None:
     write_records(records)
 
 
-def _back_up(change: FileChange, scope: Scope) -> Path:
+def _back_up(change: FileChange, scope: InstallScope) -> Path:
     """Keep a copy of a file as it is without fairlead's hooks."""
     folder = make_private(state_folder()) / "backups"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -126,7 +126,7 @@ def _is_launcher_used(plan: Plan) -> bool:
     """Whether any settings still start the launcher. Settings that cannot be read may do so."""
     if any(record.launcher == str(plan.launcher) for record in read_records().values()):
         return True
-    scope: Scope = "managed" if plan.scope == "managed" else "user"
+    scope: InstallScope = "managed" if plan.scope == "managed" else "user"
     for host in hosts():
         try:
             if has_scope(host, scope) and status(host, scope) is not None:
@@ -136,7 +136,7 @@ def _is_launcher_used(plan: Plan) -> bool:
     return False
 
 
-def _remove_launcher(folder: Path, scope: Scope) -> None:
+def _remove_launcher(folder: Path, scope: InstallScope) -> None:
     for name in (NAME, "fairlead_hook.py"):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / "__pycache__", ignore_errors=True)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from ....lifecycle import GUARDING
 from ..launcher import NAME, USUAL
 from ..mapping import Host, hosts
-from .settings import LAUNCHER_NOT_IN_HOME, SCOPES, Scope, settings_of, timeouts
+from .settings import LAUNCHER_NOT_IN_HOME, SCOPES, InstallScope, settings_of, timeouts
 
 _TEST = ["test", "-x"]
 """How a command line begins that checks for the launcher before it starts it."""
@@ -25,7 +25,7 @@ _START_IN_HOME = (
 # The home is what the user database says. There is no name or number after any $, because some CLIs expand those.
 
 
-def command_of(host: Host, event: str, launcher: Path | None, timeout: float, scope: Scope = "user") -> str:
+def command_of(host: Host, event: str, launcher: Path | None, timeout: float, scope: InstallScope = "user") -> str:
     """The command line for an event of a CLI. Without a launcher, it starts the one in the current user's home."""
     return _line(host, event, launcher, f"{timeouts(host, host.events[event], timeout)[1]:g}", scope)
 
@@ -63,7 +63,7 @@ def exact_commands(launcher: Path | None) -> re.Pattern[str]:
     return re.compile("|".join(sorted(lines)).replace("SECONDS", r"[0-9.]+"))
 
 
-def _line(host: Host, event: str, launcher: Path | None, seconds: str, scope: Scope) -> str:
+def _line(host: Host, event: str, launcher: Path | None, seconds: str, scope: InstallScope) -> str:
     ours, settings = host.events[event].event, settings_of(host)
     # A CLI runs the entries of all scopes. The daemon judges a step once, so it must know which entry brings it.
     entry = host.name if scope == "user" else f"{host.name}@{scope}"

@@ -12,7 +12,7 @@ from ....errors import FairleadError
 from ..launcher import NAME
 from ..mapping import Host
 from .commands import is_ours
-from .jsonc import BadJson, JsonDocument, JsonNode, Key
+from .jsonc import BadJson, JsonDocument, JsonNode, PathKey
 from .settings import Settings, settings_of
 from .targets import Baseline, Inspection, Placement, SettingsTarget, read_text
 
@@ -116,11 +116,11 @@ class JsonFile:
             document if self._is_current(document, ours[0], entry) else document.put(ours[0], self._for(ours[0], entry))
         )
 
-    def _for(self, path: tuple[Key, ...], entry: dict[str, Any]) -> Any:
+    def _for(self, path: tuple[PathKey, ...], entry: dict[str, Any]) -> Any:
         """What belongs at a path: the whole entry, or only its hook in a group of another program."""
         return entry if len(path) == len(self.at) + 2 else entry["hooks"][0]
 
-    def _is_current(self, document: JsonDocument, path: tuple[Key, ...], entry: dict[str, Any]) -> bool:
+    def _is_current(self, document: JsonDocument, path: tuple[PathKey, ...], entry: dict[str, Any]) -> bool:
         found = document.find(path)
         return found is not None and found.value == self._for(path, entry)
 
@@ -225,10 +225,10 @@ class JsonFile:
         parts = () if node is None else node.parts
         return list(dict.fromkeys(part.key for part in parts if part.key is not None))
 
-    def _ours(self, document: JsonDocument, event: str) -> list[tuple[Key, ...]]:
+    def _ours(self, document: JsonDocument, event: str) -> list[tuple[PathKey, ...]]:
         """The paths of fairlead's entries at an event: groups that hold nothing else, or single hooks."""
-        path: tuple[Key, ...] = (*self.at, event)
-        found: list[tuple[Key, ...]] = []
+        path: tuple[PathKey, ...] = (*self.at, event)
+        found: list[tuple[PathKey, ...]] = []
         node = document.find(path)
         for index, part in enumerate(node.parts if node is not None and node.kind == "array" else ()):
             if self._settings.form == "list":

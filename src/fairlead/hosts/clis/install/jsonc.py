@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from ....errors import FairleadError
 
-Key = str | int
+PathKey = str | int
 """The name of a member, or the index of an element."""
 DEEPEST = 200
 """The deepest nesting that a document may have."""
@@ -85,7 +85,7 @@ class JsonDocument:
         """The line and the column of a position."""
         return _where(self.text, position)
 
-    def find(self, path: Sequence[Key]) -> JsonNode | None:
+    def find(self, path: Sequence[PathKey]) -> JsonNode | None:
         """The node at a path. If members share a name, the last counts."""
         node: JsonNode | None = self.root
         for key in path:
@@ -94,7 +94,7 @@ class JsonDocument:
 
     # --- edits --------------------------------------------------------------------------------
 
-    def put(self, path: Sequence[Key], value: Any) -> JsonDocument:
+    def put(self, path: Sequence[PathKey], value: Any) -> JsonDocument:
         """Put a value at a path: it replaces what is there, or becomes the last member of the object above."""
         found = self.find(path)
         if found is not None:
@@ -105,11 +105,11 @@ class JsonDocument:
             raise KeyError(path)
         return self._add(self._holder(above, "object"), key, value)
 
-    def append(self, path: Sequence[Key], value: Any) -> JsonDocument:
+    def append(self, path: Sequence[PathKey], value: Any) -> JsonDocument:
         """Append a value to the array at a path."""
         return self._add(self._holder(path, "array"), None, value)
 
-    def remove(self, path: Sequence[Key]) -> JsonDocument:
+    def remove(self, path: Sequence[PathKey]) -> JsonDocument:
         """Remove what is at a path, with its comma and its line."""
         *above, key = path
         node = self.find(above)
@@ -137,7 +137,7 @@ class JsonDocument:
         line = _LINE_END.match(self.text, comment.end())
         return line.end() if line and comment[0].startswith("//") and not _LINE_END.match(after) else comment.end()
 
-    def _holder(self, path: Sequence[Key], kind: str) -> JsonNode:
+    def _holder(self, path: Sequence[PathKey], kind: str) -> JsonNode:
         node = self.find(path)
         if node is None or node.kind != kind:
             raise KeyError(path)
@@ -214,12 +214,12 @@ class JsonDocument:
         return before if not before.strip(" \t") else None
 
 
-def _below(node: JsonNode, key: Key) -> JsonNode | None:
+def _below(node: JsonNode, key: PathKey) -> JsonNode | None:
     index = _place(node, key)
     return None if index is None else node.parts[index].node
 
 
-def _place(node: JsonNode, key: Key) -> int | None:
+def _place(node: JsonNode, key: PathKey) -> int | None:
     if isinstance(key, int):
         return key if node.kind == "array" and 0 <= key < len(node.parts) else None
     found = (index for index in reversed(range(len(node.parts))) if node.parts[index].key == key)

@@ -20,7 +20,7 @@ from ..mapping import Host
 from . import settings as install_settings
 from .json_file import JsonFile
 from .records import InstallRecord, digest, last_timeout, read_records, record_key
-from .settings import Scope
+from .settings import InstallScope
 from .targets import Baseline, SettingsTarget, read_text, targets_of
 
 NIX_STORE = Path("/nix/store")
@@ -72,7 +72,7 @@ class Plan(msgspec.Struct, kw_only=True):
     """How all files change."""
 
     installs: bool
-    scope: Scope
+    scope: InstallScope
     launcher: Path
     folders: Folders | Machine | None = None
     """The folders that the launcher uses."""
@@ -84,7 +84,7 @@ class Plan(msgspec.Struct, kw_only=True):
 
 def plan_install(
     wanted: Iterable[Host],
-    scope: Scope,
+    scope: InstallScope,
     root: Path,
     folders: Folders | Machine | None = None,
     *,
@@ -114,7 +114,7 @@ def plan_install(
     return plan
 
 
-def folders_for(scope: Scope, *, daemon: bool | None = None, base: str = "") -> Folders | Machine:
+def folders_for(scope: InstallScope, *, daemon: bool | None = None, base: str = "") -> Folders | Machine:
     """The folders for a launcher: those on record, or those of the environment. PATH is always the current one."""
     recorded = recorded_for(scope)
     daemon = (recorded is None or recorded.daemon) if daemon is None else daemon
@@ -124,7 +124,7 @@ def folders_for(scope: Scope, *, daemon: bool | None = None, base: str = "") -> 
     return from_environment(daemon=daemon)
 
 
-def recorded_for(scope: Scope) -> Folders | Machine | None:
+def recorded_for(scope: InstallScope) -> Folders | Machine | None:
     """The folders that the installed launcher uses."""
     try:
         runs = parse_launcher(launcher_for(scope).read_text("utf-8"))
@@ -133,7 +133,7 @@ def recorded_for(scope: Scope) -> Folders | Machine | None:
     return None if runs is None else runs.installed
 
 
-def plan_uninstall(wanted: Iterable[Host], scope: Scope, root: Path, *, dry_run: bool = False) -> Plan:
+def plan_uninstall(wanted: Iterable[Host], scope: InstallScope, root: Path, *, dry_run: bool = False) -> Plan:
     """Plan the removal of fairlead's hooks."""
     plan = Plan(installs=False, scope=scope, launcher=launcher_for(scope))
     records = read_records()
@@ -190,7 +190,7 @@ def _plan_removing(host: Host, target: SettingsTarget, record: InstallRecord | N
 
 
 def _left_over(
-    host: Host, scope: Scope, root: Path, targets: Sequence[SettingsTarget], records: dict[str, InstallRecord]
+    host: Host, scope: InstallScope, root: Path, targets: Sequence[SettingsTarget], records: dict[str, InstallRecord]
 ) -> Iterator[SettingsTarget]:
     """Files that have hooks of fairlead on record, and that an installation would not write now."""
     known = {str(target.path) for target in targets}
@@ -201,7 +201,7 @@ def _left_over(
             yield JsonFile(host, Path(record.file), {})
 
 
-def launcher_for(scope: Scope) -> Path:
+def launcher_for(scope: InstallScope) -> Path:
     """The path of the launcher: the user's own, or the machine's, which users cannot change."""
     return (library() if scope == "managed" else launcher_folder()) / NAME
 
@@ -220,12 +220,12 @@ def _interpreters() -> Iterator[str]:
                 break
 
 
-def _mode(scope: Scope, runs: bool) -> int:
+def _mode(scope: InstallScope, runs: bool) -> int:
     """The mode of a new file."""
     return (0o700 if runs else 0o600) if scope == "user" else (0o755 if runs else 0o644)
 
 
-def _check_root(change: FileChange, scope: Scope) -> None:
+def _check_root(change: FileChange, scope: InstallScope) -> None:
     """Raise if a managed file changes and the user is not root."""
     if change.changes and scope == "managed" and not is_root():
         raise FairleadError(f"{change.path} holds for all users of this machine: run this as root (sudo)")

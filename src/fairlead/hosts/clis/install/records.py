@@ -17,7 +17,7 @@ import msgspec
 from ....paths import atomic_write, make_private, state_folder
 from ....redaction.logs import logger
 from ..mapping import Host
-from .settings import TIMEOUT, Scope
+from .settings import TIMEOUT, InstallScope
 from .targets import Baseline, read_text
 
 
@@ -25,7 +25,7 @@ class InstallRecord(msgspec.Struct, kw_only=True):
     """A file that has hooks of fairlead, and what it was before."""
 
     host: str
-    scope: Scope
+    scope: InstallScope
     file: str
     digest: str
     """Of the file as fairlead wrote it."""
@@ -76,12 +76,12 @@ def write_records(records: dict[str, InstallRecord]) -> None:
         replace_file(_file(), msgspec.json.format(msgspec.json.encode(list(records.values())), indent=2), 0o600)
 
 
-def record_key(host: Host, scope: Scope, path: Path) -> str:
+def record_key(host: Host, scope: InstallScope, path: Path) -> str:
     """The key of a file's record."""
     return f"{host.name} {scope} {path}"
 
 
-def last_timeout(host: Host, scope: Scope, records: dict[str, InstallRecord]) -> float:
+def last_timeout(host: Host, scope: InstallScope, records: dict[str, InstallRecord]) -> float:
     """The time-out of the last installation."""
     found = (record.timeout for record in records.values() if (record.host, record.scope) == (host.name, scope))
     return next(found, TIMEOUT)

@@ -18,8 +18,8 @@ from ..packages import load_part
 if TYPE_CHECKING:
     from .targets import Placement, SettingsTarget
 
-Scope = Literal["user", "project", "managed"]
-SCOPES: tuple[Scope, ...] = ("user", "project", "managed")
+InstallScope = Literal["user", "project", "managed"]
+SCOPES: tuple[InstallScope, ...] = ("user", "project", "managed")
 TIMEOUT = 120.0
 """Seconds that the settings allow a hook, unless the user asks for another time."""
 ROOT = Path("/")
@@ -108,7 +108,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     copy_more: Callable[[dict[Path, Path], Path, Path, Path], None] | None = None
     """What else the doctor copies for a trial run: from files to copies, for a project, to a home and a project."""
 
-    notes: dict[Scope, str] = {}
+    notes: dict[InstallScope, str] = {}
     """What the user must do or know after an installation."""
 
 
@@ -118,7 +118,7 @@ def settings_of(host: Host | str) -> Settings:
     return settings
 
 
-def settings_file(host: Host, scope: Scope, root: Path) -> Path:
+def settings_file(host: Host, scope: InstallScope, root: Path) -> Path:
     """The CLI's settings file in a scope, or the folder if it has a file for each event."""
     settings = settings_of(host)
     if scope == "project":
@@ -138,7 +138,7 @@ def served_file(host: Host) -> Path | None:
     return None if settings.served is None else _user_path(settings, settings.served)
 
 
-def has_scope(host: Host, scope: Scope) -> bool:
+def has_scope(host: Host, scope: InstallScope) -> bool:
     """Whether a CLI has settings of this scope."""
     return scope != "managed" or settings_of(host).managed is not None
 

@@ -10,7 +10,7 @@ from ..launcher import NAME
 from ..mapping import Host
 from .plan import launcher_for
 from .records import last_timeout, read_records
-from .settings import Scope, has_scope, settings_file, settings_of
+from .settings import InstallScope, has_scope, settings_file, settings_of
 from .targets import read_text, targets_of
 
 
@@ -18,7 +18,7 @@ class Installed(msgspec.Struct, kw_only=True):
     """The hooks of fairlead that a CLI has in one scope."""
 
     host: str
-    scope: Scope
+    scope: InstallScope
     file: Path
     """The settings file, or the folder if there is a file for each event."""
     files: list[Path]
@@ -38,7 +38,7 @@ class Installed(msgspec.Struct, kw_only=True):
         return not self.missing and not self.outdated
 
 
-def status(host: Host, scope: Scope, root: Path | None = None) -> Installed | None:
+def status(host: Host, scope: InstallScope, root: Path | None = None) -> Installed | None:
     """The hooks that a CLI has in a scope. None: it has none, or no such scope."""
     root = Path.cwd() if root is None else root
     if not has_scope(host, scope):

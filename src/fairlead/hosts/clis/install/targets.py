@@ -13,7 +13,7 @@ from ....errors import FairleadError
 from ..launcher import NAME
 from ..mapping import Host
 from .commands import command_of
-from .settings import Scope, entry_of, settings_file, settings_of
+from .settings import InstallScope, entry_of, settings_file, settings_of
 
 MAX_SIZE = 16 << 20
 """Bytes that a file of settings has at most."""
@@ -65,7 +65,7 @@ class Placement(NamedTuple):
     """Hooks of one CLI and where they go: what its targets are made from."""
 
     host: Host
-    scope: Scope
+    scope: InstallScope
     path: Path
     launcher: Path | None
     """None: the launcher in the home of the user who runs the CLI."""
@@ -86,7 +86,7 @@ class Placement(NamedTuple):
         return {event: entry_of(self.host, event, commands[event], self.timeout) for event in self.events}
 
 
-def targets_of(host: Host, scope: Scope, root: Path, launcher: Path, timeout: float) -> list[SettingsTarget]:
+def targets_of(host: Host, scope: InstallScope, root: Path, launcher: Path, timeout: float) -> list[SettingsTarget]:
     """The files that make a CLI run fairlead's hooks, for a launcher and a time-out."""
     from .json_file import json_files
 

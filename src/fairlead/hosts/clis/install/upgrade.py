@@ -27,10 +27,10 @@ from ..mapping import ALL, EXPERIMENTAL, Host, host_named, hosts
 from .apply import carry_out
 from .plan import is_root, launcher_for, plan_install, recorded_for
 from .records import read_records
-from .settings import SCOPES, Scope, has_scope, settings_of
+from .settings import SCOPES, InstallScope, has_scope, settings_of
 from .status import status
 
-State = Literal["current", "outdated", "upgraded", "left"]
+PartState = Literal["current", "outdated", "upgraded", "left"]
 STOP_WAIT = 30.0
 """Seconds that an older daemon has to finish its work and end."""
 HANGS_WAIT = 3.0
@@ -42,7 +42,7 @@ class UpgradePart(msgspec.Struct, kw_only=True):
 
     name: Literal["launcher", "settings", "daemon", "journal", "trust"]
     where: str
-    state: State
+    state: PartState
     says: str
     todo: str | None = None
     """What the user must do."""
@@ -107,7 +107,7 @@ def _is_current(launcher: Path) -> bool:
     return text == launcher_text(launcher.parent, base_interpreter(), sys.executable, runs.installed)
 
 
-def _write_launcher(scope: Scope) -> None:
+def _write_launcher(scope: InstallScope) -> None:
     """Write the launcher again, with the folders that it has on record."""
     carry_out(plan_install([], scope, Path("/"), recorded_for(scope)))
 
@@ -139,7 +139,7 @@ def _settings(root: Path) -> Iterator[Planned]:
             yield part, lambda host=host, scope=scope, place=place: _install(host, scope, place)  # type: ignore[misc]
 
 
-def _install(host: Host, scope: Scope, root: Path) -> None:
+def _install(host: Host, scope: InstallScope, root: Path) -> None:
     plan = plan_install([host], scope, root, recorded_for(scope))
     carry_out(plan)
     if unwritten := [str(change.path) for change in plan.changes if change.snippet is not None]:
@@ -147,7 +147,7 @@ def _install(host: Host, scope: Scope, root: Path) -> None:
         raise FairleadError(f"{', '.join(unwritten)} cannot be written; `{again}` shows what belongs there")
 
 
-def _installed(root: Path) -> list[tuple[Host, Scope, Path]]:
+def _installed(root: Path) -> list[tuple[Host, InstallScope, Path]]:
     """Each CLI and scope that may have fairlead's hooks: here, and in each project on record."""
     found = [(host, scope, root) for host in hosts() for scope in SCOPES if has_scope(host, scope)]
     for record in read_records().values():

@@ -12,7 +12,7 @@ import msgspec
 from ....errors import FairleadError
 from ....lifecycle import Agent
 from ..mapping import a_dict, a_text, content
-from ..transcripts.transcript import Entries, EntryBuilder, Source, TranscriptEntry, Transcripts, timestamp_of
+from ..transcripts.transcript import Entries, EntryBuilder, TranscriptEntry, Transcripts, TranscriptSource, timestamp_of
 
 _PARTS = """
 SELECT s.id, s.parent_id, s.directory, s.agent, m.id, m.data, p.id, p.time_created, p.data
@@ -21,7 +21,7 @@ ORDER BY s.time_created, s.id, p.time_created, p.id
 """
 
 
-def read(source: Source) -> Entries:
+def read(source: TranscriptSource) -> Entries:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(source.path))}?mode=ro", uri=True, timeout=10)) as db:
             yield from _sessions(db, source)
@@ -29,7 +29,7 @@ def read(source: Source) -> Entries:
         raise FairleadError(f"{source.path} cannot be read as a database of OpenCode's: {error}") from None
 
 
-def _sessions(db: sqlite3.Connection, source: Source) -> Entries:
+def _sessions(db: sqlite3.Connection, source: TranscriptSource) -> Entries:
     builder: EntryBuilder | None = None
     for session, parent, folder, agent, message_id, message, part_id, at, part in db.execute(_PARTS):
         source.lines += 1

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from .dialects import HttpReply
-from .model import Say, ScriptedCall, Turn
+from .model import Say, ScriptedCall, ScriptedTurn
 
 
 def offers_tools(body: dict[str, Any]) -> bool:
@@ -14,7 +14,7 @@ def offers_tools(body: dict[str, Any]) -> bool:
     return bool(body.get("tools"))
 
 
-def reply(turn: Turn, body: dict[str, Any], path: str, number: int) -> HttpReply:
+def reply(turn: ScriptedTurn, body: dict[str, Any], path: str, number: int) -> HttpReply:
     """A turn as a message: streamed if the request asks for that."""
     blocks = _blocks(turn, number)
     message = {
@@ -32,7 +32,7 @@ def reply(turn: Turn, body: dict[str, Any], path: str, number: int) -> HttpReply
     return HttpReply(200, "text/event-stream", b"".join(_event(event) for event in _events(message)))
 
 
-def _blocks(turn: Turn, number: int) -> list[dict[str, Any]]:
+def _blocks(turn: ScriptedTurn, number: int) -> list[dict[str, Any]]:
     """The content of the message. The ids of its calls are different in every message."""
     if isinstance(turn, Say):
         return [{"type": "text", "text": turn.text}]

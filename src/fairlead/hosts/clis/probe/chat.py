@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from .dialects import HttpReply
-from .model import Say, ScriptedCall, Turn
+from .model import Say, ScriptedCall, ScriptedTurn
 
 
 def offers_tools(body: dict[str, Any]) -> bool:
@@ -14,7 +14,7 @@ def offers_tools(body: dict[str, Any]) -> bool:
     return bool(body.get("tools"))
 
 
-def reply(turn: Turn, body: dict[str, Any], path: str, number: int) -> HttpReply:
+def reply(turn: ScriptedTurn, body: dict[str, Any], path: str, number: int) -> HttpReply:
     """A turn in this dialect: streamed (SSE) if the request asks for that."""
     base = {"id": f"chatcmpl-{number}", "created": 1_700_000_000, "model": str(body.get("model") or "scripted")}
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from .dialects import HttpReply
-from .model import Say, ScriptedCall, Turn
+from .model import Say, ScriptedCall, ScriptedTurn
 
 
 def offers_tools(body: dict[str, Any]) -> bool:
@@ -16,7 +16,7 @@ def offers_tools(body: dict[str, Any]) -> bool:
     return declared and not _wants_json(body)
 
 
-def reply(turn: Turn, body: dict[str, Any], path: str, number: int) -> HttpReply:
+def reply(turn: ScriptedTurn, body: dict[str, Any], path: str, number: int) -> HttpReply:
     """One whole answer: a stream is a single chunk of the same form."""
     if isinstance(turn, Say):
         text = json.dumps(_least(_schema(body))) if _wants_json(body) else turn.text

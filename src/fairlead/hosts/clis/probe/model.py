@@ -28,7 +28,7 @@ class ScriptedCall:
 
 Call = ScriptedCall  # its name in earlier versions, which the docs gave
 
-Turn = Say | ScriptedCall | tuple[ScriptedCall, ...]
+ScriptedTurn = Say | ScriptedCall | tuple[ScriptedCall, ...]
 """What the model does at one request: a tuple is several calls in parallel."""
 
 
@@ -51,8 +51,8 @@ class Model:
     Requests that offer no tools (titles, summaries) are answered with a word, and take no turn.
     """
 
-    def __init__(self, *script: Turn) -> None:
-        self._script: list[Turn] = list(script)
+    def __init__(self, *script: ScriptedTurn) -> None:
+        self._script: list[ScriptedTurn] = list(script)
         self._lock = threading.Lock()
         self.requests: list[ModelRequest] = []
         """The requests that took a turn."""
@@ -81,7 +81,7 @@ class Model:
             request = ModelRequest(path, body)
             main = api.offers_tools(body)
             (self.requests if main else self.other_requests).append(request)
-            turn: Turn = Say("ok") if not main else self._script.pop(0) if self._script else Say("DONE")
+            turn: ScriptedTurn = Say("ok") if not main else self._script.pop(0) if self._script else Say("DONE")
             number = len(self.requests) + len(self.other_requests)
         reply: dialects.HttpReply = api.reply(turn, body, path, number)
         return reply

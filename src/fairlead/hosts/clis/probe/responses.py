@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .dialects import HttpReply
 
 if TYPE_CHECKING:
-    from .model import ScriptedCall, Turn
+    from .model import ScriptedCall, ScriptedTurn
 
 
 def offers_tools(body: dict[str, Any]) -> bool:
@@ -16,7 +16,7 @@ def offers_tools(body: dict[str, Any]) -> bool:
     return bool(_tools(body))
 
 
-def reply(turn: Turn, body: dict[str, Any], path: str, number: int) -> HttpReply:
+def reply(turn: ScriptedTurn, body: dict[str, Any], path: str, number: int) -> HttpReply:
     """Say a turn: as events if the request asks for a stream, else as one response."""
     items = _items(turn, body, number)
     response = {
@@ -49,7 +49,7 @@ def reply(turn: Turn, body: dict[str, Any], path: str, number: int) -> HttpReply
     return HttpReply(200, "text/event-stream", "".join(lines).encode())
 
 
-def _items(turn: Turn, body: dict[str, Any], number: int) -> list[dict[str, Any]]:
+def _items(turn: ScriptedTurn, body: dict[str, Any], number: int) -> list[dict[str, Any]]:
     from .model import Say
 
     if isinstance(turn, Say):

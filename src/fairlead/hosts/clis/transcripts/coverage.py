@@ -12,7 +12,7 @@ import msgspec
 from ....redaction.redactor import redact_text
 from ....tools import Tools
 from .decisions import CallDecision, Decisions, SessionDecisions, digest_of
-from .transcript import Source, TranscriptEntry, Transcripts
+from .transcript import TranscriptEntry, Transcripts, TranscriptSource
 
 FRESH = 60.0
 """Seconds for which a call without a result counts as still running."""
@@ -93,7 +93,7 @@ class Coverage:
         self._seen: set[int] = set()
         self._decided_agents: set[str | None] = set()  # subagents whose calls were decided on
 
-    def examine(self, transcripts: Transcripts, source: Source) -> Iterator[Gap]:
+    def examine(self, transcripts: Transcripts, source: TranscriptSource) -> Iterator[Gap]:
         """Yield the gaps of one transcript."""
         calls = list(self._calls(transcripts, source))
         for call in calls:
@@ -110,7 +110,7 @@ class Coverage:
 
     # --- the calls --------------------------------------------------------------------------
 
-    def _calls(self, transcripts: Transcripts, source: Source) -> Iterator[TranscriptCall]:
+    def _calls(self, transcripts: Transcripts, source: TranscriptSource) -> Iterator[TranscriptCall]:
         waiting: dict[tuple[str, str | None, str], TranscriptCall] = {}
         for entry in transcripts.read(source):
             key = (entry.session_id, entry.agent.id if entry.agent else None, entry.key)
@@ -131,7 +131,7 @@ class Coverage:
         self._seen.add(known)
         return new
 
-    def _call(self, transcripts: Transcripts, entry: TranscriptEntry, source: Source) -> TranscriptCall:
+    def _call(self, transcripts: Transcripts, entry: TranscriptEntry, source: TranscriptSource) -> TranscriptCall:
         host, tool, args = transcripts.host, str(entry.fields["tool"]), entry.fields["args"]
         sessions = self._decisions.of(entry)
         self.sessions.add((host, entry.session_id))

@@ -20,7 +20,7 @@ from ....lifecycle import Step
 from ....tools import Tools
 from ....wire.decisions import encode_decision
 from .decisions import IMPORTED, Decisions, SessionDecisions, digest_of
-from .transcript import Source, TranscriptEntry, Transcripts
+from .transcript import TranscriptEntry, Transcripts, TranscriptSource
 
 WAITING = 8 << 20
 """Bytes of transcripts that may wait to be written."""
@@ -52,7 +52,9 @@ class TranscriptImport:
         self._names: set[str] = set()
         self._left_out: set[str] = set()
 
-    def record(self, transcripts: Transcripts, source: Source, on_line: Callable[[], None] | None = None) -> None:
+    def record(
+        self, transcripts: Transcripts, source: TranscriptSource, on_line: Callable[[], None] | None = None
+    ) -> None:
         """Record what one transcript tells. What makes no sense counts as garbage. `say` is called all the time."""
         self._left_out.clear()
         written = 0
@@ -98,9 +100,9 @@ def _call(entry: TranscriptEntry) -> tuple[str, str]:
     return entry.session_id, entry.key
 
 
-def _refused_calls(transcripts: Transcripts, source: Source) -> frozenset[tuple[str, str]]:
+def _refused_calls(transcripts: Transcripts, source: TranscriptSource) -> frozenset[tuple[str, str]]:
     """The calls that were refused. A call precedes its result, so this reads the transcript a first time."""
-    results = (entry for entry in transcripts.read(Source(source.path)) if entry.event == "after_tool")
+    results = (entry for entry in transcripts.read(TranscriptSource(source.path)) if entry.event == "after_tool")
     return frozenset(_call(entry) for entry in results if entry.fields["outcome"] == "denied")
 
 
@@ -118,7 +120,7 @@ def name_of(host: str, entry: TranscriptEntry) -> str:
     return IMPORTED + sha256(facts.encode(errors="backslashreplace")).hexdigest()[:16]
 
 
-def _metadata(entry: TranscriptEntry, source: Source) -> dict[str, object]:
+def _metadata(entry: TranscriptEntry, source: TranscriptSource) -> dict[str, object]:
     try:
         at = None if entry.at is None else datetime.fromtimestamp(entry.at, UTC).isoformat()
     except (OverflowError, ValueError, OSError):  # out of range

@@ -66,7 +66,7 @@ class TranscriptEntry(NamedTuple):
 Entries = Iterator[TranscriptEntry]
 
 
-class Source:
+class TranscriptSource:
     """A transcript that is being read, with the number of bytes, lines and garbage lines so far."""
 
     def __init__(self, path: Path) -> None:
@@ -164,14 +164,14 @@ class EntryBuilder:
 class LineReader:
     """Reads a transcript line by line. A subclass turns each line into entries."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TranscriptSource) -> None:
         self.builder = EntryBuilder(source.path.stem)
 
     def line(self, line: dict[str, Any]) -> Entries:
         raise NotImplementedError
 
     @classmethod
-    def read(cls, source: Source) -> Entries:
+    def read(cls, source: TranscriptSource) -> Entries:
         """Yield the entries of a transcript."""
         reader = cls(source)
         for line in source.objects():
@@ -190,7 +190,7 @@ class Transcripts(msgspec.Struct, frozen=True, kw_only=True):
     """A variable that names another folder, and the folder in the home that it replaces."""
     ids: bool = False
     """Whether hooks receive the same call ids as the transcript has."""
-    read: Callable[[Source], Entries]
+    read: Callable[[TranscriptSource], Entries]
 
     def places(self, home: Path, environ: Mapping[str, str] = os.environ) -> list[Path]:
         """The folders that the CLI itself uses."""
