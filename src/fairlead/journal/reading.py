@@ -275,7 +275,7 @@ class Reader:
             return Record(seq, digest.hex(), self._without_body(seq))
         try:
             folded = msgspec.json.decode(body)
-            texts = {key: text for key in references(folded) if (text := self._text(key)) is not None}
+            texts = {key: text for key in references(folded) if (text := self.text(key)) is not None}
             unfolded = {key: unfold(value, texts) for key, value in folded.items()}
             if "policy" in folded:
                 unfolded["policy_id"] = folded["policy"]["$text"]
@@ -303,7 +303,8 @@ class Reader:
             **({} if winner["hook"] is None else {"winner": winner}),
         }
 
-    def _text(self, digest: bytes) -> bytes | None:
+    def text(self, digest: bytes) -> bytes | None:
+        """The JSON of a long text; None if it is gone."""
         row = self.db.execute("SELECT body FROM texts WHERE digest = ?", (digest,)).fetchone()
         return None if row is None else bytes(row[0])
 
@@ -383,6 +384,14 @@ class Reader:
             return []
         query = "SELECT * FROM sessions WHERE last < ? ORDER BY last DESC LIMIT ?"
         return [SessionRow(*row) for row in self._run(query, [before or 1 << 62, limit])]
+
+    def session(self, session: str) -> SessionRow | None:
+        """One session; None if the journal has none of that id, or is of schema 1, which has no counts."""
+        if self.version < 2:
+            return None
+        for row in self._run("SELECT * FROM sessions WHERE session = ?", [session]):
+            return SessionRow(*row)
+        return None
 
 
 def _rule_verdicts(contribution: dict[str, Any], step: dict[str, Any]) -> Iterator[tuple[str, str, str]]:

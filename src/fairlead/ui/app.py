@@ -21,10 +21,12 @@ from .access import TOKEN_HEADER, Access
 from .guard import Guard
 from .layout import HEAD, Ui, message, ui_of
 from .markup import document, h
-from .pages import sessions
+from .pages import decision, session, sessions
 
 PAGES: tuple[ModuleType, ...] = (
     sessions,
+    session,
+    decision,
 )  # fmt: skip
 """The pages, in the order of the menu."""
 

@@ -38,6 +38,11 @@ def seconds(value: float) -> str:
     return f"{value:.3f}"
 
 
+def short_seconds(value: float) -> str:
+    """The same where most are short: a time below a millisecond is not shown as none."""
+    return seconds(value) if value >= 0.0005 else "<0.001"
+
+
 def plural(number: int, noun: str) -> str:
     """`1 record`, `2,000 records`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

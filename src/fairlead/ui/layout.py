@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +44,12 @@ def ui_of(request: Request) -> Ui:
 def reader_of(request: Request) -> Reader:
     """The journal, open for reading until the end of a `with` block. Keep it short: no query may hold the file."""
     return Reader(ui_of(request).journal)
+
+
+def number(request: Request, name: str) -> int:
+    """A number in the address; 0 without it, and for anything that is no number."""
+    text = request.query_params.get(name, "")
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else 0
 
 
 def page(
@@ -97,3 +104,8 @@ def _menu_item(word: str, to: str, path: str) -> Html:
 def message(request: Request, status: int, title: str, *words: Any) -> Response:
     """A page that only says something: that nothing is there, or what is wrong."""
     return page(request, title, h.h1(title), [h.p(word) for word in words], status=status)
+
+
+def fragment(content: Html) -> Response:
+    """A part of a page, which the script puts into it."""
+    return HTMLResponse(content)

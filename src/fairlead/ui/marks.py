@@ -41,6 +41,8 @@ MARKS = {
         Mark("stopped", "turn stopped", "✕", "refused"),
         Mark("denied", "denied", "✕", "refused"),
         Mark("failed", "hook failed", "!", "failed"),
+        Mark("not done", "not carried out", "!", "failed"),
+        Mark("damaged", "damaged record", "!", "failed"),
         Mark("waiting", "asks you", "?", "held"),
         Mark("kept going", "kept going", "↻", "held"),
         Mark("retried", "run again", "↻", "held"),

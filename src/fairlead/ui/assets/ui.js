@@ -40,3 +40,51 @@ document.addEventListener("submit", async (event) => {
   else if (answer.ok) location.reload();
   else if (status) status.textContent = await answer.text();
 });
+
+// --- details that are fetched when they are opened --------------------------------------------------
+
+document.addEventListener("toggle", async (event) => {
+  const details = event.target;
+  if (!details.open || !details.dataset?.src) return;
+  const source = details.dataset.src;
+  delete details.dataset.src;
+  const answer = await fetch(source);
+  if (answer.ok) details.querySelector(".opened").innerHTML = await answer.text(); // the server escapes it
+  else details.dataset.src = source;
+}, true);
+
+// --- a link to a row opens it, whether it is quiet or not -------------------------------------------
+
+function openTarget() {
+  const row = location.hash.startsWith("#m")
+    ? document.getElementById(location.hash.slice(1))
+    : document.querySelector("[data-here]");
+  if (!row) return;
+  if (!location.hash) row.scrollIntoView({ block: "center" });
+  const details = row.querySelector("details");
+  if (details) details.open = true;
+  row.querySelector("summary")?.focus({ preventScroll: true });
+}
+
+addEventListener("hashchange", openTarget);
+openTarget();
+
+// --- keys: j and k go from row to row, / to the search ----------------------------------------------
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+  if (event.key === "/") {
+    const search = document.querySelector("input[type=search]");
+    if (search) {
+      event.preventDefault();
+      search.focus();
+    }
+  }
+  if (event.key !== "j" && event.key !== "k") return;
+  const rows = [...document.querySelectorAll("#rows > li > details > summary, #rows > tr a.title")]
+    .filter((row) => row.checkVisibility());
+  const here = rows.indexOf(document.activeElement.closest("summary, a.title"));
+  const next = rows[here + (event.key === "j" ? 1 : -1)] ?? (here < 0 ? rows[0] : null);
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+});

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from ...journal.reading import Reader, SessionRow
 from ..clock import duration, moment
-from ..layout import page, reader_of
+from ..layout import number, page, reader_of
 from ..marks import MARKS
 from ..markup import Html, h
 
@@ -40,6 +40,12 @@ class ListedSession(NamedTuple):
 def newest_sessions(reader: Reader, *, before: int | None = None, limit: int = PAGE) -> list[ListedSession]:
     """The newest sessions first. `before` goes on after a page: the number of the last record there."""
     return [_described(reader, row) for row in reader.sessions(limit=limit, before=before)]
+
+
+def one_session(reader: Reader, session: str) -> ListedSession | None:
+    """One session by its id; None if the journal has none of that id."""
+    row = reader.session(session)
+    return None if row is None else _described(reader, row)
 
 
 def _described(reader: Reader, row: SessionRow) -> ListedSession:
@@ -115,9 +121,9 @@ def session_row(one: ListedSession) -> Html:
     )  # fmt: skip
 
 
-def session_address(session: str) -> str:
+def session_address(session: str, **more: Any) -> str:
     """The address of a session's page."""
-    return f"/session?{urlencode({'id': session})}"
+    return f"/session?{urlencode({'id': session, **more})}"
 
 
 def nothing_yet() -> Html:
@@ -136,9 +142,8 @@ def nothing_yet() -> Html:
 
 
 def show(request: Request) -> Response:
-    before = request.query_params.get("before", "")
     with reader_of(request) as reader:
-        found = newest_sessions(reader, before=int(before) if before.isdecimal() else None, limit=PAGE + 1)
+        found = newest_sessions(reader, before=number(request, "before") or None, limit=PAGE + 1)
     shown, more = found[:PAGE], found[PAGE:]
     return page(
         request,
