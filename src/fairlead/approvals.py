@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO
 
 import msgspec
 
@@ -23,6 +23,9 @@ from .engine.deadlines import TooLateError, wait_at_most
 from .errors import describe
 from .lifecycle import Step, ToolStep
 from .verdict import Verdict, clean
+
+if TYPE_CHECKING:
+    from .verdict import HookVerdict
 
 
 class Approval(NamedTuple):
@@ -45,11 +48,18 @@ class Approval(NamedTuple):
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True):
-    """A question for a human: the final step, the hook that asks, and its question."""
+    """A question for a human: the final step, the hook that asks, and its question.
+
+    Where the engine asks, `original` is the step as it came, `changed_by` names the hooks that changed it, and
+    `verdicts` are those that ask this.
+    """
 
     step: Step
     hook: str
     question: str | None = None
+    original: Step | None = None
+    changed_by: tuple[str, ...] = ()
+    verdicts: tuple[HookVerdict, ...] = ()
 
     def __str__(self) -> str:
         """The question and all of the call. Secrets are hidden inside words, and where that would hide more, shown."""

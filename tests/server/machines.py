@@ -172,6 +172,37 @@ def questions_of(client: Client, session: str, *, every: bool = False) -> list[d
     return [question for question in client.approvals(every=every) if question["session"] == session]
 
 
+class Terminal:
+    """A command at a terminal: what is seen there, and what is typed."""
+
+    def __init__(self, process: subprocess.Popen[Any], master: int) -> None:
+        self.process = process
+        self.seen = ""
+        self._master = master
+
+    def until(self, text: str) -> str:
+        """Wait until a text is seen after what was seen before, and return all up to it."""
+        until, found = monotonic() + DEADLINE, b""
+        while text not in (shown := found.decode(errors="replace").replace("\r\n", "\n")):
+            if not select.select([self._master], [], [], max(0, until - monotonic()))[0]:
+                raise AssertionError(f"{text!r} was never seen, but {shown!r}")
+            try:
+                found += os.read(self._master, 65536)
+            except OSError:
+                raise AssertionError(f"{text!r} was never seen, but {shown!r}") from None
+        self.seen += shown
+        return shown
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def end(self) -> int:
+        """Wait for its end, and give its exit code."""
+        with suppress(AssertionError):
+            self.until("\0 nothing says this")
+        return self.process.wait(DEADLINE)
+
+
 class Machine:
     """A home, a configuration, a state folder with a short path, and projects."""
 
@@ -300,6 +331,23 @@ class Machine:
                 seen += found
             return Ended(process.wait(DEADLINE), seen.decode().replace("\r\n", "\n"))
         finally:
+            os.close(master)
+
+    @contextmanager
+    def terminal(self, *words: str, **options: Any) -> Iterator[Terminal]:
+        """`fairlead` at a terminal, to type at. It is ended with the block."""
+        master, slave = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-ISc", AT_TERMINAL, *CLI, *words], stdin=slave, stdout=slave, stderr=slave,
+            start_new_session=True, env=options.pop("env", self.env), cwd=self.home, **options,
+        )  # fmt: skip
+        self.processes.append(process)
+        os.close(slave)
+        try:
+            yield Terminal(process, master)
+        finally:
+            process.kill()
+            process.wait()
             os.close(master)
 
     def spawn(self, code: str, *words: str, **options: Any) -> subprocess.Popen[str]:

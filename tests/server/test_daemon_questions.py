@@ -20,6 +20,7 @@ from fairlead.client import Client
 from fairlead.errors import FairleadError
 from fairlead.samples import step
 from fairlead.server import approvals as approvals_module
+from fairlead.server import clocks
 from fairlead.server.approvals import AlreadyAnswered, ApprovalContext, ApprovalStore, NoSuchQuestion, approval_context
 
 ASKS = """
@@ -286,8 +287,8 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.wall, self.up, self.boot = 1e9, 1000.0, "first"
         monkeypatch.setattr(approvals_module.time, "time", lambda: self.wall)
-        monkeypatch.setattr(approvals_module, "_uptime", lambda: self.up)
-        monkeypatch.setattr(approvals_module, "_boot", lambda: self.boot)
+        monkeypatch.setattr(clocks, "uptime", lambda: self.up)
+        monkeypatch.setattr(clocks, "boot_id", lambda: self.boot)
 
     def forward(self, seconds: float) -> None:
         self.wall += seconds

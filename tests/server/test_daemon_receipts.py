@@ -302,7 +302,9 @@ def test_what_a_killed_daemon_has_handed_out_returns_once(machine: Machine) -> N
                 handed_out(daemon, "s")
         daemon.process.kill()
         daemon.wait()
-    assert [one["note"] for one in noted(machine) if "approval" in one] == ["approved", "returned", "unacknowledged"]
+    assert [one["note"] for one in noted(machine) if "approval" in one] == [
+        "asked", "approved", "returned", "unacknowledged",
+    ]  # fmt: skip
 
 
 def test_an_acknowledgement_reaches_the_next_daemon(machine: Machine) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from ..display import escape, paint, print_json
@@ -51,10 +52,25 @@ def _list(options: argparse.Namespace) -> int:
         return 0
     if not found:
         print("There are no open questions.", file=sys.stderr)
-        return 0
     for question in found:
         print("\n".join(_shown(question)))
+    for line in _failed_notifications():
+        print(paint(line, "yellow", to=sys.stderr), file=sys.stderr)
     return 0
+
+
+def _failed_notifications() -> Iterator[str]:
+    """A line for each target of `notify` that did not take the newest notification."""
+    from ..client import Client, DaemonError
+
+    try:
+        with Client(start=False) as client:
+            deliveries = client.health().get("notifications", ())
+    except DaemonError:
+        return
+    for delivery in deliveries:
+        if delivery["error"]:
+            yield escape(f"No notification by {delivery['target']}: {delivery['error']}")
 
 
 def _plain(question: Any) -> dict[str, Any]:

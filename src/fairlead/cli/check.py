@@ -46,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
         config = read_config(options)
         mistakes, failing, notes = [*config.mistakes, *_live_mistakes(config)], list(_failing(config)), []
         unavailable = config.unavailable
+        notes += [f"{mistake.file}:{mistake.line}: {mistake.problem}" for mistake in config.approvals.unavailable]
     notes += exceptions.expiry_notes(config)
     chains = list(_chains(config, options.folder))
     if options.json:

@@ -38,7 +38,7 @@ def add_to(commands: Any) -> None:
     tail: argparse.ArgumentParser = commands.add_parser(
         "tail",
         help="follow the decisions as they are made",
-        description="Show decisions as they are made, until Ctrl-C.",
+        description="Show decisions as they are made, until Ctrl-C. A terminal rings its bell when a hook asks.",
     )
     add_journal(tail)
     add_filters(tail)
@@ -97,8 +97,15 @@ def follow(options: argparse.Namespace) -> int:
         for new in reader.follow(which, after=recent[-1].seq if recent else None):
             if new is not None:
                 _show(new, options.json)
+                if _asks(new) and sys.stdout.isatty():
+                    print("\a", end="")
                 sys.stdout.flush()
     return 0
+
+
+def _asks(record: Record) -> bool:
+    """Whether a human has a question to answer: one for `fairlead approvals`, or one that the host puts."""
+    return record.body.get("note") == "asked" if record.is_note else record.effect == "ask"
 
 
 def _show(record: Any, as_json: bool) -> None:

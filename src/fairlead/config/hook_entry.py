@@ -104,7 +104,7 @@ class ConfiguredHook(msgspec.Struct, frozen=True):
 
 
 def variables(data: Mapping[str, Any]) -> set[str]:
-    """The variables that the hooks of a file name. Beside the usual ones, they see no others."""
+    """The variables that a file names: for its hooks, for redaction and for notifications."""
     found: set[str] = set()
     for entry in data.get("hook", ()) if isinstance(data.get("hook"), list) else ():
         if isinstance(entry, dict):
@@ -113,10 +113,16 @@ def variables(data: Mapping[str, Any]) -> set[str]:
             tables = [entry, *(table for key in ("env", "headers") if isinstance(table := entry.get(key), dict))]
             values = [value for table in tables for value in table.values() if isinstance(value, dict)]
             found |= {value["env"] for value in values if isinstance(value.get("env"), str)}
-    redact = data.get("redact")
-    listed = redact.get("values") if isinstance(redact, dict) else ()
-    found |= {item["env"] for item in listed or () if isinstance(item, dict) and isinstance(item.get("env"), str)}
-    return found
+    targets = [target for target in _items_of(data, "approvals", "notify") if isinstance(target, dict)]
+    values = [*_items_of(data, "redact", "values"), *(value for target in targets for value in target.values())]
+    return found | {one["env"] for one in values if isinstance(one, dict) and isinstance(one.get("env"), str)}
+
+
+def _items_of(data: Mapping[str, Any], table: str, key: str) -> list[Any]:
+    """A list in a table; empty if the file has something else there."""
+    found = data.get(table)
+    items = found.get(key) if isinstance(found, dict) else None
+    return items if isinstance(items, list) else []
 
 
 def value_of(value: Any, environ: Mapping[str, str] | None = None) -> str:

@@ -23,6 +23,7 @@ from .programs import can_write
 from .survey import SHEBANGS, path_spans, shebang_of
 
 if TYPE_CHECKING:
+    from .approvals import ApprovalSettings
     from .hook_entry import ConfiguredHook
 
 _SHELL_WORD = re.compile(r"[^\s;&|<>()`\"'{}]+")
@@ -39,6 +40,15 @@ def files_of(hooks: Iterable[ConfiguredHook]) -> Iterator[Path]:
     for configured in hooks:
         for path in _files_of(configured):
             if not path.startswith(SYSTEM_FOLDERS) or _can_write(path):
+                yield Path(path)
+
+
+def notifying_files(approvals: ApprovalSettings) -> Iterator[Path]:
+    """The programs that notify a person, and the files that their commands name, but for the system's own."""
+    for target in approvals.notify:
+        for word in target.argv:
+            path = os.path.join(target.cwd, word)
+            if os.path.isfile(path) and (not path.startswith(SYSTEM_FOLDERS) or _can_write(path)):
                 yield Path(path)
 
 

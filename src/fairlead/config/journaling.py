@@ -35,7 +35,7 @@ class RedactionSettings(msgspec.Struct, frozen=True):
 
 def read_journal(document: Document, layer: Layer) -> dict[str, Any]:
     """The options of `Journal` that a file gives, and `enabled`."""
-    return _read(document, layer, "journal", JOURNAL)
+    return read_table(document, layer, "journal", JOURNAL)
 
 
 def read_redact(document: Document, layer: Layer, environ: Mapping[str, str] | None) -> RedactionSettings:
@@ -57,10 +57,13 @@ def read_redact(document: Document, layer: Layer, environ: Mapping[str, str] | N
             raise ValueError(str(error)) from None
 
     checks: dict[str, Callable[[Any], Any]] = {"names": _texts, "patterns": _patterns, "values": values}
-    return RedactionSettings(**_read(document, layer, "redact", checks))
+    return RedactionSettings(**read_table(document, layer, "redact", checks))
 
 
-def _read(document: Document, layer: Layer, name: str, checks: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+def read_table(
+    document: Document, layer: Layer, name: str, checks: Mapping[str, Callable[[Any], Any]]
+) -> dict[str, Any]:
+    """The sound values of a table that a project's file may not have."""
     table = document.data.get(name, {})
     if not isinstance(table, dict):
         document.wrong((name,), f"{name} must be a table", value=True)

@@ -7,6 +7,8 @@ No file replaces another. Which one wins depends on the setting:
 - `unknown_tool` and `untrusted`: the strictest value wins.
 - `[journal]`: the higher layer wins, key by key. A project's file cannot have it.
 - `[redact]`: what either layer lists is redacted. A project's file cannot have it.
+- `[approvals]`: all targets of `notify` are told, and grants are off if either layer says so. A project's file cannot
+  have it.
 - Packs: see `pack_layers`.
 
 Hooks, tools and defaults of a project's file have no effect until a human trusts them (see `trust`).
@@ -30,6 +32,7 @@ from ..lifecycle import FAILURE_POLICIES
 from ..paths import config_folder, runtime_folder, state_folder
 from ..redaction.logs import logger
 from ..tools import UNKNOWN_TOOL, Tools, UnknownTool, View
+from .approvals import ApprovalSettings, read_approvals
 from .document import ConfigError, Document, Keys, Mistake
 from .hook_entry import ConfiguredHook, HookOrigin, TrustedCopies
 from .journaling import RedactionSettings, read_journal, read_redact
@@ -49,7 +52,7 @@ SYSTEM_FILE = Path("/etc/fairlead/fairlead.toml")
 SOURCE = "fairlead.toml"
 """The source of all hooks from configuration, for `hooks.replace_all`."""
 
-TOP = ("packs", "pack", "exemption", "hook", "tool", "defaults", "disable", "journal", "redact")
+TOP = ("packs", "pack", "exemption", "hook", "tool", "defaults", "disable", "journal", "redact", "approvals")
 DEFAULTS = ("timeout", "on_failure", "enforce", "unknown_tool", "allow_hosts", "untrusted", "trust_signers")
 _OF_USERS = ("allow_hosts", "untrusted", "trust_signers")
 """Defaults that a project cannot set."""
@@ -176,12 +179,13 @@ class ConfigFile:
         self.disable = self._read_disable()
         self.journal = read_journal(document, layer)
         self.redact = read_redact(document, layer, environ)
+        self.approvals = read_approvals(document, layer, environ, workspace)
         workspace = path.parent if layer == "project" else workspace
         origin = HookOrigin(layer, path, workspace, allow_hosts, copies, self.trusted, environ)
         self.packs = read_packs(document, layer, self.defaults)
         self.pack_hooks = list(own_hooks(document, layer, self.packs))
         self.hooks = [*self.pack_hooks, *read_hooks(document, origin, self.defaults)]
-        self.unavailable = unavailable_hooks(self.hooks)
+        self.unavailable = [*unavailable_hooks(self.hooks), *self.approvals.unavailable]
         self.state += tuple(self.unavailable)
         if copies is None and layer == "project" and document.mistakes:
             self.trusted = False  # what it would say is not known
@@ -387,6 +391,11 @@ class Config:
         """What is redacted in addition to the built-in rules: all that any layer lists."""
         return sum((layer.redact for layer in self.layers), RedactionSettings())
 
+    @property
+    def approvals(self) -> ApprovalSettings:
+        """How a person is told of questions, and whether an answer may hold for more than one call."""
+        return sum((layer.approvals for layer in self.layers), ApprovalSettings())
+
     def extend_redaction(self) -> None:
         """Make this process redact what the files list, too.
 
@@ -469,7 +478,7 @@ class Config:
         self.extend_redaction()
         for line in self.untrusted:
             logger.warning("%s", line)
-        for mistake in self.unavailable:
+        for mistake in (*self.unavailable, *self.approvals.unavailable):
             logger.warning("%s:%d: %s", mistake.file, mistake.line, mistake.problem)
 
     def _views(self, table: Tools) -> dict[int, View]:
@@ -489,11 +498,12 @@ class Config:
     def _guard(self) -> Hook:
         """The hook that keeps agents from changing what judges them. No layer can disable it."""
         from ..packs.guard import guard_hook
-        from .hook_files import files_of, folders_of
+        from .hook_files import files_of, folders_of, notifying_files
 
         configs = [path for _, path in self.sources]
         folders = folders_of(self.hooks, self.sources.root)
-        return guard_hook(state_folder(), runtime_folder(), configs, files_of(self.hooks), folders)
+        files = [*files_of(self.hooks), *notifying_files(self.approvals)]
+        return guard_hook(state_folder(), runtime_folder(), configs, files, folders)
 
 
 def _tools_of(layers: Sequence[ConfigFile]) -> tuple[Tools, Tools]:

@@ -123,8 +123,9 @@ class Reloader:
             await self._reload_safely()
 
     def _may_run_now(self) -> bool:
-        """Whether to look again for what was missing: what a hook needs, or the name of a work tree."""
-        return bool(self.config.unavailable or self.config.sources.claims) and monotonic() - self._read_at >= RETRY
+        """Whether to look again for what was missing: what a hook or a target needs, or the name of a work tree."""
+        lacking = self.config.unavailable or self.config.approvals.unavailable
+        return bool(lacking or self.config.sources.claims) and monotonic() - self._read_at >= RETRY
 
     async def watch(self) -> None:
         """Reload whenever a file changes, until cancelled: at once with the package watchfiles, else after a moment."""

@@ -14,7 +14,7 @@ from ..packs.rules import LEVELS
 from ..runners.command import OUTPUTS
 from ..tools import KINDS, SAFETIES, UNKNOWN_TOOL
 from ..verdict import POWERS
-from . import hook_entry, journaling, layers
+from . import approvals, hook_entry, journaling, layers
 from .packs import ANSWERS, EXEMPTION, LIMITS, MATCHES, PACK, pack_names
 
 FILE_NAME = "fairlead.schema.json"
@@ -41,6 +41,9 @@ def config_schema() -> _Schema:
         "defaults": _table({key: _DEFAULTS[key] for key in layers.DEFAULTS}),
         "disable": _TEXTS,
         "journal": _table({key: _checked(check) for key, check in journaling.JOURNAL.items()}),
+        "approvals": _table(
+            {"notify": {**_list(_target()), "maxItems": approvals.TARGETS}, "grants": {"type": "boolean"}}
+        ),
         "redact": _table({"names": _TEXTS, "patterns": _TEXTS, "values": _list(_variable())}),
     }
     return {
@@ -67,6 +70,17 @@ def _exemption() -> _Schema:
     until = {"description": "a date, such as 2030-01-31"}
     table = _table({key: until if key == "until" else _TEXT for key in EXEMPTION}, ("rule", "reason"))
     return {**table, "oneOf": [{"required": [key]} for key in MATCHES]}
+
+
+def _target() -> _Schema:
+    """One way to tell a person of a question."""
+    known: _Schema = {
+        "desktop": {"const": True}, "command": {**_TEXTS, "minItems": 1}, "url": _VALUE,
+        "secret": _variable(prefix=_TEXT), "body": {"enum": list(approvals.BODIES)},
+    }  # fmt: skip
+    forms = approvals.OF_FORM.items()
+    tables = [_table({key: known[key] for key in (form, *keys)}, (form,)) for form, keys in forms]
+    return {"anyOf": [{"const": "desktop"}, *tables]}
 
 
 def _table(properties: _Schema, required: tuple[str, ...] = ()) -> _Schema:

@@ -24,7 +24,7 @@ from ..errors import HookTimeout
 from ..hook import Hook
 from ..lifecycle import Step
 from ..session import current_session
-from ..verdict import clean
+from ..verdict import HookVerdict, clean
 from .chain import Chain
 from .deadlines import CANCELS, Deadline, TooLateError, wait_at_most
 from .run import Run, start_run, with_decision
@@ -247,15 +247,22 @@ def _run_of_one(run: Run, sequence: HookSequence) -> Run:
 async def _request_approvals(run: Run) -> None:
     """Put every question of every hook to the approver, with the final step."""
     session, hooks = current_session(None), run.chain.table.hooks
-    askers: dict[tuple[str, str | None], Hook] = {}
+    asking: dict[tuple[str, str | None], list[HookVerdict]] = {}
+    changed_by: dict[str, None] = {}
     for hook_verdict in run.verdicts:
+        hook, question = hook_verdict.hook, hook_verdict.verdict.reason
         if hook_verdict.verdict.control == "ask":
-            hook, question = hook_verdict.hook, hook_verdict.verdict.reason
-            askers.setdefault((hook.name, None if question is None else clean(question)), hook)
-    requests = [ApprovalRequest(run.step, name, question) for name, question in askers]
+            asking.setdefault((hook.name, None if question is None else clean(question)), []).append(hook_verdict)
+        if hook_verdict.verdict.changes:
+            changed_by[hook.name] = None
+    requests = [
+        ApprovalRequest(run.step, name, question, run.original, tuple(changed_by), tuple(verdicts))
+        for (name, question), verdicts in asking.items()
+    ]
     approver = (session and session.approver) or hooks.approver
     answers = await seek_approvals(approver, requests, hooks.approval_timeout)
-    for hook, request, answer in zip(askers.values(), requests, answers, strict=False):  # a deny ends them early
+    for request, answer in zip(requests, answers, strict=False):  # a deny ends them early
+        hook = request.verdicts[0].hook
         run.contributions.append((hook, HookApproval(request.hook, request.question, answer, hook.note)))
 
 

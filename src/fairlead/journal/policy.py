@@ -42,14 +42,15 @@ def policy_of(table: Table) -> PolicyText:
     """
     if table.policy is None:
         # The process's own redactor: the id must not depend on the variables that a caller brings.
-        hooks, tools = [_hook_to_builtins(hook) for hook in table.registered], table.hooks.tools.to_builtins()
+        hooks, tools = [hook_to_builtins(hook) for hook in table.registered], table.hooks.tools.to_builtins()
         described = process_redactor().value({"hooks": hooks, **tools} if tools else hooks)
         text = msgspec.json.encode(escape_surrogates(described))
         table.policy = (sha256(text).digest(), text)
     return table.policy
 
 
-def _hook_to_builtins(hook: Hook) -> dict[str, Any]:
+def hook_to_builtins(hook: Hook) -> dict[str, Any]:
+    """What a policy says of one hook: its options, its events, and the version of what it does."""
     options = {name: value for name in _OPTIONS if (value := getattr(hook, name)) not in (None, False)}
     options["on_failure"] = msgspec.to_builtins(hook.on_failure, enc_hook=str)  # which may be a verdict
     return {**options, "on": hook.described_events, "form": form_of(hook), "version": version_of(hook)}

@@ -12,14 +12,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import FairleadError
 from ..escaping import escape
 from ..lifecycle import Step
+from ..rendering import DERIVED
 from ..wire.steps import plain_envelope
 from .data_places import FIRST_MARK, holds_only_data
-from .redactor import Redactor, Scope, current, current_base, redact, within
+from .redactor import Redactor, Scope, current, current_base, redact, redact_text, within
 from .shapes import Span
 
 if TYPE_CHECKING:
@@ -107,10 +108,65 @@ def show(request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
     return question, step
 
 
-def show_with(redactor: Redactor, base: Redactor, request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
-    """`show` in a scope of these redactors, also in another process."""
+class Change(NamedTuple):
+    """What hooks changed of a step: a field, or an argument such as args.command. An absent value is None."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+class Shown(NamedTuple):
+    """A question as a human sees it: its text, the final step, and what hooks changed."""
+
+    question: str | None
+    step: dict[str, Any]
+    changes: list[Change]
+
+
+def show_all(request: ApprovalRequest) -> Shown:
+    """`show`, and what hooks changed of the step."""
+    question, step = show(request)
+    return Shown(question, step, list(_changes(request, step)))
+
+
+def show_with(redactor: Redactor, base: Redactor, request: ApprovalRequest) -> Shown:
+    """`show_all` in a scope of these redactors, also in another process."""
     with within(Scope.of(redactor, base)):
-        return show(request)
+        return show_all(request)
+
+
+def _changes(request: ApprovalRequest, shown: dict[str, Any]) -> Iterator[Change]:
+    """What differs between the step as it came and the final one.
+
+    The texts themselves are compared, so that a change that only concerns a secret is listed, too. What came does not
+    run: where a secret in it cannot be hidden without hiding more, more is hidden.
+    """
+    if request.original is None or request.original is request.step:
+        return
+    old, new = plain_envelope(request.original, str), plain_envelope(request.step, str)
+    if old == new:
+        return
+    before, unhidden = mask_step(request.original)
+    strict = redact(old)
+    for path in _differing(old, new):
+        hides_too_little = any(one == path or one.startswith(f"{path}.") for one in unhidden)
+        yield Change(redact_text(path), _at(strict if hides_too_little else before, path), _at(shown, path))
+
+
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys([*old, *new]):
+        if name == "args":
+            args, others = old.get(name) or {}, new.get(name) or {}
+            yield from (f"args.{key}" for key in dict.fromkeys([*args, *others]) if args.get(key) != others.get(key))
+        elif name not in DERIVED and old.get(name) != new.get(name):
+            yield name
+
+
+def _at(step: Mapping[str, Any], path: str) -> Any:
+    name, _, key = path.partition(".")
+    value = step.get(name)
+    return value.get(key) if key and isinstance(value, dict) else None if key else value
 
 
 class _Masker:

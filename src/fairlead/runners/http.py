@@ -99,7 +99,7 @@ class Url(PhaseAware):
 
     async def _ask(self, step: Step, body: bytes) -> RunnerResult:
         headers = self._headers | (sign(self._secret, body) if self._secret is not None else {})
-        status, reply_headers, answer = await self._post(body, headers)
+        status, reply_headers, answer = await self.post(body, headers)
         details = {"status": status}
         if status not in (200, 204):
             text = clean(redact_text(answer[: 1 << 16].decode(errors="replace"))[:200].strip())
@@ -118,7 +118,8 @@ class Url(PhaseAware):
             problem.details = details
             raise
 
-    async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+    async def post(self, body: bytes, headers: dict[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+        """Post to the service. Returns the status, the headers and the body of its answer."""
         import aiohttp
 
         session = self._session()

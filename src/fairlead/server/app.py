@@ -28,7 +28,15 @@ from ..peers import user_name
 from ..redaction.logs import logger
 from ..redaction.redactor import redact, redact_text
 from ..runners.environment import PASSED, steers
-from .approvals import GRANT, AcknowledgedTooLate, AlreadyAnswered, NoSuchQuestion, NoSuchReceipt
+from .approvals import (
+    VALID_FOR,
+    AcknowledgedTooLate,
+    AlreadyAnswered,
+    NoSuchQuestion,
+    NoSuchReceipt,
+    NotWhatWasShown,
+)
+from .grants import GrantRequest, NoSuchGrant
 from .limits import BODY, LARGE, Overloaded, TooLarge, check_json, check_variables
 from .openapi import document
 from .projects import NeedsVariables
@@ -85,7 +93,11 @@ class ApprovalAnswer(msgspec.Struct, forbid_unknown_fields=True):
     approve: bool
     why: str | None = None
     who: str | None = None
-    valid_for: float = GRANT
+    valid_for: float = VALID_FOR
+    shown: str | None = None
+    """The digest of the question as it was shown. The daemon refuses an answer to anything else."""
+    grant: GrantRequest | None = None
+    """Let the same call run later, too."""
 
 
 def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: frozenset[int]) -> ASGIApp:
@@ -102,6 +114,11 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
     async def one_session(request: Request) -> Response:
         return await (forget if request.method == "DELETE" else show)(request)
 
+    ask, answer = guard("read", api.question), guard("approve", api.answer)
+
+    async def one_question(request: Request) -> Response:
+        return await (answer if request.method == "POST" else ask)(request)
+
     routes = [
         Route("/v1/dispatch", dispatch, methods=["POST"]),
         Route("/v1/hook", hook, methods=["POST"]),
@@ -109,7 +126,9 @@ def make_app(service: Service, tokens: Tokens, stop: Callable[[], None], users: 
         Route("/v1/sessions", guard("read", api.sessions), methods=["GET"]),
         Route("/v1/sessions/{session_id:path}", one_session, methods=["GET", "DELETE"]),
         Route("/v1/approvals", guard("read", api.approvals), methods=["GET"]),
-        Route("/v1/approvals/{id}", guard("approve", api.answer), methods=["POST"]),
+        Route("/v1/approvals/{id}", one_question, methods=["GET", "POST"]),
+        Route("/v1/grants", guard("read", api.grants), methods=["GET"]),
+        Route("/v1/grants/{id}", guard("approve", api.revoke), methods=["DELETE"]),
         Route("/v1/decisions", guard("read", api.decisions), methods=["GET"]),
         Route("/v1/decisions/{id}", guard("read", api.decision), methods=["GET"]),
         Route("/v1/reload", guard("admin", api.reload), methods=["POST"]),
@@ -256,16 +275,38 @@ class _Api:
         every = request.query_params.get("all") in ("1", "true")
         return {"approvals": self._service.approvals.questions(every=every)}
 
+    async def question(self, request: Request) -> Any:
+        try:
+            return self._service.approvals.question(request.path_params["id"])
+        except NoSuchQuestion as error:
+            raise RequestRefused(404, "no_such_question", str(error)) from None
+
+    async def grants(self, request: Request) -> Any:
+        every = request.query_params.get("all") in ("1", "true")
+        return {"grants": self._service.approvals.list_grants(every=every)}
+
+    async def revoke(self, request: Request) -> Any:
+        """End a grant. An agent may, too: it can only take away what it was allowed."""
+        uid = caller_of(request)
+        try:
+            return self._service.revoke(request.path_params["id"], None if uid is None else user_name(uid))
+        except NoSuchGrant as error:
+            raise RequestRefused(404, "no_such_grant", str(error)) from None
+        except AlreadyAnswered as error:
+            raise RequestRefused(409, "ended", str(error)) from None
+
     async def answer(self, request: Request) -> Any:
         answer = await _short_body(request, msgspec.json.Decoder(ApprovalAnswer).decode)
         uid = caller_of(request)
         _refuse_agents(request)
         user = None if uid is None else user_name(uid)  # from the kernel, whatever `who` claims
-        who, why, last = answer.who or user, answer.why, answer.valid_for
+        name, who, last = request.path_params["id"], answer.who or user, answer.valid_for
         try:
-            return self._service.answer(request.path_params["id"], answer.approve, who, why, last, user)
+            return self._service.answer(name, answer.approve, who, answer.why, last, user, answer.shown, answer.grant)
         except NoSuchQuestion as error:
             raise RequestRefused(404, "no_such_question", str(error)) from None
+        except NotWhatWasShown as error:
+            raise RequestRefused(409, "not_what_was_shown", str(error)) from None
         except AlreadyAnswered as error:
             raise RequestRefused(409, "answered", str(error)) from None
 

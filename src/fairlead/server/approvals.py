@@ -1,15 +1,18 @@
-"""Approvals: questions that outlive their step, and the grants that answers give.
+"""Approvals: questions that outlive their step, and the answers to them.
 
 A question has an id that cannot be guessed, and is answered once. An approval that comes after its step was denied
-is a grant: the same call may run once, soon, in the same session and under the same policy. If several hooks ask about
-a call, it needs a grant for each question; they are used together, or not at all.
+still holds: the same call may run once, soon, in the same session and under the same policy. If several hooks ask
+about a call, it needs an approval for each question; they are used together, or not at all.
 
-A grant is used up when its caller has received the answer. The daemon hands it out with a receipt, which the caller
-acknowledges (see `Service._receipt`). If the caller dies before that, the grant returns, once:
+An approval is used up when its caller has received the answer. The daemon hands it out with a receipt, which the caller
+acknowledges (see `Service._receipt`). If the caller dies before that, the approval returns, once:
 
     pending -> approved -> handed_out -> used             acknowledged
                   ^            |
                   '------------'                          not acknowledged in time; the second time it is used, too
+
+An answer may also be a grant, which holds for later calls, too (see `grants`). Its question is then `granted`, and the
+call that waits uses the grant.
 """
 
 from __future__ import annotations
@@ -19,40 +22,46 @@ import hmac
 import os
 import secrets
 import sqlite3
-import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from ..approvals import Approval, ApprovalRequest
+from ..config.approvals import ApprovalSettings
 from ..engine.threads import active_offload
 from ..errors import FairleadError
 from ..paths import make_private, refuse_remote
-from ..redaction.masking import show, show_with
+from ..redaction.logs import logger
+from ..redaction.masking import Change, Shown, show_all, show_with
 from ..redaction.redactor import current, current_base, redact_text
 from ..wire.steps import envelope
+from . import clocks
+from .grants import SCOPES as GRANT_SCOPES
+from .grants import Grant, GrantRequest, GrantScope, GrantTable, GrantTerms, new_id, rule_of, terms_of
 
 LIFE = 3600.0
 """Seconds in which a question can be answered."""
-GRANT = 600.0
+VALID_FOR = 600.0
 """Seconds in which a late approval can be used."""
-MAX_GRANT = 86400.0
+LONGEST_VALID_FOR = 86400.0
 LIMIT = 1000
 """Open questions of the daemon's own user. Each other caller may have a quarter of that."""
 _VOLATILE = ("turn_id", "request_id", "checkpoint_id", "call_id", "sequence", "metadata", "origin")
 
-ApprovalState = Literal["pending", "approved", "handed_out", "denied", "used", "expired"]
+ApprovalState = Literal["pending", "approved", "handed_out", "denied", "used", "granted", "expired"]
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS approvals (
   id TEXT PRIMARY KEY, bound TEXT NOT NULL, state TEXT NOT NULL, hook TEXT, question TEXT, step BLOB NOT NULL,
   session TEXT, root TEXT, asked REAL NOT NULL, wall REAL NOT NULL, uptime REAL NOT NULL, boot TEXT NOT NULL,
-  who TEXT, why TEXT
+  who TEXT, why TEXT, details BLOB
 );
 CREATE INDEX IF NOT EXISTS by_bound ON approvals (bound, state);
 CREATE TABLE IF NOT EXISTS uses (
@@ -61,6 +70,23 @@ CREATE TABLE IF NOT EXISTS uses (
 CREATE INDEX IF NOT EXISTS by_approval ON uses (approval, state);
 """
 # A use is open, acknowledged, returned, or unacknowledged (also not acknowledged, but its grant had returned before).
+
+
+class QuestionDetails(msgspec.Struct, frozen=True):
+    """What is known of a question beside its text and its step."""
+
+    call: str = ""
+    """The same for all questions about one call."""
+    rule: str | None = None
+    """The rule of the pack that asks."""
+    level: str | None = None
+    changes: tuple[Change, ...] = ()
+    """What hooks changed of the step."""
+    changed_by: tuple[str, ...] = ()
+    waits_until: float | None = None
+    """When the call that waits is denied without an answer."""
+    terms: GrantTerms = GrantTerms(refusal="the question was asked by an older fairlead")
+    note: str | None = None
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -77,6 +103,28 @@ class Question(msgspec.Struct, frozen=True):
     expires: float
     who: str | None = None
     why: str | None = None
+    call: str = ""
+    rule: str | None = None
+    level: str | None = None
+    changes: tuple[Change, ...] = ()
+    changed_by: tuple[str, ...] = ()
+    waits_until: float | None = None
+    waiting: bool = False
+    """Whether a call still waits for the answer."""
+    grants: tuple[GrantScope, ...] = ()
+    """The scopes that a grant may have."""
+    no_grant: str | None = None
+    """Why there can be no grant."""
+    note: str | None = None
+    """Why an earlier grant does not answer this question."""
+    shown: str = ""
+    """A digest of all that a person goes by. An answer that names it is for just that."""
+
+    @property
+    def digest(self) -> str:
+        """What `shown` is."""
+        asked = (self.id, self.hook, self.question, self.step, self.session, self.root, self.rule, self.changes)
+        return sha256(msgspec.json.encode(asked, order="sorted", enc_hook=str)).hexdigest()
 
 
 WaitForHangUp = Callable[[], Coroutine[Any, Any, None]]
@@ -105,6 +153,7 @@ class ApprovalContext(msgspec.Struct, frozen=True):
     receipt: Receipt | None = None
     """None if grants are used up at once, without an acknowledgement."""
     wait_for_hang_up: WaitForHangUp | None = None
+    settings: ApprovalSettings = ApprovalSettings()
 
 
 approval_context: ContextVar[ApprovalContext] = ContextVar("fairlead_approval_context", default=ApprovalContext())  # noqa: B039 (it is frozen)
@@ -112,6 +161,10 @@ approval_context: ContextVar[ApprovalContext] = ContextVar("fairlead_approval_co
 
 class AlreadyAnswered(FairleadError):
     """The question has an answer already."""
+
+
+class NotWhatWasShown(FairleadError):
+    """The answer is to something else than the question that is stored."""
 
 
 class NoSuchQuestion(FairleadError):
@@ -133,6 +186,14 @@ class _AnswerRow(NamedTuple):
     state: str = "expired"
     who: str | None = None
     why: str | None = None
+    is_grant: bool = False
+
+
+class _Asked(NamedTuple):
+    """A question of a dispatch: what an approval is bound to, and what a grant would match."""
+
+    bound: str
+    terms: GrantTerms
 
 
 class ApprovalStore:
@@ -146,11 +207,20 @@ class ApprovalStore:
             path.chmod(0o600)
             self._db.execute("PRAGMA journal_mode = WAL").fetchone()
             self._db.executescript(_TABLES)
+            if "details" not in {row[1] for row in self._db.execute("PRAGMA table_info(approvals)")}:
+                self._db.execute("ALTER TABLE approvals ADD COLUMN details BLOB")  # of an older fairlead
+            self.grants = GrantTable(self._db)
             self._key = _key_of(path)
         except sqlite3.Error as error:
             raise FairleadError(f"{path} cannot be used: {error}") from None
         self._waiters: dict[str, asyncio.Event] = {}
         self._released = False
+        self._new: set[str] = set()
+        """Questions that have not been reported yet."""
+        self.on_question: Callable[[Question, ApprovalSettings], None] | None = None
+        """Called when a question is stored."""
+        self.on_grant: Callable[[Grant, ApprovalRequest], None] | None = None
+        """Called when a call uses a grant."""
 
     def close(self) -> None:
         self._db.close()
@@ -161,33 +231,39 @@ class ApprovalStore:
         return (await self.approve_all([request]))[0]
 
     async def approve_all(self, requests: Sequence[ApprovalRequest]) -> list[Approval]:
-        """Use the grants of this call if every question has one; otherwise ask, and wait."""
+        """Use what was approved of this call if that is every question; otherwise ask, and wait."""
         about = approval_context.get()
-        bounds = [binding(request, about, self._key) for request in requests]
-        rows = self._use(bounds, {}, about)
+        asked = [
+            _Asked(binding(request, about, self._key), terms_of(request, about, self._key)) for request in requests
+        ]
+        rows = self._use(requests, asked, {}, about)
         if about.by_host and not _all_approved(rows):
             return [Approval("ask", request.step.host) for request in requests]
         if not _all_approved(rows):
-            rows_of = zip(requests, bounds, rows, strict=True)
-            unanswered = [(request, bound) for request, bound, row in rows_of if row.state != "approved"]
+            rows_of = zip(requests, asked, rows, strict=True)
+            unanswered = [(request, one) for request, one, row in rows_of if row.state != "approved"]
             shown = [await _shown(request) for request, _ in unanswered]
+            call = secrets.token_hex(8)
             both = zip(unanswered, shown, strict=True)
-            own = {bound: self._ask(request, about, bound, *texts) for (request, bound), texts in both}
-            rows = await self._wait(own, bounds, about)
+            own = {one.bound: self._ask(request, about, one, call, texts) for (request, one), texts in both}
+            rows = await self._wait(own, requests, asked, about)
         pending = ", ".join(f"approval {row.id} pending" for row in rows if row.state == "pending")
         return [_answer(row, pending) for row in rows]
 
-    async def _wait(self, own: dict[str, str], bounds: list[str], about: ApprovalContext) -> list[_AnswerRow]:
+    async def _wait(
+        self, own: dict[str, str], requests: Sequence[ApprovalRequest], asked: list[_Asked], about: ApprovalContext
+    ) -> list[_AnswerRow]:
         """Wait until all are answered, one is denied, time is up, or the caller hangs up."""
         event = asyncio.Event()
         self._waiters |= dict.fromkeys(own.values(), event)
+        self._announce(own.values(), about)
         gone = None if about.wait_for_hang_up is None else asyncio.ensure_future(about.wait_for_hang_up())
         if gone is not None:
             gone.add_done_callback(lambda _: event.set())
         try:
             async with asyncio.timeout(max(about.deadline, 0)):
                 while gone is None or not gone.done():
-                    rows = self._use(bounds, own, about)
+                    rows = self._use(requests, asked, own, about)
                     if self._released or not any(row.state == "pending" for row in rows):
                         return rows
                     if any(row.state == "denied" for row in rows):
@@ -195,29 +271,51 @@ class ApprovalStore:
                     await event.wait()
                     event.clear()
         except TimeoutError:
-            return self._use(bounds, own, about)
+            return self._use(requests, asked, own, about)
         finally:
             for name in own.values():
                 del self._waiters[name]
             if gone is not None:
                 gone.cancel()
-        return [_AnswerRow(state="gone")] * len(bounds)
+        return [_AnswerRow(state="gone")] * len(asked)
 
-    def _ask(
-        self, request: ApprovalRequest, about: ApprovalContext, bound: str, question: str | None, shown: dict[str, Any]
-    ) -> str:
+    def _announce(self, names: Iterable[str], about: ApprovalContext) -> None:
+        """Report the questions that this call has stored. An error there concerns no call."""
+        if self.on_question is None:
+            return
+        for question in self._questions_of([name for name in names if name in self._new]):
+            self._new.discard(question.id)
+            try:
+                self.on_question(question, about.settings)
+            except Exception as error:
+                logger.error("question %s could not be reported (%s)", question.id, error)
+
+    def _ask(self, request: ApprovalRequest, about: ApprovalContext, asked: _Asked, call: str, shown: Shown) -> str:
         """Store the question. A question that is open already is not stored twice."""
         self._expire()
-        row = self._db.execute("SELECT id FROM approvals WHERE bound = ? AND state = 'pending'", (bound,)).fetchone()
+        query = "SELECT id, details FROM approvals WHERE bound = ? AND state = 'pending'"
+        row = self._db.execute(query, (asked.bound,)).fetchone()
+        waits_until = time.time() + max(about.deadline, 0)
         if row is not None and row[0] not in self._waiters:
+            known = replace(_details(row[1]), call=call, waits_until=waits_until)
+            self._db.execute("UPDATE approvals SET details = ? WHERE id = ?", (_encode(known), row[0]))
             return str(row[0])
         self._make_room(about)
         name = secrets.token_hex(16)  # never begins with a dash, so it can be typed at a command line
-        step = msgspec.json.encode(shown)
+        outdated = self.grants.outdated(asked.terms, request.step.session_id)
+        rules = [rule_of(one.hook, one.verdict.metadata) for one in request.verdicts]
+        rule = next(filter(None, rules), None)
+        details = QuestionDetails(
+            call, rule and rule.id, rule and rule.level, tuple(shown.changes), request.changed_by,
+            waits_until, asked.terms,
+            outdated and f"grant {outdated} does not answer this: the hook {request.hook!r} is not what it was",
+        )  # fmt: skip
         self._db.execute(
-            "INSERT INTO approvals VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
-            (name, bound, request.hook, question, step, request.step.session_id, about.root, time.time(), *_end(LIFE)),
-        )
+            "INSERT INTO approvals VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)",
+            (name, asked.bound, request.hook, shown.question, msgspec.json.encode(shown.step), request.step.session_id,
+             about.root, time.time(), *clocks.Expiry.after(LIFE), _encode(details)),
+        )  # fmt: skip
+        self._new.add(name)
         return name
 
     def _make_room(self, about: ApprovalContext) -> None:
@@ -230,28 +328,41 @@ class ApprovalStore:
         if own >= (LIMIT // 4 if caller else LIMIT) or number >= 4 * LIMIT:
             raise FairleadError(f"{own} questions are open already; answer some: `fairlead approvals`")
 
-    def _use(self, bounds: list[str], own: dict[str, str], about: ApprovalContext) -> list[_AnswerRow]:
-        """Use the grants of a call if there is one for every question; return the answer to each.
+    def _use(
+        self, requests: Sequence[ApprovalRequest], asked: list[_Asked], own: dict[str, str], about: ApprovalContext
+    ) -> list[_AnswerRow]:
+        """Use what was approved of a call if that is every question; return the answer to each.
 
-        `own` are the questions that this call has stored, by binding. A grant that another call waits for belongs to
-        that call.
+        `own` are the questions that this call has stored, by binding. An approval that another call waits for belongs
+        to that call.
         """
         self._expire()
         with self._changing():
-            rows = [self._row(bound, own.get(bound)) for bound in bounds]
+            both = zip(requests, asked, strict=True)
+            rows = [self._row(one, own.get(one.bound), request.step.session_id) for request, one in both]
             if _all_approved(rows):
-                self._hand_out([str(row.id) for row in rows], about.receipt)
+                self._hand_out([str(row.id) for row in rows if not row.is_grant], about.receipt)
+                for row in rows:
+                    if row.is_grant:
+                        self.grants.use(str(row.id))
                 withdrawn = "UPDATE approvals SET state = 'expired' WHERE id = ? AND state = 'pending'"
                 for name in own.values():  # another grant may have made the question needless
                     self._db.execute(withdrawn, (name,))
+        if _all_approved(rows) and self.on_grant is not None:
+            for request, row in zip(requests, rows, strict=True):
+                if row.is_grant:
+                    self.on_grant(self.grants.named(str(row.id)), request)
         return rows
 
-    def _row(self, bound: str, own: str | None) -> _AnswerRow:
+    def _row(self, asked: _Asked, own: str | None, session: str | None) -> _AnswerRow:
+        """The answer to a question: its own, a grant, or an approval that waits for such a call."""
         query = "SELECT id, state, who, why FROM approvals WHERE id = ? OR (bound = ? AND state = 'approved')"
-        found = {row[0]: _AnswerRow(*row) for row in self._db.execute(query, (own, bound))}
+        found = {row[0]: _AnswerRow(*row) for row in self._db.execute(query, (own, asked.bound))}
         mine = found.pop(own, _AnswerRow())
         if mine.state in ("approved", "denied"):
             return mine
+        if (grant := self.grants.find(asked.terms, session)) is not None:
+            return _AnswerRow(grant.id, "approved", grant.who, grant.why, is_grant=True)
         return next((row for name, row in found.items() if name not in self._waiters), mine)
 
     def _hand_out(self, names: list[str], receipt: Receipt | None) -> None:
@@ -330,9 +441,8 @@ class ApprovalStore:
         return [row[0] for row in self._db.execute(query, (receipt,))]
 
     def _back(self, names: list[str]) -> list[Question]:
-        """The questions with these ids. Wakes the calls that wait, because their grants may be back."""
-        for waiting in self._waiters.values():
-            waiting.set()
+        """The questions with these ids. Wakes the calls that wait, because their approvals may be back."""
+        self._wake_all()
         return self._questions_of(names)
 
     # --- answering --------------------------------------------------------------------------
@@ -347,34 +457,112 @@ class ApprovalStore:
 
     def _read(self, where: str, value: Any) -> list[Question]:
         columns = "id, state, hook, question, step, session, root, asked, wall, who, why"
-        query = f"SELECT {columns} FROM approvals WHERE {where} ORDER BY asked"  # noqa: S608 (our own words)
-        names = Question.__struct_fields__
-        found = [dict(zip(names, row, strict=True)) for row in self._db.execute(query, (value,))]
-        return [Question(**question | {"step": msgspec.json.decode(question["step"])}) for question in found]
+        query = f"SELECT {columns}, details FROM approvals WHERE {where} ORDER BY asked"  # noqa: S608 (our own words)
+        return [self._question(row[:-1], _details(row[-1])) for row in self._db.execute(query, (value,)).fetchall()]
 
-    def answer(self, name: str, approved: bool, who: str | None, why: str | None, *, last: float = GRANT) -> Question:
-        """Answer a question, once. An approval can be used for `last` seconds."""
-        if not 0 < last <= MAX_GRANT:
+    def _question(self, columns: tuple[Any, ...], details: QuestionDetails) -> Question:
+        known = dict(zip(Question.__struct_fields__, columns, strict=False))
+        known["step"] = msgspec.json.decode(known["step"])
+        scopes = tuple(one for one in GRANT_SCOPES if one == "project" or known["session"])
+        refusal = details.terms.refusal
+        question = Question(
+            **known, call=details.call, rule=details.rule, level=details.level, changes=details.changes,
+            changed_by=details.changed_by, waits_until=details.waits_until, waiting=known["id"] in self._waiters,
+            grants=scopes if refusal is None else (), no_grant=refusal, note=details.note,
+        )  # fmt: skip
+        return replace(question, shown=question.digest)
+
+    def question(self, name: str) -> Question:
+        """A stored question."""
+        self._expire()
+        found = self._questions_of([name])
+        if not found:
+            raise NoSuchQuestion(f"there is no question {name!r}; `fairlead approvals` lists them")
+        return found[0]
+
+    def answer(
+        self,
+        name: str,
+        approved: bool,
+        who: str | None,
+        why: str | None,
+        *,
+        last: float = VALID_FOR,
+        shown: str | None = None,
+        grant: GrantRequest | None = None,
+    ) -> Question:
+        """Answer a question, once. An approval can be used for `last` seconds.
+
+        `shown` is the digest of what the person saw. A `grant` answers later calls, too.
+        """
+        if not 0 < last <= LONGEST_VALID_FOR:
             raise FairleadError("an approval can be used for a day at most")
         who, why = (None if text is None else redact_text(text) for text in (who, why))
-        self._expire()
+        question = self.question(name)
+        if shown is not None and not hmac.compare_digest(shown, question.shown):
+            raise NotWhatWasShown(f"question {name!r} is not what was shown; look at it again: `fairlead approvals`")
+        if grant is not None and not approved:
+            raise FairleadError("a refusal is no grant")
         with self._changing():
-            row = self._db.execute("SELECT state FROM approvals WHERE id = ?", (name,)).fetchone()
-            if row is None:
-                raise NoSuchQuestion(f"there is no question {name!r}; `fairlead approvals` lists them")
-            if row[0] != "pending":
-                raise AlreadyAnswered(f"question {name!r} is {row[0]} already")
+            (state, details) = self._db.execute("SELECT state, details FROM approvals WHERE id = ?", (name,)).fetchone()
+            if state != "pending":
+                raise AlreadyAnswered(f"question {name!r} is {state} already")
+            if grant is not None:
+                self._grant(question, _details(details).terms, grant, who, why)
+            state = "granted" if grant is not None else "approved" if approved else "denied"
             self._db.execute(
                 "UPDATE approvals SET state = ?, who = ?, why = ?, wall = ?, uptime = ?, boot = ? WHERE id = ?",
-                ("approved" if approved else "denied", who, why, *_end(last), name),
+                (state, who, why, *clocks.Expiry.after(last), name),
             )
+        if grant is not None:  # it may answer the questions of other calls
+            self._wake_all()
         if (waiting := self._waiters.get(name)) is not None:
             waiting.set()
         return self._questions_of([name])[0]
 
+    def _grant(
+        self, question: Question, terms: GrantTerms, grant: GrantRequest, who: str | None, why: str | None
+    ) -> None:
+        if terms.refusal is not None:
+            raise FairleadError(f"there is no grant for this question: {terms.refusal}")
+        if grant.scope not in question.grants:
+            raise FairleadError("the call belongs to no session; grant it for the project")
+        agent, step = question.step.get("agent"), question.step
+        self.grants.add(
+            terms,
+            grant,
+            Grant(
+                new_id(), "active", grant.scope, question.hook, question.rule, question.question, step.get("tool"),
+                _summary(step), step.get("cwd"), question.root or "", question.session,
+                agent.get("name") if isinstance(agent, dict) else None, step.get("host"), time.time(),
+                time.time() + grant.seconds, who, why, 0, None,
+            ),
+        )  # fmt: skip
+
+    def list_grants(self, *, every: bool = False) -> list[Grant]:
+        """The grants in force, or all that are kept."""
+        self._expire()
+        return self.grants.read(every=every)
+
+    def revoke(self, beginning: str) -> Grant:
+        """End a grant at once. The beginning of its id is enough."""
+        self._expire()
+        with self._changing():
+            grant = self.grants.named(beginning)
+            if not self.grants.revoke(grant.id):
+                raise AlreadyAnswered(f"grant {grant.id} is {grant.state} already")
+        return self.grants.named(grant.id)
+
+    def end_session(self, root: str, session: str) -> None:
+        """End the grants of a session."""
+        self.grants.end_session(root, session)
+
     def release(self) -> None:
         """End all waits. The questions stay open, and their hosts get that as the answer."""
         self._released = True
+        self._wake_all()
+
+    def _wake_all(self) -> None:
         for waiting in self._waiters.values():
             waiting.set()
 
@@ -383,10 +571,11 @@ class ApprovalStore:
         self._db.execute(
             "UPDATE approvals SET state = 'expired' WHERE state IN ('pending', 'approved') "
             "AND (wall <= ? OR uptime <= ? OR boot <> ?)",
-            (time.time(), _uptime(), _boot()),
+            (time.time(), clocks.uptime(), clocks.boot_id()),
         )
         self._db.execute("DELETE FROM approvals WHERE state <> 'pending' AND wall < ?", (time.time() - 86400,))
         self._db.execute("DELETE FROM uses WHERE approval NOT IN (SELECT id FROM approvals)")
+        self.grants.expire()
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -399,10 +588,25 @@ class ApprovalStore:
         self._db.execute("COMMIT")
 
 
-async def _shown(request: ApprovalRequest) -> tuple[str | None, dict[str, Any]]:
-    """The question and the step as the user sees them. Redacting a large step is slow."""
-    call = active_offload.get()
-    return show(request) if call is None else await call(show_with, current(), current_base(), request)
+async def _shown(request: ApprovalRequest) -> Shown:
+    """The question, the step and its changes as the user sees them. Redacting a large step is slow."""
+    call, plain = active_offload.get(), replace(request, verdicts=())  # which no other process needs
+    return show_all(plain) if call is None else await call(show_with, current(), current_base(), plain)
+
+
+def _details(stored: bytes | None) -> QuestionDetails:
+    return QuestionDetails() if stored is None else msgspec.json.decode(stored, type=QuestionDetails)
+
+
+def _encode(details: QuestionDetails) -> bytes:
+    return msgspec.json.encode(details, enc_hook=str)
+
+
+def _summary(step: dict[str, Any]) -> str:
+    """The call of a grant, for the list of grants: the command, or all arguments."""
+    target = step.get("target")
+    command = target.get("command") if isinstance(target, dict) and step.get("kind") == "shell" else None
+    return str(command) if command else msgspec.json.encode(step.get("args") or {}, enc_hook=str).decode()
 
 
 def _all_approved(rows: list[_AnswerRow]) -> bool:
@@ -441,27 +645,3 @@ def _key_of(path: Path) -> bytes:
         with os.fdopen(descriptor, "wb") as written:
             written.write(os.urandom(32))
     return path.with_suffix(".key").read_bytes()
-
-
-def _end(seconds: float) -> tuple[float, float, str]:
-    return time.time() + seconds, _uptime() + seconds, _boot()
-
-
-def _uptime() -> float:
-    """Seconds since the machine was started, including sleep where the system counts that."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-def _boot() -> str:
-    """The id of this start of the machine."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return _boot_of_macos() if sys.platform == "darwin" else ""
-
-
-def _boot_of_macos() -> str:
-    from subprocess import run
-
-    shown = run(["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=False)
-    return shown.stdout.strip()

@@ -12,6 +12,7 @@ from ..hosts.clis.install.settings import SCOPES as INSTALL_SCOPES
 from ..hosts.clis.mapping import ALL, EXPERIMENTAL
 from ..lifecycle import CONTROLS, EVENTS
 from ..wire import envelope_schema
+from .grants import SCOPES as GRANT_SCOPES
 from .tokens import SCOPES
 
 Schema = dict[str, Any]
@@ -131,6 +132,9 @@ def document() -> Schema:
                 ),
             },
             "/v1/approvals/{id}": {
+                "get": _operation(
+                    "question", "read", "One question, with all that it shows", _ref("Question"), path=("id",)
+                ),
                 "post": _operation(
                     "answer",
                     "approve",
@@ -139,6 +143,16 @@ def document() -> Schema:
                     body=_ref("Answer"),
                     path=("id",),
                     also=(409,),
+                ),
+            },
+            "/v1/grants": {
+                "get": _operation(
+                    "grants", "read", "List the grants in force", _object(grants=_list(_ref("Grant"))), query=("all",)
+                ),
+            },
+            "/v1/grants/{id}": {
+                "delete": _operation(
+                    "revoke", "approve", "End a grant at once", _ref("Grant"), path=("id",), also=(409,)
                 ),
             },
             "/v1/decisions": {
@@ -234,7 +248,24 @@ def _schemas() -> dict[str, Schema]:
             warnings=_TEXTS,
             policy=_TEXT,
         ),
-        "Question": _object(id=_TEXT, state=_TEXT, hook=_NULLABLE, question=_NULLABLE, step=_object()),
+        "Question": {
+            **_object(id=_TEXT, state=_TEXT, hook=_NULLABLE, question=_NULLABLE, step=_object()),
+            "description": "`changes` is what hooks changed of the step: [path, before, after]. `waits_until` is when "
+            "the call that waits is denied without an answer. `grants` are the scopes that a grant may have, and "
+            "`no_grant` says why there can be none. `shown` is a digest of the question: send it with the answer",
+        },
+        "Grant": _object(
+            id=_TEXT,
+            state=_TEXT,
+            scope={"enum": list(GRANT_SCOPES)},
+            hook=_NULLABLE,
+            rule=_NULLABLE,
+            summary=_TEXT,
+            given={"type": "number"},
+            expires={"type": "number"},
+            who=_NULLABLE,
+            uses={"type": "integer"},
+        ),
         "Answer": {
             "type": "object",
             "properties": {
@@ -242,6 +273,22 @@ def _schemas() -> dict[str, Schema]:
                 "why": _NULLABLE,
                 "who": _NULLABLE,
                 "valid_for": {"type": "number", "exclusiveMinimum": 0, "maximum": 86400},
+                "shown": {**_NULLABLE, "description": "The question's `shown`: the answer is for just that"},
+                "grant": {
+                    "anyOf": [
+                        {"type": "null"},
+                        {
+                            "type": "object",
+                            "properties": {
+                                "scope": {"enum": list(GRANT_SCOPES)},
+                                "lasts": {"type": ["number", "null"], "exclusiveMinimum": 0},
+                            },
+                            "required": ["scope"],
+                            "additionalProperties": False,
+                        },
+                    ],
+                    "description": "Let the same call run later, too",
+                },
             },
             "required": ["approve"],
             "additionalProperties": False,

@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from .. import __version__
+from ..approvals import ApprovalRequest
 from ..build import source_digest
+from ..config.approvals import ApprovalSettings
 from ..config.trust import Trust
 from ..decision import Decision
 from ..enforcement import EnforcementSetting, read_setting
@@ -46,9 +48,11 @@ from ..wire.decisions import encode_decision, summary
 from ..wire.steps import step_from_envelope
 from .approvals import ApprovalContext, ApprovalStore, HasHungUp, Question, Receipt, WaitForHangUp, approval_context
 from .fallback import Fallback
+from .grants import Grant, GrantRequest
 from .judged_steps import JudgedSteps
 from .large import LargeRequests
 from .limits import LARGE, Overloaded, check_arguments, check_event, check_json, check_step
+from .notifications import Notifier
 from .projects import Project, Projects
 from .sessions import SessionTable
 
@@ -152,6 +156,8 @@ class Service:
         self.folder = folder
         self.journal = journal
         self.approvals = ApprovalStore(folder / "approvals.db")
+        self.approvals.on_question, self.approvals.on_grant = self._on_question, self._on_grant
+        self.notifier = Notifier()
         self.sessions = SessionTable(folder / "sessions.json")
         opens = partial(open_hooks, journal=journal, approver=self.approvals, approval_timeout=None)
         self.projects = Projects(opens, Trust(accepts_signed=True))
@@ -295,6 +301,7 @@ class Service:
             origin.by_host,
             origin.receipt,
             origin.wait_for_hang_up,
+            project.reloader.config.approvals,
         )
         before, carried = approval_context.set(about), active_effect.set(carry)
         share = loop_share.set(LoopShare(RULES_BUDGET, partial(self.large.run_in_process, origin.caller)))
@@ -311,6 +318,7 @@ class Service:
             active_effect.reset(carried)
         if step.event == "session_end" and step.session_id is not None:
             self.sessions.forget(origin.caller, home, step.session_id)
+            self.approvals.end_session(origin.caller + home, step.session_id)
         return decision
 
     async def _dispatch_large(self, session: Session, step: Step, origin: _Origin) -> Decision[Any]:
@@ -348,19 +356,49 @@ class Service:
     # --- approvals --------------------------------------------------------------------------
 
     def answer(
-        self, name: str, approved: bool, who: str | None, why: str | None, last: float, user: str | None
+        self,
+        name: str,
+        approved: bool,
+        who: str | None,
+        why: str | None,
+        last: float,
+        user: str | None,
+        shown: str | None = None,
+        grant: GrantRequest | None = None,
     ) -> Question:
         """Answer a question.
 
         The caller names `who`, the kernel names `user`; the journal records both.
         """
-        question = self.approvals.answer(name, approved, who, why, last=last)
+        question = self.approvals.answer(name, approved, who, why, last=last, shown=shown, grant=grant)
         if self.journal is not None:
+            about = {} if grant is None else {"scope": grant.scope, "lasts": grant.seconds}
             self.journal.note(
-                "approved" if approved else "denied", approval=name, who=who, user=user, why=why, hook=question.hook,
-                session=question.session,
+                question.state, approval=name, who=who, user=user, why=why, hook=question.hook,
+                session=question.session, **about,
             )  # fmt: skip
         return question
+
+    def revoke(self, name: str, user: str | None) -> Grant:
+        """End a grant at once."""
+        grant = self.approvals.revoke(name)
+        if self.journal is not None:
+            self.journal.note("grant revoked", grant=grant.id, user=user, hook=grant.hook, session=grant.session)
+        return grant
+
+    def _on_question(self, question: Question, settings: ApprovalSettings) -> None:
+        """Record that a hook asks, and tell a person."""
+        self._note("asked", question, asks=question.question, tool=question.step.get("tool"))
+        self.notifier.notify(settings.notify, question)
+
+    def _on_grant(self, grant: Grant, request: ApprovalRequest) -> None:
+        """Record each use of a grant."""
+        if self.journal is not None:
+            step = request.step
+            self.journal.note(
+                "grant used", grant=grant.id, scope=grant.scope, who=grant.who, given=grant.given, hook=request.hook,
+                session=step.session_id, tool=getattr(step, "tool", None), uses=grant.uses,
+            )  # fmt: skip
 
     @contextmanager
     def _receipt(self, connection: Connection) -> Iterator[Receipt]:
@@ -442,6 +480,7 @@ class Service:
             "journal": None if self.journal is None else str(self.journal.path),
             "journal_error": None if error is None else str(error),
             "anchor_error": anchor_error,
+            "notifications": msgspec.to_builtins(self.notifier.deliveries),
         }
 
     async def drain(self, timeout: float) -> None:
@@ -458,6 +497,7 @@ class Service:
     async def aclose(self) -> None:
         """Save the sessions, and close everything."""
         try:
+            await self.notifier.aclose()
             await self.projects.aclose()
         except Exception as error:
             logger.error("a project could not be closed (%s)", error)

@@ -146,6 +146,9 @@ def _is_healthy(place: Path, pid: int, report: Report) -> bool:
     if error_of_anchor := health.get("anchor_error"):
         what = f"the daemon (process {pid}) cannot anchor the journal: {error_of_anchor}"
         report.add("problem", what, "fix `anchor` in [journal], or what it names")
+    for delivery in health.get("notifications", ()):
+        if problem := delivery["error"]:
+            report.add("warning", f"no notification by {delivery['target']}: {problem}", "fix `notify` in [approvals]")
     return True
 
 

@@ -96,6 +96,8 @@ def look_at_policy(config: Config, report: Report) -> None:
     for mistake in config.unavailable:
         what = f"{mistake.file}:{mistake.line}: {mistake.problem}; until then its on_failure decides"
         report.add("problem" if mistake in refusing else "warning", what, "fairlead check")
+    for mistake in config.approvals.unavailable:
+        report.add("warning", f"{mistake.file}:{mistake.line}: {mistake.problem}", "fix `notify` in [approvals]")
     for line in config.untrusted:
         report.add("warning", line, "fairlead trust")
     if not read_setting().enforced:
