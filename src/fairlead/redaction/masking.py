@@ -116,7 +116,7 @@ class Change(NamedTuple):
     after: Any
 
 
-class Shown(NamedTuple):
+class QuestionView(NamedTuple):
     """A question as a human sees it: its text, the final step, and what hooks changed."""
 
     question: str | None
@@ -124,13 +124,13 @@ class Shown(NamedTuple):
     changes: list[Change]
 
 
-def show_all(request: ApprovalRequest) -> Shown:
+def show_all(request: ApprovalRequest) -> QuestionView:
     """`show`, and what hooks changed of the step."""
     question, step = show(request)
-    return Shown(question, step, list(_changes(request, step)))
+    return QuestionView(question, step, list(_changes(request, step)))
 
 
-def show_with(redactor: Redactor, base: Redactor, request: ApprovalRequest) -> Shown:
+def show_with(redactor: Redactor, base: Redactor, request: ApprovalRequest) -> QuestionView:
     """`show_all` in a scope of these redactors, also in another process."""
     with within(Scope.of(redactor, base)):
         return show_all(request)

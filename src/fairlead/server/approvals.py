@@ -39,7 +39,7 @@ from ..engine.threads import active_offload
 from ..errors import FairleadError
 from ..paths import make_private, refuse_remote
 from ..redaction.logs import logger
-from ..redaction.masking import Change, Shown, show_all, show_with
+from ..redaction.masking import Change, QuestionView, show_all, show_with
 from ..redaction.redactor import current, current_base, redact_text
 from ..wire.steps import envelope
 from . import clocks
@@ -189,7 +189,7 @@ class _AnswerRow(NamedTuple):
     is_grant: bool = False
 
 
-class _Asked(NamedTuple):
+class _BoundQuestion(NamedTuple):
     """A question of a dispatch: what an approval is bound to, and what a grant would match."""
 
     bound: str
@@ -234,7 +234,8 @@ class ApprovalStore:
         """Use what was approved of this call if that is every question; otherwise ask, and wait."""
         about = approval_context.get()
         asked = [
-            _Asked(binding(request, about, self._key), terms_of(request, about, self._key)) for request in requests
+            _BoundQuestion(binding(request, about, self._key), terms_of(request, about, self._key))
+            for request in requests
         ]
         rows = self._use(requests, asked, {}, about)
         if about.by_host and not _all_approved(rows):
@@ -251,7 +252,11 @@ class ApprovalStore:
         return [_answer(row, pending) for row in rows]
 
     async def _wait(
-        self, own: dict[str, str], requests: Sequence[ApprovalRequest], asked: list[_Asked], about: ApprovalContext
+        self,
+        own: dict[str, str],
+        requests: Sequence[ApprovalRequest],
+        asked: list[_BoundQuestion],
+        about: ApprovalContext,
     ) -> list[_AnswerRow]:
         """Wait until all are answered, one is denied, time is up, or the caller hangs up."""
         event = asyncio.Event()
@@ -290,7 +295,9 @@ class ApprovalStore:
             except Exception as error:
                 logger.error("question %s could not be reported (%s)", question.id, error)
 
-    def _ask(self, request: ApprovalRequest, about: ApprovalContext, asked: _Asked, call: str, shown: Shown) -> str:
+    def _ask(
+        self, request: ApprovalRequest, about: ApprovalContext, asked: _BoundQuestion, call: str, shown: QuestionView
+    ) -> str:
         """Store the question. A question that is open already is not stored twice."""
         self._expire()
         query = "SELECT id, details FROM approvals WHERE bound = ? AND state = 'pending'"
@@ -329,7 +336,11 @@ class ApprovalStore:
             raise FairleadError(f"{own} questions are open already; answer some: `fairlead approvals`")
 
     def _use(
-        self, requests: Sequence[ApprovalRequest], asked: list[_Asked], own: dict[str, str], about: ApprovalContext
+        self,
+        requests: Sequence[ApprovalRequest],
+        asked: list[_BoundQuestion],
+        own: dict[str, str],
+        about: ApprovalContext,
     ) -> list[_AnswerRow]:
         """Use what was approved of a call if that is every question; return the answer to each.
 
@@ -354,7 +365,7 @@ class ApprovalStore:
                     self.on_grant(self.grants.named(str(row.id)), request)
         return rows
 
-    def _row(self, asked: _Asked, own: str | None, session: str | None) -> _AnswerRow:
+    def _row(self, asked: _BoundQuestion, own: str | None, session: str | None) -> _AnswerRow:
         """The answer to a question: its own, a grant, or an approval that waits for such a call."""
         query = "SELECT id, state, who, why FROM approvals WHERE id = ? OR (bound = ? AND state = 'approved')"
         found = {row[0]: _AnswerRow(*row) for row in self._db.execute(query, (own, asked.bound))}
@@ -588,7 +599,7 @@ class ApprovalStore:
         self._db.execute("COMMIT")
 
 
-async def _shown(request: ApprovalRequest) -> Shown:
+async def _shown(request: ApprovalRequest) -> QuestionView:
     """The question, the step and its changes as the user sees them. Redacting a large step is slow."""
     call, plain = active_offload.get(), replace(request, verdicts=())  # which no other process needs
     return show_all(plain) if call is None else await call(show_with, current(), current_base(), plain)
