@@ -14,7 +14,7 @@ from spellings import NAME
 FILTERS = [
     "cat", "sort", "uniq", "head -1", "cut -c1-", "awk 1", "sed p", "fold -w999", "tee x", "grep .", "dd 2> x",
     "tr -d '\\r'", "base64 | base64 -d", "gzip | gzip -d", "rev | rev", "cat | sort | cat", "sed 's/^x//'",
-    "awk '{print $0}'", "perl -pe 1", "grep rm",
+    "awk '{print $0}'", "perl -pe 1", "grep fair",
 ]  # fmt: skip
 """Programs that put out what they read."""
 FED = [

@@ -19,6 +19,8 @@ from fairlead.session import Session
 
 SECRET = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7aB3dE6gH9"
 DERIVED = ("kind", "target", "safety", "state")
+OPENED: list[Traffic] = []
+"""What `traffic_of` opened in this test; `conftest` closes it."""
 
 
 def shell(command: str, **fields: Any) -> BeforeTool:
@@ -133,7 +135,8 @@ async def dispatch_all(hooks: Hooks, commands: list[list[str]]) -> None:
 
 
 def traffic_of(*paths: Path, **selection: Any) -> Traffic:
-    return Traffic([open_source(str(path)) for path in paths], Selection(**selection))
+    OPENED.append(Traffic([open_source(str(path)) for path in paths], Selection(**selection)))
+    return OPENED[-1]
 
 
 def replay(path: Path, hooks: Hooks, **options: Any) -> ReplayReport:

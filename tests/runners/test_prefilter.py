@@ -32,6 +32,8 @@ CONJUNCTS = (
     'target.url.contains("x")', 'target.server == "box"', 'tool == "bash"', 'tool != "sh"', "has(target.url)",
     'kind == "shell"', "args.n > 3", 'args["m"] == "x"',  'target.command.matches("a\\\\.b")',
     '(target.command.contains("push") || target.command.contains("rm"))', '!target.command.contains("rm")', "5",
+    '(target.command.contains("push") || target.command.contains("rm") || target.command.matches("a+b"))',
+    '(target.command.contains("push") || target.command.contains("rm") || args.n > 3)',
     '(target.command.contains("push") || args.n > 3)', "metadata.x.y", "cwd.contains('repo')",
 )  # fmt: skip
 

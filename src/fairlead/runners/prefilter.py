@@ -86,8 +86,7 @@ def _cannot_fail(node: ExpressionNode) -> bool:
 def _needles(node: ExpressionNode, value_of: Literal) -> tuple[str, tuple[str, ...]] | None:
     """The text that a part looks into, and what must stand in it, one or the other, for the part to be true."""
     if node.kind == "binary" and node.text == "||":
-        one, other = (_needles(part, value_of) for part in node.parts)
-        return (one[0], (*one[1], *other[1])) if one is not None and other is not None and one[0] == other[0] else None
+        return _either([_needles(part, value_of) for part in node.parts])
     if node.kind != "method" or len(node.parts) != 2 or node.parts[1].kind != "literal":
         return None
     path, value = _path(node.parts[0]), value_of(node.parts[1].text)
@@ -96,6 +95,14 @@ def _needles(node: ExpressionNode, value_of: Literal) -> tuple[str, tuple[str, .
     if node.text in ("contains", "startsWith", "endsWith"):
         return path, (value,)
     return (path, found) if node.text == "matches" and (found := literals_of(value)) else None
+
+
+def _either(found: list[tuple[str, tuple[str, ...]] | None]) -> tuple[str, tuple[str, ...]] | None:
+    """What must stand in a text for one of several parts to be true, if all of them look into the same text."""
+    known = [part for part in found if part is not None]
+    if len(known) < len(found) or len({path for path, _ in known}) != 1:
+        return None
+    return known[0][0], tuple(needle for _, needles in known for needle in needles)
 
 
 def _path(node: ExpressionNode) -> str:
