@@ -52,6 +52,11 @@ def short(value: Any, limit: int = 100) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def counted(count: int, word: str, words: str | None = None) -> str:
+    """A number and what it counts: 1 step, 2,000 steps."""
+    return f"{count:,} {word if count == 1 else words or f'{word}s'}"
+
+
 def print_json(data: Any) -> None:
     """Print data as JSON, with every character escaped that could control a terminal."""
     import msgspec

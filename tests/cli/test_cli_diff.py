@@ -195,6 +195,39 @@ def test_an_acceptance_says_who_why_and_until_when(
     assert key in ended.err
 
 
+# --- what is published ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("option", "start"), [
+    ("--junit", "<?xml"), ("--sarif", "{"), ("--github", "::error"), ("--markdown", "<!-- fairlead -->"),
+    ("--html", "<!doctype html>"),
+])  # fmt: skip
+def test_a_format_is_printed_and_the_exit_code_stays(
+    run: Run, journal: Path, policies: tuple[Path, Path], option: str, start: str
+):
+    ended = diff(run, journal, *map(str, policies), option)
+    assert ended.code == 2
+    assert ended.out.startswith(start)
+
+
+def test_formats_are_written_to_files_beside_the_text(
+    run: Run, journal: Path, policies: tuple[Path, Path], tmp_path: Path
+):
+    files = {name: tmp_path / f"report.{name}" for name in ("junit", "html")}
+    ended = diff(run, journal, *map(str, policies), *(f"--output={name}={file}" for name, file in files.items()))
+    assert "loosened: " in ended.out
+    assert files["junit"].read_text().startswith("<?xml")
+    assert files["html"].read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("words", ["juni=x", "junit", "junit=", "junit=/nowhere/at/all/x.xml"])
+def test_a_wrong_output_is_said_before_anything_is_judged(
+    run: Run, journal: Path, policies: tuple[Path, Path], words: str
+):
+    ended = diff(run, journal, *map(str, policies), "--output", words)
+    assert (ended.code, ended.out) == (1, "")
+
+
 # --- revisions of git -----------------------------------------------------------------------
 
 

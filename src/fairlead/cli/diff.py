@@ -9,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ..display import escape, paint, print_json, short, styled
+from ..display import counted, escape, paint, short, styled
+from .formats import add_formats, outputs_of, show
 from .loading import quiet_log
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--jobs", type=int, default=0, metavar="N", help="processes (default: one per core)")
     parser.add_argument("--all", action="store_true", help="show every class, and not only the first ones")
     add_traffic(parser)
+    add_formats(parser)
     parser.set_defaults(run=run)
 
 
@@ -63,7 +65,6 @@ def add_traffic(parser: argparse.ArgumentParser) -> None:
         help="hooks that leave this process: take their recorded verdicts (the default), run them if they are trusted, "
         "or leave them out",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def selection_of(options: argparse.Namespace) -> Selection:
@@ -95,6 +96,7 @@ def paths_of(options: argparse.Namespace) -> list[str]:
 def run(options: argparse.Namespace) -> int:
     from ..errors import FairleadError
     from ..replay.accepted import accept, read_accepted
+    from ..replay.findings import of_diff
     from ..replay.parallel import Job, run_diff
     from ..replay.policies import find_policies
     from ..replay.sources import Traffic, open_source
@@ -102,6 +104,7 @@ def run(options: argparse.Namespace) -> int:
     quiet_log()
     if len(options.policy) > 2:
         raise FairleadError("two policies are compared, and no more: OLD NEW, or OLD..NEW")
+    outputs_of(options)
     accepted = [] if options.accept is None else read_accepted(options.accept)
     old, new = find_policies(options.policy, options.layer)
     paths = paths_of(options)
@@ -112,10 +115,9 @@ def run(options: argparse.Namespace) -> int:
             traffic = Traffic([open_source(path, sys.stdin.buffer) for path in paths], job.selection)
         report = run_diff(job, options.jobs, traffic, bar)
     accept(report, accepted)
-    if options.json:
-        print_json(as_data(report) | {"fails": report.fails(options.fail_on)})
-    else:
-        print("\n".join(lines_of(report, None if options.all else CLASSES)))
+    data = as_data(report) | {"fails": report.fails(options.fail_on)}
+    show(options, of_diff(report, options.fail_on, who=options.who), data,
+         lines_of(report, None if options.all else CLASSES))  # fmt: skip
     return 2 if report.fails(options.fail_on) else 0
 
 
@@ -254,25 +256,9 @@ def reach(spread: Spread) -> str:
 
 def gap_lines(gaps: Gaps) -> Iterator[str]:
     """What the traffic does not tell, in words."""
-    notes = {
-        "pruned": "the beginning was pruned", "lost": "records were lost", "crashed": "a writer crashed",
-        "damaged": "the journal was damaged", "erased": "bodies were erased",
-    }  # fmt: skip
-    found = [notes[note] for note in notes if gaps.notes.get(note)]
-    counts = {
-        "record is missing in the chain": gaps.missing_numbers,
-        "record has no step that can be judged": gaps.unreadable,
-        "line is no record": gaps.bad_lines,
-        "record has lost a long text": gaps.missing_texts,
-        "step was not recorded exactly": gaps.lossy,
-        "step was imported from a transcript": gaps.imported,
-    }
-    found += [f"{count:,} x {what}" for what, count in counts.items() if count]
-    if found:
-        yield paint(f"gaps: {'; '.join(found)}", "yellow")
+    from ..replay.findings import gap_words
+
+    for words in gap_words(gaps):
+        yield paint(words, "yellow")
     if gaps.first_bad:
         yield paint(f"first: {short(gaps.first_bad, 200)}", "dim")
-
-
-def counted(count: int, word: str, words: str | None = None) -> str:
-    return f"{count:,} {word if count == 1 else words or f'{word}s'}"

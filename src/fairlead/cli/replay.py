@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..display import escape, paint, print_json, short
-from .diff import CLASSES, Bar, add_traffic, as_data, counted, gap_lines, judged, paths_of, reach, selection_of
+from ..display import counted, escape, paint, short
+from .diff import CLASSES, Bar, add_traffic, as_data, gap_lines, judged, paths_of, reach, selection_of
+from .formats import add_formats, outputs_of, show
 from .loading import add_folder, quiet_log, sound_config
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--all", action="store_true", help="show every class, and not only the first ones")
     add_folder(parser)
     add_traffic(parser)
+    add_formats(parser)
     parser.set_defaults(run=run)
 
 
@@ -46,17 +48,20 @@ def run(options: argparse.Namespace) -> int:
     import asyncio
 
     from ..hosts.clis.opening import open_hooks
+    from ..replay.findings import of_replay
     from ..replay.judge import Judge
-    from ..replay.report import ReplayReport
+    from ..replay.report import Place, ReplayReport
     from ..replay.reproduce import Reproducer
     from ..replay.sources import Traffic, open_source
 
     quiet_log()
+    outputs_of(options)
     config = sound_config(options)
     forms = {configured.name: configured.form for configured in config.hooks}
     hooks = open_hooks(options.folder, config.apply, record=False)
     judge = Judge(hooks, forms=forms, external=options.external, enforced=False)
     report = ReplayReport(str(config.sources.root or options.folder))
+    report.places = {configured.name: Place(configured.file, configured.line) for configured in config.hooks}
     sources = [open_source(path, sys.stdin.buffer) for path in paths_of(options)]
     traffic = Traffic(sources, selection_of(options))
 
@@ -73,10 +78,8 @@ def run(options: argparse.Namespace) -> int:
             asyncio.run(replay(bar))
     finally:
         traffic.close()
-    if options.json:
-        print_json(as_data(report))
-    else:
-        print("\n".join(lines_of(report, None if options.all else CLASSES)))
+    show(options, of_replay(report, who=options.who), as_data(report),
+         lines_of(report, None if options.all else CLASSES))  # fmt: skip
     return 2 if report.differences else 0
 
 

@@ -89,6 +89,7 @@ async def _run(
         about_old.name, about_new.name,
         untrusted=sorted({*about_old.untrusted, *about_new.untrusted}),
         external=sorted({*about_old.external, *about_new.external}),
+        places=about_old.places | about_new.places,
     )  # fmt: skip
     try:
         await Differ(old, new, report).run(traffic, groups, progress)

@@ -24,6 +24,7 @@ from ..errors import FairleadError
 from ..hook import Layer
 from ..hosts.clis.opening import open_hooks
 from .judge import External, Judge
+from .report import Place
 
 GIT_TIMEOUT: Final = 30
 LARGEST: Final = 1 << 20
@@ -55,7 +56,8 @@ class Policy(msgspec.Struct, frozen=True):
         forms = {configured.name: configured.form for configured in config.hooks}
         judge = Judge(hooks, forms=forms, external=external, trusted=trusted)
         code = sorted(judge.external)
-        return judge, PolicyInfo(self.name, len(config.hooks), [] if trusted else code, code)
+        places = {configured.name: Place(configured.file, configured.line) for configured in config.hooks}
+        return judge, PolicyInfo(self.name, len(config.hooks), [] if trusted else code, code, places)
 
     def _config(self) -> tuple[Config, bool]:
         """The configuration that this file is by itself, and whether its code may run."""
@@ -76,6 +78,7 @@ class PolicyInfo(msgspec.Struct, frozen=True):
     hooks: int
     untrusted: list[str] = []  # hooks whose code is not trusted, and never runs
     external: list[str] = []  # hooks that leave the process
+    places: dict[str, Place] = {}
 
 
 _INSIDE: Final = ("rule", "pack")

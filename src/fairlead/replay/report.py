@@ -149,6 +149,13 @@ class UnknownClass(msgspec.Struct):
     example: Example
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where a hook stands: a file, and a line of it."""
+
+    file: str
+    line: int
+
+
 class Totals(msgspec.Struct):
     """What was judged."""
 
@@ -187,19 +194,19 @@ class DiffReport(msgspec.Struct):
     untrusted: list[str] = []  # hooks whose code was not run, and never is
     external: list[str] = []  # hooks whose recorded verdicts stood for them
     expired: list[str] = []  # accepted changes whose time is over
-    interrupted: bool = False
+    places: dict[str, Place] = {}  # of the hooks of both policies; the new one's, where both have it
 
     def fails(self, on: Iterable[FailOn] = ()) -> bool:
         """Whether a difference that was not accepted is one to fail on. Without a choice, any change is."""
-        chosen = set(on)
-        open_changes = [change for change in self.changes if change.accepted is None]
-        if not chosen:
-            return bool(open_changes)
-        if "any" in chosen:
-            return bool(open_changes or self.unknown)
-        return any(change.direction in chosen for change in open_changes) or (
-            "unknown" in chosen and bool(self.unknown)
+        chosen = frozenset(on)
+        return any(change.accepted is None and fails_for(change.direction, chosen) for change in self.changes) or (
+            bool(self.unknown) and fails_for("unknown", chosen)
         )
+
+
+def fails_for(what: Direction | Literal["unknown"], chosen: frozenset[FailOn]) -> bool:
+    """Whether a difference of this kind is one to fail on. Without a choice, any change is."""
+    return what in chosen or "any" in chosen or (not chosen and what != "unknown")
 
 
 class ReplayClass(msgspec.Struct):
@@ -224,7 +231,7 @@ class ReplayReport(msgspec.Struct):
     sources: list[str] = []
     not_compared: dict[str, int] = {}  # why no decision was recorded to compare with, and how often
     external: list[str] = []
-    interrupted: bool = False
+    places: dict[str, Place] = {}
 
 
 def example_of(recorded: Recorded, text: str) -> Example:
