@@ -67,6 +67,8 @@ LATE: dict[tuple[str, str], str] = {
     ("registry", "packs.installed"): "only a program that uses packs needs them",
     ("registry", "packs.rules"): "only a program that uses packs needs them",
     ("registry", "packs.judging"): "only a program that uses packs needs them",
+    ("pytest_plugin", "replay.cases"): "only a file of test cases needs them",
+    ("pytest_plugin", "replay.policies"): "only a file of test cases needs them",
     ("client", "server.daemon"): "the client starts the daemon where none runs",
     ("folders", "hosts.clis.client"): "the launcher is one file without imports, so what both need is kept there",
 }

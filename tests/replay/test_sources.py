@@ -200,3 +200,11 @@ def test_steps_without_a_session_are_judged_too(tmp_path: Path):
     path = tmp_path / "journal.db"
     record(path, hooks_of("force_push"), work)
     assert replay(path, hooks_of("force_push")).totals.same == 1
+
+
+def test_the_newest_records_alone_count(path: Path, tmp_path: Path):
+    for one in (path, export(path, tmp_path / "journal.jsonl")):
+        with traffic_of(one, last=4) as traffic:
+            report = asyncio.run(reproduce(Judge(hooks_of("rate"), enforced=False), traffic))
+        assert (report.totals.steps, report.totals.warming) == (4, 2)
+        assert causes(report) == {}  # the earlier steps of the session have run

@@ -58,6 +58,7 @@ def add_traffic(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--since", metavar="WHEN", help="only steps from then on: 2h, 30d, today, 2026-05-01")
     parser.add_argument("--until", metavar="WHEN", help="only steps up to then")
+    parser.add_argument("--last", metavar="N", type=int, help="only the newest N records")
     parser.add_argument("--session", metavar="ID", help="only this session, with its subagents")
     parser.add_argument("--project", metavar="DIR", help="only steps in this project")
     parser.add_argument(
@@ -77,7 +78,9 @@ def selection_of(options: argparse.Namespace) -> Selection:
     except ValueError as error:
         raise FairleadError(str(error)) from None
     project = None if options.project is None else str(Path(options.project).absolute())
-    return Selection(since, until, options.session, project)
+    if options.last is not None and options.last < 1:
+        raise FairleadError("--last takes a number of records, from 1")
+    return Selection(since, until, options.session, project, options.last)
 
 
 def paths_of(options: argparse.Namespace) -> list[str]:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..display import counted, escape, paint, short
+from .cases import add_coverage, coverage_data, coverage_lines, lacks_coverage, wants_coverage
 from .diff import CLASSES, Bar, add_traffic, as_data, gap_lines, judged, paths_of, reach, selection_of
 from .formats import add_formats, outputs_of, show
 from .loading import add_folder, quiet_log, sound_config
 
 if TYPE_CHECKING:
+    from ..replay.judge import Judge
     from ..replay.report import ReplayReport
+    from ..replay.reproduce import Save
 
 MEANINGS = {
     "failure": "a hook failed, then or now",
@@ -40,6 +45,11 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--all", action="store_true", help="show every class, and not only the first ones")
     add_folder(parser)
     add_traffic(parser)
+    parser.add_argument(
+        "--save", metavar="FILE", type=Path,
+        help="write the steps as test cases (JSONL): what is reproduced is expected of every later policy",
+    )  # fmt: skip
+    add_coverage(parser)
     add_formats(parser)
     parser.set_defaults(run=run)
 
@@ -48,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
     import asyncio
 
     from ..hosts.clis.opening import open_hooks
+    from ..replay.coverage import Coverage, of_coverage
     from ..replay.findings import of_replay
     from ..replay.judge import Judge
     from ..replay.report import Place, ReplayReport
@@ -60,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
     forms = {configured.name: configured.form for configured in config.hooks}
     hooks = open_hooks(options.folder, config.apply, record=False)
     judge = Judge(hooks, forms=forms, external=options.external, enforced=False)
+    coverage = Coverage(judge, forms) if wants_coverage(options) else None
     report = ReplayReport(str(config.sources.root or options.folder))
     report.places = {configured.name: Place(configured.file, configured.line) for configured in config.hooks}
     sources = [open_source(path, sys.stdin.buffer) for path in paths_of(options)]
@@ -69,18 +81,70 @@ def run(options: argparse.Namespace) -> int:
         groups = traffic.groups()
         total = sum(group.records for group in groups)
         try:
-            await Reproducer(judge, report).run(traffic, groups, lambda done: bar(done, total))
+            await Reproducer(judge, report, saved).run(traffic, groups, lambda done: bar(done, total))
         finally:
             await hooks.aclose()
 
     try:
-        with Bar("judging") as bar:
+        with saving(options.save, who=options.who) as saved, Bar("judging") as bar:
             asyncio.run(replay(bar))
     finally:
         traffic.close()
-    show(options, of_replay(report, who=options.who), as_data(report),
-         lines_of(report, None if options.all else CLASSES))  # fmt: skip
-    return 2 if report.differences else 0
+    found, data = of_replay(report, who=options.who), as_data(report)
+    lines = list(lines_of(report, None if options.all else CLASSES))
+    if coverage is not None:
+        covered = of_coverage(coverage, report.policy, options.min_coverage, report.places)
+        found.rows += covered.rows
+        found.notes.append(covered.summary)
+        data |= {"coverage": coverage_data(coverage)}
+        lines += ["", *coverage_lines(covered)]
+    show(options, found, data, lines)
+    if options.save is not None:
+        say_saved(options, judge)
+    return 2 if report.differences or lacks_coverage(options, coverage) else 0
+
+
+def say_saved(options: argparse.Namespace, judge: Judge) -> None:
+    """Say how many cases were saved, and how many do not hold without the names of users and folders."""
+    import asyncio
+
+    from ..replay.cases import read_cases, run_cases
+
+    cases = read_cases(options.save) if options.save.stat().st_size else []
+    results = asyncio.run(run_cases(judge, cases))
+    failed = sum(result.problem is not None for result in results)
+    print(f"fairlead: {counted(len(results), 'case')} saved in {escape(str(options.save))}", file=sys.stderr)
+    if failed:
+        words = "do not hold without the names of users and folders; save with --who" * (not options.who)
+        print(f"fairlead: {failed:,} of them {words or 'do not hold by themselves'}", file=sys.stderr)
+
+
+@contextmanager
+def saving(path: Path | None, *, who: bool) -> Iterator[Save | None]:
+    """A function that writes cases to a new file. The file is there only if all went well."""
+    from ..errors import FairleadError
+    from ..replay.cases import CaseWriter
+
+    if path is None:
+        yield None
+        return
+    if path.exists():
+        raise FairleadError(f"{path} is there already; delete it, or name another file")
+    if path.suffix == ".toml":
+        raise FairleadError(f"--save writes JSONL; name it {path.with_suffix('.jsonl').name}")
+    writer = CaseWriter(who=who)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("xb") as file:
+            yield lambda recorded, reproduced, cold: file.write(writer.line(recorded, reproduced=reproduced, cold=cold))
+        part.rename(path)
+    except FileExistsError:
+        raise FairleadError(f"{part} is there: another replay writes it, or was interrupted") from None
+    except BaseException as error:
+        part.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise FairleadError(f"{path} cannot be written: {error.strerror}") from None
+        raise
 
 
 def lines_of(report: ReplayReport, most: int | None = CLASSES) -> Iterator[str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..display import CONTROL_COLOURS, escape, paint, print_json, short, styled
-from .loading import add_folder, add_json, host_name, quiet_log, say_never_trusted, sound_config
+from .cases import add_cases, run_cases
+from .loading import add_folder, host_name, quiet_log, say_never_trusted, sound_config
 
 if TYPE_CHECKING:
     from ..config.layers import Config
@@ -37,7 +38,7 @@ SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
 def add_to(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "test",
-        help="run a step through the configured hooks",
+        help="run a step or test cases through the configured hooks",
         description="Run a step through the configured hooks. Show which hooks ran, what each answered, and the "
         "decision: the one that the daemon would make.",
         epilog="Ends with 0 if the step may proceed, with 2 for any other decision, with 1 if it could not be run, "
@@ -55,13 +56,16 @@ def add_to(commands: Any) -> None:
         help="use a project's files as they are, trusted or not; fails if a hook there that is not a rule would run",
     )  # fmt: skip
     add_folder(parser)
-    add_json(parser)
+    add_cases(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     import asyncio
 
+    if options.cases:
+        _refuse_one_step(options)
+        return run_cases(options)
     step = make_step(options)
     config = _config_for_ci(options, step) if options.ci else sound_config(options)
     decision = asyncio.run(decide(config, options.folder, step))
@@ -73,6 +77,13 @@ def run(options: argparse.Namespace) -> int:
     if decision.proceeds and config.never_trusted:
         return 1  # nothing has been tried: its hooks did not run
     return 0 if decision.proceeds else 2
+
+
+def _refuse_one_step(options: argparse.Namespace) -> None:
+    from ..errors import FairleadError
+
+    if options.step is not None or options.fields or options.file or options.host:
+        raise FairleadError("--cases has the steps; leave out the event, --set, --step and --host")
 
 
 def _config_for_ci(options: argparse.Namespace, step: Step) -> Config:

@@ -12,6 +12,10 @@ Read the modules in this order:
 - `report`: the result as data, for every output format
 - `diff`: two policies judge the same steps
 - `reproduce`: one policy judges the steps, and is compared with what was recorded
+- `cases`: steps with what is expected of a policy, and records as such
+- `coverage`: hooks that never fire, and why
+- `findings`: a result as rows that can be published
+- `formats`: the rows as JUnit, SARIF, annotations, Markdown and HTML
 - `accepted`: the changes that a human has accepted
 - `shrinking`: the smallest command that still shows a difference
 

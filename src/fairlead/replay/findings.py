@@ -27,7 +27,7 @@ TEXT: Final = 300
 """Characters of a command that are shown."""
 SHORTEST_NAME: Final = 3
 """Letters of a user's name, or of a folder, that is looked for in other texts. A shorter one stands in many words."""
-_HOME: Final = re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s'\":;,]+|/root(?=[/\s'\":;,]|$)")
+HOME: Final = re.compile(r"(?P<homes>/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s'\":;,]+|/root(?=[/\s'\":;,]|$)")
 
 
 class Finding(msgspec.Struct, kw_only=True):
@@ -84,7 +84,7 @@ class Publisher:
         text = redact_text(text)
         if self._pattern is not None:
             text = self._pattern.sub(lambda found: self._names[found[0]], text)
-        text = escape(text if self._who else _HOME.sub("~", text))
+        text = escape(text if self._who else HOME.sub("~", text))
         return text if len(text) <= TEXT else f"{text[: TEXT - 3]}..."
 
     def reach(self, spread: Spread) -> str:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 External = Literal["recorded", "run", "skip"]
 """What becomes of hooks that leave this process: their recorded verdicts, a real run, or nothing."""
 Why = Literal["redacted", "external", "untrusted code", "cold state"]
+Watch = Callable[[Decision[Any], Recorded], None]
+"""Is told of every decision, and of the record whose step it is about."""
 EXTERNAL_FORMS: Final = ("command", "shell", "worker", "url", "prompt")
 
 
@@ -64,7 +66,7 @@ def answer_of(decision: Decision[Any]) -> Answer:
     also += [f"monitored {one.control} by {one.hook}" for one in decision.monitored if one.control != "proceed"]
     hook = decision.hook if decision.control != "proceed" else None
     failed = tuple(failure.hook for failure in decision.failures)
-    return Answer(decision.control, hook, changed, _encoded(values) if values else b"", tuple(also), failed)
+    return Answer(decision.control, hook, changed, encoded_changes(values), tuple(also), failed)
 
 
 def _words(verdict: Any) -> Iterable[str]:
@@ -74,7 +76,10 @@ def _words(verdict: Any) -> Iterable[str]:
         yield "inject"
 
 
-def _encoded(values: Mapping[str, Any]) -> bytes:
+def encoded_changes(values: Mapping[str, Any]) -> bytes:
+    """The values of changed fields, as JSON; nothing for no change."""
+    if not values:
+        return b""
     try:
         return msgspec.json.encode(values, enc_hook=repr, order="sorted")
     except (TypeError, ValueError, UnicodeError, RecursionError):
@@ -131,6 +136,7 @@ class Judge:
                 self._replace(hook, form)
         hooks.tools._rebuild_table()  # its chains hold what was called before
         self._memo = Memo(hooks, frozenset(self.external), frozenset(self._inert))
+        self._watch: Watch | None = None
 
     def _replace(self, hook: Hook, form: str) -> None:
         """Let the recorded verdict of a hook stand for the hook."""
@@ -177,6 +183,12 @@ class Judge:
             if name not in ("kind", "target", "safety")
         )
 
+    def watch(self, tell: Watch) -> None:
+        """Pass every decision on, with its runs. From now on each step is judged, equal ones too."""
+        self._watch = tell
+        self.hooks._record = True
+        self.hooks.tools._rebuild_table()
+
     # --- sessions ---------------------------------------------------------------------------
 
     def begin(self, is_cold: bool) -> None:
@@ -218,7 +230,7 @@ class Judge:
             self.hooks.enforce = recorded.body.enforcement is None
         if not recorded.body.redacted:
             step = recorded.step
-            if self._enforced and (known := self._memo.find(step)) is not None:
+            if self._enforced and self._watch is None and (known := self._memo.find(step)) is not None:
                 return known
             judged = await self._judge(recorded, step)
             if not judged.unknown and not self._approver.was_asked:
@@ -237,7 +249,7 @@ class Judge:
         kept = self._store, session and session._state
         for step, copy in zip(steps[1:], copies, strict=True):
             self._use(session, *copy)
-            judged.append(await self._judge(recorded, step))
+            judged.append(await self._judge(recorded, step, is_stand_in=True))
         self._use(session, *kept)
         return Judged(
             tuple(answer for one in judged for answer in one.answers),
@@ -253,7 +265,7 @@ class Judge:
         if session is not None:
             session._state = state
 
-    async def _judge(self, recorded: Recorded, step: Step) -> Judged:
+    async def _judge(self, recorded: Recorded, step: Step, *, is_stand_in: bool = False) -> Judged:
         approver, store, unknown = self._approver, self._store, self._unknown
         self._recorded = approver.recorded = recorded
         approver.was_asked, approver.new_questions, store.uncertain = False, 0, False
@@ -264,6 +276,8 @@ class Judge:
         if session is not None and rebuilds:
             step = replace(step, state=session._state)
         decision = await self.hooks.dispatch(step)
+        if self._watch is not None and not is_stand_in:
+            self._watch(decision, recorded)
         if session is not None and rebuilds:
             self._take_state(session, decision, recorded)
         if store.uncertain:
@@ -281,7 +295,7 @@ class Judge:
                     setattr(session, field, value)
         state = recorded.changes.get("state", recorded.step.state)  # type: ignore[attr-defined]
         if not same_state(session._state, {} if state is None else state):
-            session._state = msgspec.json.decode(_encoded({"state": state}))["state"]
+            session._state = msgspec.json.decode(encoded_changes({"state": state}))["state"]
             self._store.uncertain = True
 
 

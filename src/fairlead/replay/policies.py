@@ -57,7 +57,7 @@ class Policy(msgspec.Struct, frozen=True):
         judge = Judge(hooks, forms=forms, external=external, trusted=trusted)
         code = sorted(judge.external)
         places = {configured.name: Place(configured.file, configured.line) for configured in config.hooks}
-        return judge, PolicyInfo(self.name, len(config.hooks), [] if trusted else code, code, places)
+        return judge, PolicyInfo(self.name, len(config.hooks), [] if trusted else code, code, places, forms)
 
     def _config(self) -> tuple[Config, bool]:
         """The configuration that this file is by itself, and whether its code may run."""
@@ -79,6 +79,7 @@ class PolicyInfo(msgspec.Struct, frozen=True):
     untrusted: list[str] = []  # hooks whose code is not trusted, and never runs
     external: list[str] = []  # hooks that leave the process
     places: dict[str, Place] = {}
+    forms: dict[str, str] = {}  # how each hook runs
 
 
 _INSIDE: Final = ("rule", "pack")

@@ -120,7 +120,9 @@ class Recorded:
         self.missing = missing
         metadata = body.step.metadata
         self.imported = metadata is not None and metadata.get("imported") is True
-        self.began = _imported_at(body) if self.imported else body.at / 1e9 - (body.took or 0.0)
+        # When it was decided, or when an imported step happened.
+        self.at = imported_at(metadata, body.at) if self.imported and metadata is not None else body.at / 1e9
+        self.began = self.at - (body.took or 0.0)
 
     @property
     def id(self) -> str:
@@ -182,8 +184,8 @@ class Recorded:
                 yield one["verdict"]["changes"]
 
 
-def _imported_at(body: Body) -> float:
-    """When an imported step began, by its transcript."""
+def imported_at(metadata: Mapping[str, Any], at: int) -> float:
+    """When an imported step began, by its transcript; when it was imported, if that does not say."""
     with suppress(ValueError, TypeError, KeyError):
-        return datetime.fromisoformat((body.step.metadata or {})["at"]).timestamp()
-    return body.at / 1e9
+        return datetime.fromisoformat(metadata["at"]).timestamp()
+    return at / 1e9

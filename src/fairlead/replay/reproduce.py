@@ -17,6 +17,7 @@ A difference has a cause. They are looked for in this order:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final, Literal
 
@@ -33,6 +34,8 @@ from .sources import Group, Traffic, Unreadable
 MismatchCause = Literal[
     "failure", "redacted", "external", "untrusted code", "cold state", "would ask", "policy", "inexact", "outside"
 ]
+Save = Callable[[Recorded, bool, bool], object]
+"""Keeps a step, whether its decision is reproduced, and whether the beginning of its session is missing."""
 _UNKNOWN: Final[tuple[MismatchCause, ...]] = ("redacted", "external", "untrusted code", "cold state")
 
 
@@ -64,8 +67,8 @@ def why_not_compared(recorded: Recorded) -> str | None:
 class Reproducer:
     """Compares the answers of one policy with the record."""
 
-    def __init__(self, judge: Judge, report: ReplayReport) -> None:
-        self.judge, self.report = judge, report
+    def __init__(self, judge: Judge, report: ReplayReport, save: Save | None = None) -> None:
+        self.judge, self.report, self._save = judge, report, save
         self._classes: dict[Any, ReplayClass] = {}
 
     async def run(self, traffic: Traffic, groups: list[Group], progress: Progress | None = None) -> None:
@@ -101,17 +104,22 @@ class Reproducer:
                 note_gaps(traffic, recorded)
                 if judged is PROCEEDS and _is_plain(recorded):  # the usual case
                     totals.same += 1
+                    is_same = True
                 else:
-                    self._compare(recorded, judged)
+                    is_same = self._compare(recorded, judged)
             else:
                 totals.warming += 1
+                is_same = False
+            if self._save is not None:
+                self._save(recorded, is_same, group.is_cold)
             if not number % TURNS:
                 await asyncio.sleep(0)
         if totals.steps > count:
             totals.sessions += len(group.parts) if group.root is not None else 0
             totals.cold_sessions += group.is_cold
 
-    def _compare(self, recorded: Recorded, judged: Judged) -> None:
+    def _compare(self, recorded: Recorded, judged: Judged) -> bool:
+        """Whether a decision is reproduced. What is not is counted."""
         totals = self.report.totals
         reason = why_not_compared(recorded)
         try:
@@ -120,14 +128,15 @@ class Reproducer:
             reason = reason or "its decision cannot be read"
         if reason is not None:
             self.report.not_compared[reason] = self.report.not_compared.get(reason, 0) + 1
-            return
+            return False
         differing = [answer for answer in judged.answers if not _is_same(then, answer, recorded)]
         if not differing and not judged.unknown:
             totals.same += 1
-            return
+            return True
         now = differing[0] if differing else judged.answers[0]
         cause, what = self._cause(recorded, judged, then, now, len(differing))
         self._count(recorded, cause, what, then, now)
+        return False
 
     def _cause(
         self, recorded: Recorded, judged: Judged, then: Answer, now: Answer, differing: int

@@ -25,7 +25,7 @@ from ..journal.errors import JournalError
 from ..journal.reading import Reader
 from ..journal.schema import SCHEMA
 from ..lifecycle import EVENTS
-from .records import NOTHING, BadBody, Recorded, decode_body
+from .records import NOTHING, BadBody, Recorded, decode_body, imported_at
 
 WINDOW: Final = 10_000
 """Steps of a group that are held back to be sorted."""
@@ -47,6 +47,7 @@ class Selection(msgspec.Struct, frozen=True):
     until: float | None = None
     session: str | None = None
     project: str | None = None  # its folder
+    last: int | None = None  # so many of the newest records
 
     @property
     def is_everything(self) -> bool:
@@ -56,7 +57,7 @@ class Selection(msgspec.Struct, frozen=True):
     def covers(self, recorded: Recorded) -> bool:
         """Whether the answer on this step counts."""
         return (
-            (self.since is None or recorded.began >= self.since)
+            (self.since is None or recorded.at >= self.since)
             and (self.until is None or recorded.began < self.until)
             and (self.project is None or self.project in (recorded.body.root, recorded.step.cwd))
         )
@@ -119,6 +120,10 @@ class Source:
         """The version of each hook of a recorded policy."""
         raise NotImplementedError
 
+    def newest(self, count: int) -> list[float]:
+        """When the newest decisions were recorded: at most so many times."""
+        raise NotImplementedError
+
     def gaps(self) -> Gaps:
         """What the source says about records that are missing."""
         raise NotImplementedError
@@ -147,6 +152,18 @@ class _RecordHead(msgspec.Struct):
 
 
 _head_decoder = msgspec.json.Decoder(_RecordHead)
+
+
+def _time_of(body: bytes) -> float:
+    """When a record's step was decided; when an imported one happened."""
+    try:
+        head = _head_decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeError):
+        return 0.0
+    metadata = head.step.metadata if head.step is not None else None
+    if metadata is not None and metadata.get("imported") is True:
+        return imported_at(metadata, head.at)
+    return head.at / 1e9
 
 
 def _root(session: str, head: _RecordHead) -> str:
@@ -257,6 +274,10 @@ class JournalSource(Source):
             self._versions[policy] = next((_versions_in(text) for (text,) in rows), {})
         return self._versions[policy]
 
+    def newest(self, count: int) -> list[float]:
+        query = "SELECT body FROM records WHERE kind = 'decision' ORDER BY seq DESC LIMIT ?"
+        return [_time_of(body) for (body,) in self._rows(query, count)]
+
     def gaps(self) -> Gaps:
         found = Gaps()
         for (body,) in self._rows("SELECT body FROM records WHERE kind = 'note'"):
@@ -297,6 +318,7 @@ class ExportSource(Source):
         self._lines: dict[str | None, array[int]] = {}
         self._heads: dict[str, tuple[str, bool]] = {}
         self._newest: dict[str | None, float] = {}
+        self._times = array("d")
         self._versions: dict[str, dict[str, str]] = {}
         self._index()
 
@@ -323,6 +345,7 @@ class ExportSource(Source):
                 continue
             session = head.step.session_id
             self._lines.setdefault(session, array("q")).append(start)
+            self._times.append(_time_of(line))
             self._newest[session] = max(self._newest.get(session, 0.0), head.at / 1e9)
             if session is not None:
                 root, is_cold = self._heads.get(session) or (_root(session, head), True)
@@ -364,6 +387,9 @@ class ExportSource(Source):
     def versions(self, policy: str | None) -> dict[str, str]:
         return {} if policy is None else self._versions.get(policy, {})
 
+    def newest(self, count: int) -> list[float]:
+        return heapq.nlargest(count, self._times)
+
     def gaps(self) -> Gaps:
         return self._gaps
 
@@ -383,10 +409,18 @@ class Traffic:
 
     def __init__(self, sources: Iterable[Source], selection: Selection | None = None) -> None:
         self.sources = list(sources)
-        self.selection = selection or Selection()
+        self.selection = self._with_last(selection or Selection())
         self.gaps = Gaps()
         for source in self.sources:
             self.gaps.add(source.gaps())
+
+    def _with_last(self, selection: Selection) -> Selection:
+        """The selection with the time from which the last records count."""
+        if selection.last is None:
+            return selection
+        times = heapq.nlargest(selection.last, (at for one in self.sources for at in one.newest(selection.last)))
+        since = times[-1] if times else 0.0
+        return msgspec.structs.replace(selection, last=None, since=max(since, selection.since or 0.0))
 
     def __enter__(self) -> Self:
         return self
