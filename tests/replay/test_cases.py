@@ -17,7 +17,7 @@ from fairlead import Hooks
 from fairlead.errors import FairleadError
 from fairlead.lifecycle import BeforeTool
 from fairlead.replay.cases import CaseWriter, read_cases, run_cases
-from fairlead.replay.coverage import Coverage, explain
+from fairlead.replay.coverage import PolicyCoverage, explain
 from fairlead.replay.judge import Judge
 from fairlead.replay.report import ReplayReport
 from fairlead.replay.reproduce import Reproducer
@@ -178,7 +178,7 @@ def test_coverage_says_why_a_hook_never_fires(tmp_path: Path):
 
     record(tmp_path / "j.db", hooks(), lambda made: dispatch_all(made, [["ls", "git push --force"]]))
     judge = Judge(hooks())
-    coverage = Coverage(judge)
+    coverage = PolicyCoverage(judge)
     with traffic_of(tmp_path / "j.db") as traffic:
         asyncio.run(Reproducer(judge, ReplayReport("p")).run(traffic, traffic.groups()))
     found = {one.name: one for one in coverage.hooks}
@@ -197,7 +197,7 @@ def test_a_hook_that_another_one_always_ends_before_is_not_reached(tmp_path: Pat
     first.add(lambda step: None, on="before_tool", name="second")
     record(tmp_path / "j.db", hooks, lambda made: dispatch_all(made, [["git push --force"]]))
     judge = Judge(first)
-    coverage = Coverage(judge)
+    coverage = PolicyCoverage(judge)
     with traffic_of(tmp_path / "j.db") as traffic:
         asyncio.run(Reproducer(judge, ReplayReport("p")).run(traffic, traffic.groups()))
     assert [one.status for one in coverage.hooks] == ["fires", "not reached"]

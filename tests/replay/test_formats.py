@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay_scenes import SECRET
 
-from fairlead.replay.findings import Finding, Findings, Publisher, of_diff
 from fairlead.replay.formats import ANNOTATIONS, COMMENT, FORMATS, MARKER, ROWS, github, html, junit, markdown, sarif
-from fairlead.replay.report import ChangeClass, DiffReport, Example, Place, Result, Spread, Totals
+from fairlead.replay.published import PublishedReport, Publisher, ReportRow, of_diff
+from fairlead.replay.report import ChangeClass, DiffReport, Example, Place, ReportedAnswer, Spread, Totals
 
 HOSTILE = (
     "git push `x` @everyone <script>alert(1)</script> [a](http://b) ::error::no\n::set-output name=x::y | \x1b[31m"
@@ -26,17 +26,19 @@ def report_of(text: str = "git push --force", *, accepted: str | None = None, co
     spread = Spread(count=3, sessions=2, users=["anastasia"], folders=["/srv/secret-project"], first=1e9, last=1.1e9)
     example = Example("r-1", "/home/anastasia/journal.db", "s-1", 1e9, "before_tool", "bash", text)
     changes = [
-        ChangeClass(Result("deny", f"rule-{number}"), Result("proceed"), "before_tool", f"bash: {text}", "loosened",
-                    spread, example, accepted)
+        ChangeClass(
+            ReportedAnswer("deny", f"rule-{number}"), ReportedAnswer("proceed"), "before_tool", f"bash: {text}",
+            "loosened", spread, example, accepted,
+        )
         for number in range(count)
     ]  # fmt: skip
     return DiffReport("main", "HEAD", Totals(steps=9, same=6, changed=3), changes,
                       places={"rule-0": Place("fairlead.toml", 7)})  # fmt: skip
 
 
-def findings_of(row: str, example: str) -> Findings:
-    rows = [Finding(group="loosened", title=row, level="error", example=example, details=[row])]
-    return Findings(command="fairlead diff", title=row, summary=example, rows=rows, notes=[row])
+def findings_of(row: str, example: str) -> PublishedReport:
+    rows = [ReportRow(group="loosened", title=row, level="error", example=example, details=[row])]
+    return PublishedReport(command="fairlead diff", title=row, summary=example, rows=rows, notes=[row])
 
 
 class _Tags(HTMLParser):
@@ -114,9 +116,9 @@ def test_a_comment_and_annotations_stay_within_what_github_takes():
     assert f"and {2_000 - ROWS[0]} more" in comment
     assert len(comment) < 65_536
     assert github(of_diff(report)).count("::error") == ANNOTATIONS
-    rows = [Finding(group=f"g{n % 7}", title="t" * 300, level="error", example="e" * 300) for n in range(2_000)]
+    rows = [ReportRow(group=f"g{n % 7}", title="t" * 300, level="error", example="e" * 300) for n in range(2_000)]
     rows.sort(key=lambda row: row.group)
-    assert len(markdown(Findings(command="c", title="t", summary="s", rows=rows))) <= COMMENT
+    assert len(markdown(PublishedReport(command="c", title="t", summary="s", rows=rows))) <= COMMENT
 
 
 def test_the_same_finding_has_the_same_fingerprint_in_the_next_run():

@@ -13,9 +13,9 @@ from .loading import quiet_log, say_never_trusted, sound_config
 
 if TYPE_CHECKING:
     from ..replay.cases import CaseResult
-    from ..replay.coverage import Coverage
-    from ..replay.findings import Findings
+    from ..replay.coverage import PolicyCoverage
     from ..replay.judge import Judge
+    from ..replay.published import PublishedReport
     from ..replay.report import Place
 
 SHOWN = 20
@@ -59,13 +59,13 @@ def run_cases(options: argparse.Namespace) -> int:
     from ..display import counted
     from ..replay.cases import of_cases, read_cases
     from ..replay.cases import run_cases as judge_cases
-    from ..replay.coverage import Coverage, of_coverage
+    from ..replay.coverage import PolicyCoverage, of_coverage
 
     quiet_log()
     outputs_of(options)
     cases = [case for path in options.cases for case in read_cases(path)]
     judge, name, places, forms, untrusted = open_judge(options)
-    coverage = Coverage(judge, forms) if wants_coverage(options) else None
+    coverage = PolicyCoverage(judge, forms) if wants_coverage(options) else None
 
     async def run() -> list[CaseResult]:
         try:
@@ -99,7 +99,7 @@ def wants_coverage(options: argparse.Namespace) -> bool:
     return bool(options.coverage or options.min_coverage is not None)
 
 
-def lacks_coverage(options: argparse.Namespace, coverage: Coverage | None) -> bool:
+def lacks_coverage(options: argparse.Namespace, coverage: PolicyCoverage | None) -> bool:
     least = options.min_coverage
     return coverage is not None and least is not None and coverage.percent < least
 
@@ -161,14 +161,14 @@ def _lines(results: list[CaseResult], most: int | None) -> Iterator[str]:
         yield f"and {len(failed) - most:,} more failed; --all shows them"
 
 
-def coverage_lines(found: Findings) -> Iterator[str]:
+def coverage_lines(found: PublishedReport) -> Iterator[str]:
     yield paint(escape(found.summary), "bold")
     for row in found.rows:
         colour = {"pass": "green", "warning": "yellow", "error": "red"}[row.level]
         yield f"  {paint(escape(row.title), colour)}{''.join(f'; {escape(detail)}' for detail in row.details)}"
 
 
-def coverage_data(coverage: Coverage) -> dict[str, Any]:
+def coverage_data(coverage: PolicyCoverage) -> dict[str, Any]:
     import msgspec
 
     hooks = [

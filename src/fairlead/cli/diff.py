@@ -99,9 +99,9 @@ def paths_of(options: argparse.Namespace) -> list[str]:
 def run(options: argparse.Namespace) -> int:
     from ..errors import FairleadError
     from ..replay.accepted import accept, read_accepted
-    from ..replay.findings import of_diff
     from ..replay.parallel import Job, run_diff
     from ..replay.policies import find_policies
+    from ..replay.published import of_diff
     from ..replay.sources import Traffic, open_source
 
     quiet_log()
@@ -259,7 +259,7 @@ def reach(spread: Spread) -> str:
 
 def gap_lines(gaps: Gaps) -> Iterator[str]:
     """What the traffic does not tell, in words."""
-    from ..replay.findings import gap_words
+    from ..replay.published import gap_words
 
     for words in gap_words(gaps):
         yield paint(words, "yellow")

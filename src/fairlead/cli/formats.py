@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..display import print_json
 
 if TYPE_CHECKING:
-    from ..replay.findings import Findings
+    from ..replay.published import PublishedReport
 
 NAMES = {
     "junit": "print JUnit XML: a class is a test case",
@@ -51,11 +51,11 @@ def outputs_of(options: argparse.Namespace) -> list[tuple[str, Path]]:
     return found
 
 
-def show(options: argparse.Namespace, found: Findings, data: dict[str, Any], lines: Iterable[str]) -> None:
+def show(options: argparse.Namespace, found: PublishedReport, data: dict[str, Any], lines: Iterable[str]) -> None:
     """Print a report in the chosen format, and write the files of --output."""
     from ..errors import FairleadError
-    from ..replay.findings import relative_places
     from ..replay.formats import FORMATS
+    from ..replay.published import relative_places
 
     found.places = relative_places(found.places, repository_root())
     for name, file in outputs_of(options):

@@ -58,9 +58,9 @@ def run(options: argparse.Namespace) -> int:
     import asyncio
 
     from ..hosts.clis.opening import open_hooks
-    from ..replay.coverage import Coverage, of_coverage
-    from ..replay.findings import of_replay
+    from ..replay.coverage import PolicyCoverage, of_coverage
     from ..replay.judge import Judge
+    from ..replay.published import of_replay
     from ..replay.report import Place, ReplayReport
     from ..replay.reproduce import Reproducer
     from ..replay.sources import Traffic, open_source
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     forms = {configured.name: configured.form for configured in config.hooks}
     hooks = open_hooks(options.folder, config.apply, record=False)
     judge = Judge(hooks, forms=forms, external=options.external, enforced=False)
-    coverage = Coverage(judge, forms) if wants_coverage(options) else None
+    coverage = PolicyCoverage(judge, forms) if wants_coverage(options) else None
     report = ReplayReport(str(config.sources.root or options.folder))
     report.places = {configured.name: Place(configured.file, configured.line) for configured in config.hooks}
     sources = [open_source(path, sys.stdin.buffer) for path in paths_of(options)]

@@ -32,10 +32,10 @@ from ..lifecycle import CONTROLS, EVENTS, Step
 from ..samples import step as sample_step
 from ..verdict import Verdict, apply, check
 from ..wire.steps import encode_step, step_from_envelope
-from .findings import HOME, Finding, Findings, Publisher
 from .judge import Answer, Judge, Judged, encoded_changes
+from .published import HOME, PublishedReport, Publisher, ReportRow
 from .records import Body, Recorded
-from .report import Place, Result, Totals
+from .report import Place, ReportedAnswer, Totals
 from .reproduce import recorded_answer, why_not_compared
 from .shapes import shape_of, target_text
 
@@ -77,7 +77,7 @@ class CaseResult(NamedTuple):
     """What the policy did about a case. `problem` says what is not as expected."""
 
     case: Case
-    got: Result
+    got: ReportedAnswer
     problem: str | None = None
 
 
@@ -181,7 +181,7 @@ async def run_cases(judge: Judge, cases: Iterable[Case]) -> list[CaseResult]:
             judged = await judge.judge(_recorded(case, number))
             if case.is_checked:
                 problem = next(_problems(case, judged, judge), None)
-                results[number] = CaseResult(case, Result.of(judged.answers[0]), problem)
+                results[number] = CaseResult(case, ReportedAnswer.of(judged.answers[0]), problem)
     return [results[number] for number in sorted(results)]
 
 
@@ -200,7 +200,8 @@ def _problems(case: Case, judged: Judged, judge: Judge) -> Iterator[str]:
         yield f"not known: {unknown.why} {unknown.what}".rstrip() + way_out.get(unknown.why, "")
     for answer in judged.answers:
         if expected.control is not None and answer.control != expected.control:
-            yield f"expected {expected.control}, got {Result.of(answer)}{f' by {answer.hook}' if answer.hook else ''}"
+            by = f" by {answer.hook}" if answer.hook else ""
+            yield f"expected {expected.control}, got {ReportedAnswer.of(answer)}{by}"
         if expected.hook is not None and expected.hook not in _hooks_of(answer):
             yield f"expected {expected.hook} to decide, and {answer.hook or 'no hook'} did"
     if expected.change is not None:
@@ -228,19 +229,19 @@ def totals_of(results: list[CaseResult]) -> Totals:
     return Totals(steps=len(results), same=len(results) - failed, changed=failed)
 
 
-def of_cases(results: list[CaseResult], policy: str, places: dict[str, Place], *, who: bool = False) -> Findings:
+def of_cases(results: list[CaseResult], policy: str, places: dict[str, Place], *, who: bool = False) -> PublishedReport:
     """The rows of a run of cases: one per case."""
     publisher = Publisher((), (), who=who)
     totals = totals_of(results)
     rows = [
-        Finding(
+        ReportRow(
             group="case", title=publisher.text(one.case.name), level="pass" if one.problem is None else "error",
             details=[] if one.problem is None else [publisher.text(one.problem)],
             example=publisher.text(target_text(one.case.step)), hook=one.case.expected.hook or one.got.hook,
         )
         for one in results
     ]  # fmt: skip
-    return Findings(
+    return PublishedReport(
         command="fairlead test",
         title=publisher.text(policy),
         summary=f"{counted(totals.steps, 'case')}: {totals.same:,} passed, {totals.changed:,} failed",

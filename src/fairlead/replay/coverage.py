@@ -16,8 +16,8 @@ from ..decision import Decision
 from ..display import counted
 from ..hook import Hook
 from ..verdict import Verdict
-from .findings import Finding, Findings, Publisher
 from .judge import Judge
+from .published import PublishedReport, Publisher, ReportRow
 from .records import Recorded
 from .report import Place
 
@@ -68,7 +68,7 @@ class HookCoverage(msgspec.Struct):
         return self.mean > SLOW[self.form not in ("rule", "pack", "python")]
 
 
-class Coverage:
+class PolicyCoverage:
     """Counts what the hooks of a judge do. It takes part from when it is made."""
 
     def __init__(self, judge: Judge, forms: Mapping[str, str] | None = None) -> None:
@@ -143,14 +143,14 @@ def explain(hook: HookCoverage) -> str:
     return fires
 
 
-def of_coverage(found: Coverage, policy: str, least: float | None, places: dict[str, Place]) -> Findings:
+def of_coverage(found: PolicyCoverage, policy: str, least: float | None, places: dict[str, Place]) -> PublishedReport:
     """The rows of a coverage: one per hook. With too little of it, hooks that do not fire are errors."""
     too_little = least is not None and found.percent < least
     rows = [_row(hook, too_little) for hook in found.hooks]
     kinds = Counter(hook.status for hook in found.hooks)
     counts = ", ".join(f"{count} {status}" for status, count in kinds.most_common())
     wanted = f", and {least:g} % is wanted" if too_little else ""
-    return Findings(
+    return PublishedReport(
         command="fairlead coverage of a policy",
         title=Publisher((), ()).text(policy),
         summary=f"{found.percent:.0f} % of {counted(len(rows), 'hook')} fire in "
@@ -160,11 +160,11 @@ def of_coverage(found: Coverage, policy: str, least: float | None, places: dict[
     )
 
 
-def _row(hook: HookCoverage, too_little: bool) -> Finding:
+def _row(hook: HookCoverage, too_little: bool) -> ReportRow:
     slow = [f"slow: {hook.mean * 1e3:.1f} ms on average"] if hook.is_slow else []
     fine = hook.status == "fires"
     level = "pass" if fine and not slow else "error" if too_little and not hook.fired else "warning"
-    return Finding(
+    return ReportRow(
         group="slow" if fine and slow else hook.status,
         title=Publisher((), ()).text(f"{hook.name}: {explain(hook)}"),
         level=level,  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Shows findings as the files that other programs read: JUnit, SARIF, annotations, Markdown and HTML."""
+"""Shows reports as the files that other programs read: JUnit, SARIF, annotations, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from .. import __version__
-from .findings import Finding, Findings
+from .published import PublishedReport, ReportRow
 
 ROWS: Final = (50, 20, 5)
 """Rows of each group in a comment: the first number with which it has at most `COMMENT` characters."""
@@ -29,10 +29,10 @@ MEANINGS: Final = {
 }
 
 
-def junit(found: Findings) -> str:
+def junit(found: PublishedReport) -> str:
     """A row is a test case. What is accepted has passed, and what is only worth a look is skipped."""
     suite = ET.Element("testsuite", name=_plain(f"{found.command} {found.title}"))
-    rows = found.rows or [Finding(group="policy", title=found.summary, level="pass")]
+    rows = found.rows or [ReportRow(group="policy", title=found.summary, level="pass")]
     for row in rows:
         case = ET.SubElement(suite, "testcase", classname=row.group, name=_plain(row.title), time="0")
         place = found.place_of(row)
@@ -59,13 +59,13 @@ def _plain(text: str) -> str:
     return re.sub(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)
 
 
-def _body(row: Finding) -> str:
+def _body(row: ReportRow) -> str:
     example = [f"example: {row.example}"] if row.example else []
     accepted = [f"accepted by {row.accepted}"] if row.accepted else []
     return "\n".join([*row.details, *example, *accepted])
 
 
-def sarif(found: Findings) -> str:
+def sarif(found: PublishedReport) -> str:
     """SARIF 2.1.0: a group is a rule, a row is a result at the line of its hook."""
     groups = sorted({row.group for row in found.rows})
     results: list[dict[str, Any]] = []
@@ -100,7 +100,7 @@ def sarif(found: Findings) -> str:
     return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def github(found: Findings) -> str:
+def github(found: PublishedReport) -> str:
     """Annotations: lines that GitHub Actions shows at the line of the hook."""
     lines = []
     for level in ("error", "warning", "notice"):
@@ -127,13 +127,13 @@ def _property(text: str) -> str:
 # --- for people -----------------------------------------------------------------------------
 
 
-def markdown(found: Findings) -> str:
+def markdown(found: PublishedReport) -> str:
     """A comment for a pull request. It begins with `MARKER`, so that the next run can update it in place."""
     comments = (_comment(found, rows) for rows in ROWS)
     return next((comment for comment in comments if len(comment) <= COMMENT), "") or _comment(found, 1)
 
 
-def _comment(found: Findings, most: int) -> str:
+def _comment(found: PublishedReport, most: int) -> str:
     mark = ":x:" if found.failed else ":white_check_mark:"
     lines = [MARKER, f"### {mark} {found.command} {_code(found.title)}", "", found.summary]
     for group, rows in _groups(found):
@@ -157,7 +157,7 @@ def _code(text: str) -> str:
     return f"{fence}{space}{text}{space}{fence}" if text.strip() else ""
 
 
-def _groups(found: Findings) -> list[tuple[str, list[Finding]]]:
+def _groups(found: PublishedReport) -> list[tuple[str, list[ReportRow]]]:
     shown = [row for row in found.rows if row.level != "pass"]
     return [(group, list(rows)) for group, rows in groupby(shown, key=lambda row: row.group)]
 
@@ -173,7 +173,7 @@ section { padding-left: 1rem; }
 """
 
 
-def html(found: Findings) -> str:
+def html(found: PublishedReport) -> str:
     """One static page: no script, nothing from elsewhere."""
     e = escape_html
     parts = [
@@ -197,7 +197,7 @@ def html(found: Findings) -> str:
     return "\n".join([*parts, "</body></html>"])
 
 
-FORMATS: Final[dict[str, Callable[[Findings], str]]] = {
+FORMATS: Final[dict[str, Callable[[PublishedReport], str]]] = {
     "junit": junit, "sarif": sarif, "github": github, "markdown": markdown, "html": html,
 }  # fmt: skip
 """Every format by the name of its option."""

@@ -1,7 +1,8 @@
 """What a diff, a replay or a run of test cases has found, as rows that every output format shows.
 
-`Findings` is made to be published: in a log of CI, a comment on a pull request, a page. So every text in it is redacted
-again, users and folders are counted and not named, and home folders are written as `~`. `who=True` keeps the names.
+`PublishedReport` is made to be published: in a log of CI, a comment on a pull request, a page. So every text in it is
+redacted again, users and folders are counted and not named, and home folders are written as `~`. `who=True` keeps the
+names.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SHORTEST_NAME: Final = 3
 HOME: Final = re.compile(r"(?P<homes>/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s'\":;,]+|/root(?=[/\s'\":;,]|$)")
 
 
-class Finding(msgspec.Struct, kw_only=True):
+class ReportRow(msgspec.Struct, kw_only=True):
     """One row: a class of changes, an unknown, a test case."""
 
     group: str  # loosened, tightened, other, unknown, case, ...
@@ -47,21 +48,21 @@ class Finding(msgspec.Struct, kw_only=True):
         return sha256(f"{self.group}\0{self.title}".encode(errors="replace")).hexdigest()[:32]
 
 
-class Findings(msgspec.Struct, kw_only=True):
+class PublishedReport(msgspec.Struct, kw_only=True):
     """Everything that a format shows."""
 
     command: str  # "fairlead diff"
     title: str
     summary: str
-    rows: list[Finding] = []
+    rows: list[ReportRow] = []
     notes: list[str] = []  # what was not judged, and why
     places: dict[str, Place] = {}  # of the hooks
 
     @property
-    def failed(self) -> list[Finding]:
+    def failed(self) -> list[ReportRow]:
         return [row for row in self.rows if row.level == "error"]
 
-    def place_of(self, row: Finding) -> Place | None:
+    def place_of(self, row: ReportRow) -> Place | None:
         """Where the hook of a row stands; the file of the policy, if the hook is not in it."""
         found = self.places.get(row.hook or "")
         return found or next((Place(place.file, 1) for place in self.places.values()), None)
@@ -101,7 +102,7 @@ class Publisher:
 # --- from reports ---------------------------------------------------------------------------
 
 
-def of_diff(report: DiffReport, fail_on: Iterable[FailOn] = (), *, who: bool = False) -> Findings:
+def of_diff(report: DiffReport, fail_on: Iterable[FailOn] = (), *, who: bool = False) -> PublishedReport:
     """The rows of a diff. What `fail_on` names is an error."""
     publisher = _publisher((*(one.spread for one in report.changes), *(one.spread for one in report.unknown)), who)
     chosen = frozenset(fail_on)
@@ -118,7 +119,7 @@ def of_diff(report: DiffReport, fail_on: Iterable[FailOn] = (), *, who: bool = F
         notes.append(f"{counted(totals.would_ask, 'step')} would ask a question that was not put then")
     if not totals.steps:
         notes.append("no recorded step is at an event that one of the policies has a hook for")
-    return Findings(
+    return PublishedReport(
         command="fairlead diff",
         title=f"{publisher.text(report.old)} -> {publisher.text(report.new)}",
         summary=f"{counted(totals.steps, 'recorded step')} of {counted(totals.sessions, 'session')}: "
@@ -129,11 +130,11 @@ def of_diff(report: DiffReport, fail_on: Iterable[FailOn] = (), *, who: bool = F
     )
 
 
-def of_replay(report: ReplayReport, *, who: bool = False) -> Findings:
+def of_replay(report: ReplayReport, *, who: bool = False) -> PublishedReport:
     """The rows of a replay. Every difference from the record is an error."""
     publisher = _publisher((one.spread for one in report.differences), who)
     rows = [
-        Finding(
+        ReportRow(
             group=one.cause,
             title=publisher.text(f"{one.recorded} -> {one.now}{f' ({one.what})' if one.what else ''}  {one.shape}"),
             level="error", details=[publisher.reach(one.spread), f"record {one.example.record}"],
@@ -143,7 +144,7 @@ def of_replay(report: ReplayReport, *, who: bool = False) -> Findings:
     ]  # fmt: skip
     totals = report.totals
     compared = totals.steps - sum(report.not_compared.values())
-    return Findings(
+    return PublishedReport(
         command="fairlead replay",
         title=publisher.text(report.policy),
         summary=f"{totals.same:,} of {counted(compared, 'decision')} reproduced",
@@ -165,10 +166,10 @@ def _publisher(spreads: Iterable[Spread], who: bool) -> Publisher:
     return Publisher(users, folders, who=who)
 
 
-def _of_change(change: ChangeClass, fails: bool, publisher: Publisher) -> Finding:
+def _of_change(change: ChangeClass, fails: bool, publisher: Publisher) -> ReportRow:
     hook = f" ({change.hook})" if change.hook else ""
     example = change.example
-    return Finding(
+    return ReportRow(
         group=change.direction,
         title=publisher.text(f"{change.before} -> {change.after}{hook}  {change.shape}"),
         level="note" if change.accepted is not None else "error" if fails else "warning",
@@ -179,9 +180,9 @@ def _of_change(change: ChangeClass, fails: bool, publisher: Publisher) -> Findin
     )
 
 
-def _of_unknown(unknown: UnknownClass, fails: bool, publisher: Publisher) -> Finding:
+def _of_unknown(unknown: UnknownClass, fails: bool, publisher: Publisher) -> ReportRow:
     what = f": {unknown.what}" if unknown.what else ""
-    return Finding(
+    return ReportRow(
         group="unknown",
         title=publisher.text(f"{unknown.why}{what}  {unknown.shape}"),
         level="error" if fails else "warning",
