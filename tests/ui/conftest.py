@@ -48,7 +48,8 @@ class Tab:
 
     def __init__(self, journal: Path, **options: Any) -> None:
         self.access = Access()
-        self.client = TestClient(make_app(journal, self.access, **options), base_url=ORIGIN, follow_redirects=False)
+        app = make_app(journal, self.access, is_ours=lambda scope: True, **options)
+        self.client = TestClient(app, base_url=ORIGIN, follow_redirects=False, raise_server_exceptions=False)
         self.key = ""
 
     def sign_in(self) -> Tab:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from ..errors import FairleadError
 from ..journal.errors import NoJournal, NoRecord
@@ -33,8 +35,13 @@ PAGES: tuple[ModuleType, ...] = (
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def make_app(journal: Path, access: Access, *, may_approve: bool = False) -> Guard:
-    """The application for one journal. Only who has signed in with `access` gets an answer."""
+def make_app(
+    journal: Path, access: Access, *, may_approve: bool = False, is_ours: Callable[[Scope], bool] | None = None
+) -> Guard:
+    """The application for one journal. Only a browser that has signed in with `access` gets an answer.
+
+    `is_ours` says whether a connection is this user's; without it, the kernel does.
+    """
     menu = [page.MENU for page in PAGES if getattr(page, "MENU", None)]
     routes = [
         Route("/sign-in", _sign_in_page, methods=["GET"]),
@@ -48,7 +55,7 @@ def make_app(journal: Path, access: Access, *, may_approve: bool = False) -> Gua
     )
     app.router.redirect_slashes = False
     app.state.ui = Ui(journal, access, menu, may_approve)
-    return Guard(app, access)  # around all of it, so that no answer lacks the headers
+    return Guard(app, access, is_ours)  # around all of it, so that no answer lacks the headers
 
 
 # --- signing in -----------------------------------------------------------------------------------

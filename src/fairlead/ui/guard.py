@@ -2,22 +2,27 @@
 
 The checks are in this order, and a request that fails one reaches no page:
 
-1. `Host` is a name of this machine. A page elsewhere whose name was pointed to 127.0.0.1 has another (421). Any port is
+1. The process that connected is this user's. Every user of a machine can reach its ports, and a browser gives its
+   cookies to every port of 127.0.0.1, also to another user's server (403).
+2. `Host` is a name of this machine. A page elsewhere whose name was pointed to 127.0.0.1 has another (421). Any port is
    right, because ssh may forward another one.
-2. `Origin`, if there is one, is that host. What changes something must have one (403).
-3. The browser does not say that another page asks: neither of another site nor of another port of this machine (403).
-4. The cookie is right, unless the request is for signing in (401).
-5. What changes something has the key as well (403).
+3. `Origin`, if there is one, is that host. What changes something must have one (403).
+4. The browser does not say that another page asks: neither of another site nor of another port of this machine (403).
+5. The cookie is right, unless the request is for signing in (401).
+6. What changes something has the key as well (403).
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 
+from ..peers import user_of_connection
 from .access import KEY_HEADER, Access
 
 if TYPE_CHECKING:
@@ -45,9 +50,10 @@ _SAFE = frozenset({"GET", "HEAD"})
 class Guard:
     """The middleware. It refuses by itself, and adds the headers to every answer."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: Access, is_ours: Callable[[Scope], bool] | None = None) -> None:
         self._app = app
         self._access = access
+        self._is_ours = is_ours or _is_ours
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -61,7 +67,10 @@ class Guard:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        refusal = self._refusal(scope["method"], scope["path"], Headers(scope=scope))
+        if self._is_ours(scope):
+            refusal = self._refusal(scope["method"], scope["path"], Headers(scope=scope))
+        else:
+            refusal = _refuse(403, "Another user of this machine asked.")
         await (refusal or self._app)(scope, receive, send_with_headers)
 
     def _refusal(self, method: str, path: str, headers: Headers) -> Response | None:
@@ -78,6 +87,15 @@ class Guard:
                 "Enter where `fairlead ui` runs.",
             )  # fmt: skip
         return None
+
+
+def _is_ours(scope: Scope) -> bool:
+    """Whether a request comes from a process of this user, or of root, who may read everything anyway."""
+    try:
+        user = user_of_connection(tuple(scope["client"]), tuple(scope["server"]))
+    except (LookupError, OSError, TypeError):
+        return False
+    return user in (None, 0, os.geteuid())
 
 
 def _from_elsewhere(method: str, path: str, headers: Headers) -> Response | None:

@@ -19,7 +19,7 @@ from ..layout import Crumb, fragment, number, page, reader_of
 from ..markup import Html, h, join
 from ..moments import Moment, Timeline, standing_out, timeline_of
 from ..record_details import moment_details
-from .sessions import ListedSession, one_session, session_address
+from .sessions import ListedSession, by_another, one_session, session_address
 
 STANDING_OUT = 60
 """What is listed of what stands out. The rest is in the list of all moments."""
@@ -79,8 +79,7 @@ def heading(view: SessionView) -> Html:
     """What was asked, and the facts in one line."""
     one, row, moments = view.listed, view.listed.row, view.timeline.moments
     words: list[Any] = [row.host, h.code(row.session), one.folder and h.span(one.folder)]
-    if one.user:
-        words.append(f"by {one.user}")
+    words.append(by_another(one.user))
     words.append(shown_moment(row.began / 1e9))
     if moments:
         whole = view.after == 0 and view.timeline.more is None
@@ -140,7 +139,7 @@ def every_moment(view: SessionView) -> Html:
         h.div(h.h2("Every moment"), toggle if quiet else None, class_="beside"),
         h.div([h.span(word) for word in head], class_="moment-head", aria_hidden="true"),
         h.ol(rows, class_="moments", id="rows"),
-        class_="every-moment",
+        class_="every-moment" if any(moment.slow_hook for moment in moments) else "every-moment none-slow",
     )
 
 

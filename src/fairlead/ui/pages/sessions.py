@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ...journal.reading import Reader, SessionRow
+from ...peers import user_name
 from ..clock import duration, moment
 from ..layout import number, page, reader_of
 from ..marks import MARKS
@@ -105,7 +107,7 @@ def session_row(one: ListedSession) -> Html:
     """One session. Its id is that of the row, so that a live one replaces the old."""
     row = one.row
     counts = {"denied": row.denied, "failed": row.failed, "changed": row.changed, "asked": row.asked}
-    about = [word for word in (one.folder, one.user and f"by {one.user}") if word]
+    about = [word for word in (one.folder, by_another(one.user)) if word]
     return h.tr(
         h.td(moment(row.ended / 1e9), class_="when"),
         h.td(
@@ -119,6 +121,11 @@ def session_row(one: ListedSession) -> Html:
         h.td([MARKS[name].counted(number) for name, number in counts.items()], class_="counts"),
         id=f"session-{row.session}",
     )  # fmt: skip
+
+
+def by_another(user: str | None) -> str | None:
+    """The user of a session, where that is not the one who looks."""
+    return f"by {user}" if user and user != user_name(os.geteuid()) else None
 
 
 def session_address(session: str, **more: Any) -> str:
