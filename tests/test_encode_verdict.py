@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import msgspec
@@ -150,6 +151,11 @@ class Loop:
 def test_what_is_no_json_is_not_written(state: Any) -> None:
     with pytest.raises(MalformedVerdict, match="cannot be written as JSON"):
         encode_verdict(change(state=state), "before_request")
+
+
+def test_keys_that_json_has_no_type_for_are_written_as_text() -> None:
+    written = encode_verdict(deny("x", metadata={date(2026, 1, 2): {1.5: "a", float("nan"): "b"}}), "before_tool")
+    assert msgspec.json.decode(written)["metadata"] == {"2026-01-02": {"1.5": "a", "nan": "b"}}
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])

@@ -337,6 +337,7 @@ async def test_an_error_on_another_loop_is_reported_by_the_session_alone(caplog)
     await asyncio.sleep(0)
     may_fail.set()
     assert [str(error) for error in await closing] == ["boom"]
+    await until_the_private_loop_is_done()
     gc.collect()
     assert unhandled == []
 
@@ -388,6 +389,13 @@ async def spawn_without_a_loop(session: Session, work) -> None:
     await asyncio.to_thread(session.spawn, work)
 
 
+async def until_the_private_loop_is_done() -> None:
+    """Wait for all callbacks of tasks that have ended there: until then, its thread keeps their futures alive."""
+    session = Hooks().session()
+    await spawn_without_a_loop(session, asyncio.sleep(0))
+    await session.close()
+
+
 async def test_closing_waits_for_what_was_spawned_without_a_loop():
     session, done, closing = Hooks().session(), [], threading.Event()
 
@@ -410,6 +418,7 @@ async def test_an_error_of_what_was_spawned_without_a_loop_is_reported_once(capl
     await spawn_without_a_loop(session, work())
     asyncio.get_running_loop().call_soon(closing.set)
     assert [str(error) for error in await session.close()] == ["broken"]
+    await until_the_private_loop_is_done()
     gc.collect()
     assert caplog.text.count("broken") == 1
 
