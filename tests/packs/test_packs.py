@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairlead import Hooks
 from fairlead.errors import FairleadError, UnknownName
 from fairlead.lifecycle import BeforeTool, Step
-from fairlead.packs import NAMES, Pack, Rule, pack, packs
+from fairlead.packs import NAMES, Pack, PackRule, pack, packs
 from fairlead.packs.judging import ANSWERS, PackGate, PackOptions, pack_hook
 from fairlead.packs.rules import LEVELS
 from fairlead.samples import step
@@ -45,7 +45,7 @@ def steps_of(item: dict[str, Any]) -> Iterator[Step]:
         yield step(event, cwd=FOLDER, **json.loads(text))
 
 
-def replayed(rule: Rule, example: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def replayed(rule: PackRule, example: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The rules that object to each call of a session."""
     clock = [1000.0]
     monkeypatch.setattr("time.time", lambda: clock[0])
@@ -72,7 +72,7 @@ def replayed(rule: Rule, example: list[dict[str, Any]], monkeypatch: pytest.Monk
     return objections
 
 
-def found(rule: Rule, example: str | dict[str, Any]) -> list[str]:
+def found(rule: PackRule, example: str | dict[str, Any]) -> list[str]:
     """The rules of a rule's pack that object to an example, except strict ones of others."""
     findings = STRICT[rule.id.partition("/")[0]].findings(call(example))
     return [one.rule.id for one in findings if one.rule.id == rule.id or one.rule.level != "strict"]
@@ -88,18 +88,18 @@ def examples(of: str, in_session: bool = False) -> list[Any]:
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("stops"))
-def test_a_rule_stops_its_examples(rule: Rule, example: Any) -> None:
+def test_a_rule_stops_its_examples(rule: PackRule, example: Any) -> None:
     assert rule.id in found(rule, example)
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("passes"))
-def test_a_rule_lets_its_neighbours_pass(rule: Rule, example: Any) -> None:
+def test_a_rule_lets_its_neighbours_pass(rule: PackRule, example: Any) -> None:
     assert rule.id not in found(rule, example)
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("stops", in_session=True))
 def test_a_rule_about_a_session_stops_the_last_call_of_its_examples(
-    rule: Rule, example: Any, monkeypatch: pytest.MonkeyPatch
+    rule: PackRule, example: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     *before, last = replayed(rule, example, monkeypatch)
     assert rule.id in last
@@ -108,19 +108,19 @@ def test_a_rule_about_a_session_stops_the_last_call_of_its_examples(
 
 @pytest.mark.parametrize(("rule", "example"), examples("passes", in_session=True))
 def test_a_rule_about_a_session_lets_its_neighbours_pass(
-    rule: Rule, example: Any, monkeypatch: pytest.MonkeyPatch
+    rule: PackRule, example: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not any(rule.id in one for one in replayed(rule, example, monkeypatch))
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("alternatives"))
-def test_what_a_rule_proposes_passes_all_packs(rule: Rule, example: str) -> None:
+def test_what_a_rule_proposes_passes_all_packs(rule: PackRule, example: str) -> None:
     objections = [one.rule for gate in STRICT.values() for one in gate.findings(call(example))]
     assert [one.id for one in objections if one.level != "strict" or one.id == rule.id] == []
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
-def test_a_rule_says_why_and_what_to_do_instead(rule: Rule) -> None:
+def test_a_rule_says_why_and_what_to_do_instead(rule: PackRule) -> None:
     assert rule.stops
     assert rule.passes
     assert rule.why.endswith(".")
@@ -175,7 +175,7 @@ def apart(words: list[str]) -> list[str]:
 
 
 @st.composite
-def spellings(draw: st.DrawFn) -> tuple[Rule, str]:
+def spellings(draw: st.DrawFn) -> tuple[PackRule, str]:
     """An example of a rule, in another spelling: quoting, options, order, variables, xargs, and what runs it."""
     rule = draw(st.sampled_from([one for one in RULES if one.programs and any(map(is_text, one.stops))]))
     text = draw(st.sampled_from(list(filter(is_text, rule.stops))))
@@ -210,7 +210,7 @@ def spellings(draw: st.DrawFn) -> tuple[Rule, str]:
 
 @settings(max_examples=1500, deadline=None, derandomize=True)
 @given(spellings())
-def test_another_spelling_of_an_example_is_stopped_too(case: tuple[Rule, str]) -> None:
+def test_another_spelling_of_an_example_is_stopped_too(case: tuple[PackRule, str]) -> None:
     rule, text = case
     assert found(rule, text), text
 

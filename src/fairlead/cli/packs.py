@@ -10,7 +10,7 @@ from ..display import columns, escape, paint, print_json
 from .loading import add_json
 
 if TYPE_CHECKING:
-    from ..packs import Pack, Rule
+    from ..packs import Pack, PackRule
 
 
 def add_to(commands: Any) -> None:
@@ -67,7 +67,7 @@ def describe(pack: Pack) -> dict[str, Any]:
     return {"name": pack.name, "about": pack.about, "rules": [describe_rule(rule) for rule in pack]}
 
 
-def describe_rule(rule: Rule) -> dict[str, Any]:
+def describe_rule(rule: PackRule) -> dict[str, Any]:
     """A rule as data."""
     return {
         "id": rule.id, "level": rule.level, "why": rule.why, "instead": rule.instead, "risk": rule.risk,
@@ -75,7 +75,7 @@ def describe_rule(rule: Rule) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _text(rule: Rule) -> str:
+def _text(rule: PackRule) -> str:
     from ..packs.judging import ANSWERS
 
     answer = "passes, unless the level is strict" if rule.level == "strict" else rule.answer or ANSWERS[rule.level]

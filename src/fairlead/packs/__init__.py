@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 
 from ..errors import UnknownName
-from .rules import Finding, Level, Pack, Rule
+from .rules import Finding, Level, Pack, PackRule
 
 _MODULES = {
     "files": ["files", "overwriting", "windows"],
@@ -50,4 +50,4 @@ def packs(*names: str) -> list[Pack]:
     return [pack(name) for name in dict.fromkeys(wanted)]
 
 
-__all__ = ["NAMES", "RECOMMENDED", "Finding", "Level", "Pack", "Rule", "pack", "packs"]
+__all__ = ["NAMES", "RECOMMENDED", "Finding", "Level", "Pack", "PackRule", "pack", "packs"]

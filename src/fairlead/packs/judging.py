@@ -18,7 +18,7 @@ from ..tools import KINDS
 from ..verdict import Verdict, ask, deny, warn
 from .exemptions import Exemption
 from .lines import PackLine
-from .rules import LEVELS, Finding, Level, Limits, Memory, Objection, Pack, Rule
+from .rules import LEVELS, Finding, Level, Limits, Memory, Objection, Pack, PackRule
 
 RuleControl = Literal["deny", "ask", "warn"]
 """What a pack says to a call that it objects to."""
@@ -88,10 +88,10 @@ class PackGate:
             text += f" For an exception: `fairlead exception request {metadata['exception']}`"
         return {"deny": deny, "ask": ask, "warn": warn}[answer](text, metadata=metadata)
 
-    def _may_be_exempt(self, rule: Rule) -> bool:
+    def _may_be_exempt(self, rule: PackRule) -> bool:
         return rule.level != "disaster" and rule.about != "session"
 
-    def answer(self, rule: Rule) -> RuleControl:
+    def answer(self, rule: PackRule) -> RuleControl:
         """What the pack says when a rule objects."""
         return self.options.verdict or rule.answer or ANSWERS[rule.level]
 
@@ -145,10 +145,10 @@ class PackGate:
                 exempt = self._exempting(rule, only, line) if only is not None else None
                 yield RuleHit(Finding(rule, _part(_short(line.text), part)), only, exempt)
 
-    def _exempting(self, rule: Rule, command: Command, line: PackLine) -> Exemption | None:
+    def _exempting(self, rule: PackRule, command: Command, line: PackLine) -> Exemption | None:
         return next((one for one in self._exemptions(rule) if one.covers(command, line)), None)
 
-    def _exemptions(self, rule: Rule) -> Iterator[Exemption]:
+    def _exemptions(self, rule: PackRule) -> Iterator[Exemption]:
         return (one for one in self.options.exemptions if one.rule == rule.id)
 
 
@@ -158,7 +158,7 @@ def exception_id(step: BeforeTool) -> str:
     return sha256(repr(call).encode(errors="replace")).hexdigest()[:10]
 
 
-def _finding(rule: Rule, part: Objection, command: Command) -> Finding:
+def _finding(rule: PackRule, part: Objection, command: Command) -> Finding:
     return Finding(rule, _part(_short(" ".join([command.program, *map(str, command.args)])), part))
 
 

@@ -95,7 +95,7 @@ class Memory(NamedTuple):
         return self.store.hit(self.prefix + name, within)
 
 
-class Rule(NamedTuple):
+class PackRule(NamedTuple):
     """One rule of a pack."""
 
     id: str
@@ -138,14 +138,14 @@ class Pack:
             raise FairleadError(f"a pack's name has lower-case words joined by dashes, not {name!r}")
         self.name = name
         self.about = about
-        self.rules: dict[str, Rule] = {}
-        self.by_program: dict[str, list[Rule]] = {}
+        self.rules: dict[str, PackRule] = {}
+        self.by_program: dict[str, list[PackRule]] = {}
         """Rules about commands, by the program that they look at."""
-        self.of_any_command: list[Rule] = []
-        self.of_line: list[Rule] = []
-        self.by_kind: dict[str, list[Rule]] = {}
+        self.of_any_command: list[PackRule] = []
+        self.of_line: list[PackRule] = []
+        self.by_kind: dict[str, list[PackRule]] = {}
         """Rules about tools that are no shell, by kind."""
-        self.of_session: list[Rule] = []
+        self.of_session: list[PackRule] = []
         """Rules about what happened before in the session."""
         self.watchers: dict[str, Watcher] = {}
         """What the pack remembers of other events, by event."""
@@ -257,7 +257,7 @@ class Pack:
             )
 
         def add(check: Any) -> Any:
-            rule = Rule(
+            rule = PackRule(
                 f"{self.name}/{name}", level, check, about, programs, kinds, why, instead, risk, incident, stops,
                 passes, answer,
             )  # fmt: skip
@@ -276,7 +276,7 @@ class Pack:
 
         return add
 
-    def __iter__(self) -> Iterator[Rule]:
+    def __iter__(self) -> Iterator[PackRule]:
         return iter(self.rules.values())
 
     def __repr__(self) -> str:
@@ -286,7 +286,7 @@ class Pack:
 class Finding(NamedTuple):
     """What a rule says of a call: the rule, and the part that it is about."""
 
-    rule: Rule
+    rule: PackRule
     part: str
 
     @property

@@ -42,12 +42,12 @@ from .tools import Tool, text_tool
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-__all__ = ["EXTENDS", "FEEDBACK", "POLICIES", "RETRIES", "Agent", "Moment", "Policy", "Result"]
+__all__ = ["EXTENDS", "FEEDBACK", "POLICIES", "RETRIES", "Agent", "Moment", "PermissionPolicy", "Result"]
 
 T = TypeVar("T")
 
-Policy = Literal["read-only", "ask-writes", "open", "deny-all"]
-POLICIES: tuple[Policy, ...] = get_args(Policy)
+PermissionPolicy = Literal["read-only", "ask-writes", "open", "deny-all"]
+POLICIES: tuple[PermissionPolicy, ...] = get_args(PermissionPolicy)
 """What happens to a tool call that no hook decides: only reading runs, writing asks, all runs, nothing runs."""
 
 _LEFT = {"proceed", "skip_rest", "ask"}
@@ -131,7 +131,7 @@ class Agent:
         *,
         name: str = "agent",
         system_prompt: str = "",
-        policy: Policy = "ask-writes",
+        policy: PermissionPolicy = "ask-writes",
         max_requests: int = 20,
         token_budget: int = 100_000,
         compact: Callable[[Sequence[Message]], Awaitable[Sequence[Message]]] | None = None,
@@ -156,7 +156,7 @@ class Agent:
         self._entry = LastingSession(self.session)
         self._turn = self._new_turn()
         self._system_prompt = system_prompt
-        self._policy: Policy = policy
+        self._policy: PermissionPolicy = policy
         self._max_requests = max_requests
         self._token_budget = token_budget
         self._compact = compact or _leave_out_the_oldest

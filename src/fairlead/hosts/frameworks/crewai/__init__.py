@@ -46,7 +46,7 @@ EXECUTOR: ContextVar[Any] = ContextVar("fairlead_crewai_executor", default=None)
 """The executor that is about to call its model."""
 
 
-class Mark:
+class MarkedCopy:
     """Replaces `copy` of a crew or an agent that `only` names. Copies that Python itself makes have it, too."""
 
     def __init__(self, fairlead: Fairlead, original: Any) -> None:
@@ -60,7 +60,7 @@ class Mark:
 
 def _is_marked(one: Any, fairlead: Fairlead) -> bool:
     mark = getattr(one, "__dict__", {}).get("copy")
-    return isinstance(mark, Mark) and mark.fairlead is fairlead
+    return isinstance(mark, MarkedCopy) and mark.fairlead is fairlead
 
 
 class Fairlead(Adapter):
@@ -154,7 +154,7 @@ class Fairlead(Adapter):
 
     def follow(self, original: Any) -> None:
         """Be in force for a crew or an agent, and for its copies. Another one that is made alike is no copy."""
-        object.__setattr__(original, "copy", Mark(self, original))
+        object.__setattr__(original, "copy", MarkedCopy(self, original))
 
     def copied(self, made: Any) -> None:
         """Be in force for a copy."""
