@@ -13,7 +13,8 @@ from boundary import Boundary, not_governed
 from driver import Say, call
 from driver_strands import Scripted
 from strands import Agent, tool
-from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent
+from strands.hooks import AfterToolCallEvent, BeforeModelCallEvent, BeforeToolCallEvent
+from strands.multiagent import GraphBuilder, Swarm
 from test_strands import LS, Stage
 from test_strands import stage as stage
 
@@ -234,12 +235,64 @@ def limit_of(calls: int) -> Any:
     return limit
 
 
+def a_graph(*members: Any, hooks: Any = ()) -> Any:
+    builder = GraphBuilder()
+    for number, member in enumerate(members):
+        builder.add_node(member, f"n{number}")
+    builder.set_hook_providers(list(hooks))
+    return builder.build()
+
+
+@pytest.mark.parametrize("inner", [lambda agent: a_graph(agent), lambda agent: Swarm([agent])], ids=["graph", "swarm"])
+async def test_a_swarm_or_a_graph_inside_a_graph_is_judged_and_shares_its_limits(strict: Stage, inner: Any) -> None:
+    strict.hooks.add(count_calls, on="before_tool", name="count")
+    helpers = [strict.agent(call("shell", **RM), LS, LS, name=f"helper{number}", hooks=[]) for number in range(2)]
+    await a_graph(*map(inner, helpers), hooks=[strict.fairlead]).invoke_async("Go.")
+    assert strict.bench.ran == [("shell", {"command": "ls"})] * 2
+    assert len({step.root_session_id for step in strict.steps("before_tool")}) == 1
+
+
+def count_calls(step: Any) -> Any:
+    allowed = "rm" in str(step.args) or current_session().store.increment("calls") <= 2
+    return None if allowed else deny("that is enough")
+
+
+async def test_two_on_one_graph_are_an_error_unless_they_have_the_same_hooks(strict: Stage) -> None:
+    with pytest.raises(FairleadError, match="runs under another Fairlead already; register all hooks with one Hooks"):
+        a_graph(strict.agent(hooks=[]), hooks=[strict.fairlead, Fairlead(Hooks())])
+    for second in (strict.fairlead, Fairlead(strict.hooks)):
+        strict.decisions.clear()
+        strict.hooks.add(lambda step: None, on="before_input", name="watch", replace=True)
+        await a_graph(strict.agent(hooks=[]), hooks=[strict.fairlead, second]).invoke_async("Go.")
+        assert len(strict.steps("before_input")) == 2  # of the graph and of its agent
+
+
+async def test_a_tool_that_says_that_it_is_a_form_is_judged(strict: Stage) -> None:
+    shell = strict.agent().tool_registry.registry["shell"]
+    form = type("Form", (type(shell),), {"tool_type": "structured_output"})
+    shell.__class__ = form
+    await strict.agent(call("shell", **RM), tools=[shell]).invoke_async("Go.")
+    assert strict.bench.ran == []
+
+
 # --- what is not governed ---------------------------------------------------------------------------
 
 
 @pytest.mark.ungoverned("An agent without `Fairlead` in a thread that your tool starts")
 async def test_an_agent_without_fairlead_in_a_raw_thread(strict: Stage) -> None:
     await helper_in(strict, in_a_thread, [], [call("shell", **RM)]).invoke_async("Go.")
+    assert strict.bench.ran == [("shell", RM)]
+
+
+@pytest.mark.ungoverned("in a callback of your hooks or in middleware")
+async def test_an_agent_without_fairlead_in_a_callback(strict: Stage) -> None:
+    helper, agent = strict.agent(call("shell", **RM), hooks=[]), strict.agent()
+
+    async def help_out(event: BeforeModelCallEvent) -> None:
+        await helper.invoke_async("Help.")
+
+    agent.hooks.add_callback(BeforeModelCallEvent, help_out)
+    await agent.invoke_async("Go.")
     assert strict.bench.ran == [("shell", RM)]
 
 

@@ -43,7 +43,7 @@ from ..adapter import Adapter
 from ..flow import Flow, run_flow
 from ..framework import WHOLE, Framework
 from ..turn import Turn
-from .messages import FORM, input_of
+from .messages import input_of, is_form
 from .run import StrandsRun
 from .streams import Stream
 from .tool_calls import INSIDE, StrandsToolCall, end_call
@@ -74,6 +74,8 @@ _OWNER: WeakKeyDictionary[Any, Fairlead] = WeakKeyDictionary()
 """The adapter that each agent runs under."""
 _ADOPTED: WeakSet[Any] = WeakSet()
 """Agents without a `Fairlead` of their own, that an adapter has taken over."""
+_REGISTERED: WeakKeyDictionary[Any, Fairlead] = WeakKeyDictionary()
+"""The adapter in each registry of an agent, a swarm or a graph."""
 
 
 class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
@@ -101,6 +103,11 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
 
     def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
         """Strands calls this. An agent that is complete by then is taken over at its next event."""
+        other = _REGISTERED.setdefault(registry, self)
+        if other.sessions.hooks is not self.sessions.hooks:
+            raise FairleadError("it runs under another Fairlead already; register all hooks with one Hooks")
+        if other is not self:
+            return
         registry.add_callback(AgentInitializedEvent, self._initialized)
         registry.add_callback(BeforeInvocationEvent, self._late_invocation)
         registry.add_callback(BeforeToolCallEvent, self._late_tool)
@@ -169,6 +176,8 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
 
     def turn_of(self, owner: Any, name: str) -> Turn:
         """A new request of an agent, a swarm or a graph. Each is a session, which its session manager may name."""
+        if (outer := self._owners.get(owner)) is not None:  # a swarm or graph inside another one
+            return self.sessions.turn(outer.turn.session.session_id, agent=name)
         manager = getattr(owner, "_session_manager", None) or getattr(owner, "session_manager", None)
         found = getattr(owner, "session_id", None) or getattr(manager, "session_id", None)  # the first since 1.62
         session_id = self.session_id or found or self._ids.setdefault(owner, new_id("session"))
@@ -361,8 +370,7 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
         run = self._active.get((id(event.agent), id(event.invocation_state)))
         if run is not None and run.error is not None:
             raise run.error
-        form = getattr(event.selected_tool, "tool_type", None) == FORM
-        if run is None or form:
+        if run is None or is_form(event.selected_tool):
             return
         if event.tool_use["toolUseId"] in run.judged:
             run.judged.remove(event.tool_use["toolUseId"])  # once: some models give a later call the same id
@@ -373,11 +381,17 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
 
     def _before_agents(self, event: BeforeMultiAgentInvocationEvent) -> None:
         source = event.source
+        if (known := self._active.get((id(source), 0))) is not None and known.invocation is event:
+            return  # the adapter is there twice
         run = self.paused.pop(source, None) or StrandsRun(self, source, self.turn_of(source, source.id))
+        run.invocation = event
         self._active[id(source), 0] = run
         for node in source.nodes.values():
-            self.adopt(node.executor)
-            self._owners[node.executor] = run
+            member = node.executor
+            self.adopt(member)
+            if hasattr(member, "nodes") and member.hooks not in _REGISTERED:  # another swarm or graph
+                member.hooks.add_hook(self)
+            self._owners[member] = run
 
     async def _before_node(self, event: BeforeNodeCallEvent) -> None:
         run = self._active[id(event.source), 0]
@@ -387,7 +401,9 @@ class Fairlead(Adapter, HookProvider):  # type: ignore[misc]
 
     async def _after_agents(self, event: AfterMultiAgentInvocationEvent) -> None:
         source, leaving = event.source, sys.exc_info()[1]
-        run = self._active.pop((id(source), 0))
+        run = self._active.pop((id(source), 0), None)
+        if run is None:  # the adapter is there twice
+            return
         status = getattr(source.state, "completion_status", None) or getattr(source.state, "status", None)
         if getattr(status, "value", None) == "interrupted":
             await run_flow(self.pause(source, run))

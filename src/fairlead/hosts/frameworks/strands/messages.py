@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from strands.tools.structured_output.structured_output_tool import StructuredOutputTool
+
 from ....approvals import Approval
 from ..messages import Message, as_text
 from ..turn import Reply
@@ -16,7 +18,7 @@ REASONS = {
 }  # fmt: skip
 """Why a model or an agent has stopped early, as a `stop_reason`."""
 FORM = "structured_output"
-"""The type of the tool with which a model gives a structured answer."""
+"""The attribute of a result with a structured answer."""
 YES = ("y", "yes", "approve", "approved", "allow", "true")
 """Answers to an interrupt that let a call run, besides True."""
 BLOCKS = frozenset({
@@ -24,6 +26,11 @@ BLOCKS = frozenset({
     "toolUse", "toolResult",
 })  # fmt: skip
 """Strands' kinds of content."""
+
+
+def is_form(tool: Any) -> bool:
+    """Whether this is Strands' tool with which a model gives a structured answer, whatever a tool says of itself."""
+    return type(tool) is StructuredOutputTool
 
 
 # --- content --------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from .messages import (
     calls_tools,
     chunks_of,
     input_of,
+    is_form,
     merged,
     new_in,
     plain_of,
@@ -54,6 +55,8 @@ class StrandsRun(AgentRun):
         """The message that hooks gave a subagent in place of its own."""
         self.event: Any = None
         """The event with which it began, or was resumed."""
+        self.invocation: Any = None
+        """The event with which a swarm or a graph was called."""
         self.system_prompt: str | None = None
         """The system prompt that hooks want instead."""
         self.feedback: str | None = None
@@ -165,7 +168,7 @@ class StrandsRun(AgentRun):
 
     async def _final_text(self, result: ModelResult) -> str | None:
         """The text to use instead of the model's, if the reply is final and a hook may change it."""
-        forms = any(tool.tool_type == FORM for tool in self.agent.tool_registry.dynamic_tools.values())
+        forms = any(is_form(tool) for tool in self.agent.tool_registry.dynamic_tools.values())
         if forms or calls_tools(result.native) or not self.fairlead.sessions.judges(*FINAL):
             return result.text
         reply = reply_of(result.native)

@@ -21,7 +21,7 @@ from ..flow import run_flow
 from ..messages import as_text
 from ..tool_call import ToolCall, ToolResult
 from ..turn import end_session
-from .messages import FORM, approval_of, output_of, result_of
+from .messages import approval_of, is_form, output_of, result_of
 from .streams import Interrupted, Stream, Streamed, close, is_question, stream_flow
 from .versions import ToolResultEvent, has_middleware
 
@@ -61,7 +61,7 @@ class StrandsToolCall:
     async def stream(self) -> Stream:
         """Perform the call. Gives the events that Strands expects."""
         run, call_id = self.run, self.tool_use["toolUseId"]
-        if getattr(self.tool, "tool_type", None) == FORM:
+        if is_form(self.tool):
             async for event in self.execute(self.tool_use):
                 yield event
             return
