@@ -10,9 +10,10 @@ import boundary
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, ModelRetry
-from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.exceptions import SkipToolExecution
-from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.exceptions import SkipToolExecution, UserError
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, RunContext, Tool, ToolApproved
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, WrapperToolset
 from pydantic_graph import End
@@ -159,6 +160,25 @@ async def test_the_toolsets_that_a_toolset_of_the_user_has_are_all_governed() ->
     await stage.agent(toolsets=[WithTwoNames(tools_of(stage), tools_of(stage))]).run("Go.")
     assert stage.ran == []
     assert [step.args for step in stage.steps("before_tool")][:1] == [{"command": "rm"}]
+
+
+async def test_toolsets_in_a_list_of_a_toolset_of_the_user_are_governed_and_its_other_lists_stay_its_own() -> None:
+    @dataclass
+    class Keeps(WrapperToolset[Any]):
+        others: list[Any] = field(default_factory=list)
+        log: list[str] = field(default_factory=list)
+
+        async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+            self.log.append(name)
+            other = self.others[0]
+            return await other.call_tool(name, {"command": "rm"}, ctx, (await other.get_tools(ctx))[name])
+
+    stage = Stage(LS)
+    no_rm(stage)
+    toolset = Keeps(tools_of(stage), [tools_of(stage)])
+    await stage.agent(toolsets=[toolset]).run("Go.")
+    assert stage.ran == []
+    assert toolset.log == ["shell"]
 
 
 @pytest.mark.ungoverned("that is no `WrapperToolset`")
@@ -435,6 +455,51 @@ async def test_what_another_capability_makes_of_a_judged_result_is_on_the_page_a
     stage.add(lambda step: deny("no") if "secret" in str(step.messages) else None, on="before_model")
     await stage.agent(stage.shell, capabilities=[Tells(), stage.fairlead]).run("Go.")
     assert not any("secret" in line for sent in stage.sent for line in sent)
+
+
+class Innermost(AbstractCapability[Any]):
+    """A capability that wants to be inside of all others, and calls a model that no hook knows."""
+
+    def get_ordering(self) -> CapabilityOrdering:
+        return CapabilityOrdering(position="innermost")
+
+    async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
+        request_context.model = FunctionModel(lambda messages, info: ModelResponse([TextPart("A secret.")]))
+        return request_context
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_the_model_of_another_capability_is_judged_even_if_it_is_innermost_too(first: bool) -> None:
+    stage = Stage()
+    stage.add(lambda step: change(output=step.output.replace("secret", "***")), on="after_model")
+    both = [stage.fairlead, Innermost()]
+    result = await stage.agent(capabilities=both if first else both[::-1]).run("Go.")
+    assert result.output == "A ***."
+
+
+def test_a_capability_that_would_be_inside_of_the_hooks_is_refused() -> None:
+    class Inside(Innermost):
+        def get_ordering(self) -> CapabilityOrdering:
+            return CapabilityOrdering(position="innermost", wrapped_by=[Fairlead])
+
+    stage = Stage()
+    with pytest.raises(UserError, match="ordering"):
+        stage.agent(capabilities=[stage.fairlead, Inside()])
+
+
+async def test_an_answer_that_another_capability_makes_is_on_the_page_and_seen_before_the_user() -> None:
+    assert "answers in place of the model" in boundary.not_governed("pydantic_ai")
+
+    class Answering(AbstractCapability[Any]):
+        async def wrap_model_request(self, ctx: Any, **about: Any) -> Any:
+            return ModelResponse([TextPart("A secret.")])
+
+    stage = Stage()
+    stage.add(lambda step: change(content=step.content.replace("secret", "***")), on="before_output")
+    agent = stage.agent(capabilities=[Answering(), stage.fairlead])
+    assert (await agent.run("Go.")).output == "A ***."
+    stage.add(deny("not that"), on="before_input", name="no")
+    assert (await agent.run("Go.")).output == "[Message rejected: not that]"
 
 
 # --- two adapters, and none -------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -94,6 +94,22 @@ class _Retry(ToolError):
     """A tool asks the model to call it again (`ModelRetry`), and tells it why."""
 
 
+class _Others(type):
+    """The type of all capabilities but ours, in the way in which pydantic-ai asks for it."""
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, AbstractCapability) and not issubclass(kind, (Fairlead, PydanticAIRun))
+
+
+class _AnyOther(metaclass=_Others):
+    """Any capability but ours."""
+
+
+def _innermost() -> CapabilityOrdering:
+    """The place inside of all others, of innermost ones, too: hooks also judge what other capabilities change."""
+    return CapabilityOrdering(position="innermost", wrapped_by=[cast(Any, _AnyOther)])
+
+
 class Fairlead(Adapter, AbstractCapability[Any]):
     """Runs an agent under hooks: `Agent(model, capabilities=[Fairlead(hooks)])`.
 
@@ -111,7 +127,7 @@ class Fairlead(Adapter, AbstractCapability[Any]):
         """Calls that humans were asked about: the model's arguments, those to be used, and what hooks ask."""
 
     def get_ordering(self) -> CapabilityOrdering:
-        return CapabilityOrdering(position="innermost")  # hooks also judge what other capabilities change
+        return _innermost()
 
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         other = _runs.get(id(ctx))
@@ -152,7 +168,7 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         self._beginning = asyncio.Lock()
 
     def get_ordering(self) -> CapabilityOrdering:
-        return CapabilityOrdering(position="innermost")
+        return _innermost()
 
     # --- the run ----------------------------------------------------------------------------
 
@@ -160,7 +176,9 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         try:
             result = await handler()
             self._check()
-            if self.has_turn and self.refusal is None:
+            if not self.has_turn:  # another capability has answered in place of the model
+                await self.begin(ctx)
+            if self.refusal is None:
                 if not self.ended:
                     await self._finish(result)
                 else:

@@ -172,9 +172,20 @@ def _governed_wrapper(toolset: WrapperToolset[Any], run: PydanticAIRun, beneath:
     for name, value in vars(toolset).items():  # it may have the toolset under another name, too
         if value is toolset.wrapped:
             setattr(changed, name, wrapped)
-        elif isinstance(value, AbstractToolset) and not is_ours:
-            setattr(changed, name, governed(value, run, beneath=True))
+        elif not is_ours:
+            setattr(changed, name, _governed_value(value, run))
     return changed
+
+
+def _governed_value(value: Any, run: PydanticAIRun) -> Any:
+    """An attribute of a toolset of the user, with toolsets in it governed. It may be a list or a dict of some."""
+    if isinstance(value, AbstractToolset):
+        return governed(value, run, beneath=True)
+    if type(value) is dict and any(isinstance(one, AbstractToolset) for one in value.values()):
+        return {key: _governed_value(one, run) for key, one in value.items()}
+    if type(value) in (list, tuple) and any(isinstance(one, AbstractToolset) for one in value):
+        return type(value)(_governed_value(one, run) for one in value)
+    return value
 
 
 def _governed_dynamic(toolset: DynamicToolset[Any], run: PydanticAIRun, beneath: bool) -> DynamicToolset[Any]:
