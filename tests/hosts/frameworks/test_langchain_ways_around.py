@@ -323,6 +323,38 @@ ID = "call-first-1-0"
 """The id that the scripted model gives its first call."""
 
 
+class Talks(AgentMiddleware[Any, Any]):
+    """A middleware that changes the model's answer."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return self._changed(handler(request))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return self._changed(await handler(request))
+
+    def _changed(self, response: Any) -> Any:
+        response.result[-1] = response.result[-1].model_copy(update={"content": "A secret."})
+        return response
+
+
+@BOTH
+@ANY_ORDER
+async def test_what_a_middleware_makes_of_the_answer_is_judged_before_the_user_has_it(first: bool, sync: bool) -> None:
+    stage = Stage(Say("Fine."), middleware=[Talks()], first=first)
+    stage.hooks.add(lambda step: change(content=step.content.replace("secret", "***")), on="before_output", name="hide")
+    assert last(await stage.run(sync=sync)) == "A ***."
+    assert stage.events.count("turn_end") == stage.events.count("after_request") == 1
+    assert stage.events.count("before_output") == (1 if first else 2)
+
+
+@BOTH
+async def test_an_answer_that_no_middleware_changes_is_judged_once(sync: bool) -> None:
+    stage = Stage(Say("Fine."), first=False)
+    stage.hooks.add(lambda step: None, on="before_output", name="watch")
+    await stage.run(sync=sync)
+    assert stage.events.count("before_output") == 1
+
+
 # --- what is told, and not judged here --------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ turn inside the request that brought the final answer, before the graph, a strea
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -114,6 +115,7 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
         self._active: dict[str, GraphRun] = {}
         self._beginning: dict[str, Future[GraphRun]] = {}  # in the node of one call, while others wait
         self._handed: dict[tuple[str | None, str], GraphRun] = {}  # by user message and call: call ids recur
+        self._answered: OrderedDict[str, tuple[Turn, str]] = OrderedDict()  # turns that are over, and their answers
 
     # --- what LangChain calls ---------------------------------------------------------------
 
@@ -321,7 +323,9 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
 
     def _leave(self, state: dict[str, Any]) -> Flow[dict[str, Any] | None]:
         """End the turn at the end of the graph, if it has not ended: another middleware or a tool ended the graph."""
-        run = self._active.get(state.get(FIELD, ""))
+        run, answered = self._active.get(state.get(FIELD, "")), self._answered.pop(state.get(FIELD, ""), None)
+        if run is None and answered is not None:
+            return (yield from self._judge_answer(state, *answered))
         if run is None or run.handed is not None:
             return None
         last = state["messages"][-1] if state["messages"] else None
@@ -341,6 +345,14 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
         elif isinstance(last, AIMessage):
             reply = with_text(last, shown or "")
         return {"messages": [reply], **({"structured_response": None} if "structured_response" in state else {})}
+
+    def _judge_answer(self, state: dict[str, Any], turn: Turn, judged: str) -> Flow[dict[str, Any] | None]:
+        """Have hooks judge the answer again if a middleware around ours has changed it since."""
+        reply = next((one for one in reversed(state["messages"]) if isinstance(one, AIMessage)), None)
+        if reply is None or str(reply.text) == judged:
+            return None
+        output = yield from turn.judge(str(reply.text))
+        return {"messages": [with_text(reply, output.text or "")]} if output.changed else None
 
     def _fail(self, run: GraphRun, error: BaseException) -> Flow[None]:
         if self._forget(run) and not isinstance(error, GeneratorExit):
@@ -380,6 +392,10 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
                     result, structured = [with_text(reply, shown or "", tool_calls=[])], None
                 added += result
                 if feedback is None:
+                    answer = next(one for one in reversed(added) if isinstance(one, AIMessage))
+                    self._answered[run.key] = run.turn, str(answer.text)
+                    while len(self._answered) > SESSIONS:
+                        self._answered.popitem(last=False)
                     return ModelResponse([*changes, *added], structured)
                 added.append(human_message(feedback))
         except GraphBubbleUp:
