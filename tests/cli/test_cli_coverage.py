@@ -160,6 +160,33 @@ def test_gaps_as_data(run, claude, machine):
     ]
 
 
+def test_calls_are_counted_by_the_program_that_ran_them(run, claude):
+    with deciding() as decided:
+        decided.on("toolu_1")
+        claude.about["entrypoint"] = "cli"
+        claude.ran("toolu_1")
+        claude.about["entrypoint"] = "claude-vscode"
+        claude.ran("toolu_2")
+    ended = run("coverage")
+    assert ["Claude", "Code", "claude-vscode", "1", "0", "0", "0", "1"] in [
+        line.split() for line in ended.out.splitlines()
+    ]
+    told = run("coverage", "--json").json
+    count = {"cli": "claude_code", "calls": 1, "denied": 0, "not_run": 0}
+    assert told["programs"] == [
+        {**count, "entry_point": "claude-vscode", "decided": 0, "gaps": 1},
+        {**count, "entry_point": "cli", "decided": 1, "gaps": 0},
+    ]
+    assert [gap["entry_point"] for gap in told["gaps"]] == ["claude-vscode"]
+
+
+def test_a_cli_that_names_no_program_has_one_row(run, machine):
+    gemini(machine.home, "echo hi")
+    ended = run("coverage", "--json")
+    assert [(row["cli"], row["entry_point"]) for row in ended.json["programs"]] == [("gemini", None)]
+    assert "ENTRY POINT" not in run("coverage").out
+
+
 def test_a_refused_call_is_covered(run, claude):
     with deciding() as decided:
         decided.on("toolu_1", args={"command": "echo forbidden"})

@@ -406,6 +406,31 @@ def test_claude_code_asks_whoever_sits_before_it(daemon: Daemon, lax: Path, sess
     assert pending(daemon, session) == []
 
 
+def test_claude_code_that_says_that_no_user_is_there_is_not_asked_whatever_its_entry_point(
+    daemon: Daemon, lax: Path, session: str
+) -> None:
+    seat = {"CLAUDE_CODE_ENTRYPOINT": "claude-vscode", "CLAUDE_CODE_SESSION_ATTENDED": "0"}
+    assert why(told(daemon, "claude_code", "PreToolUse", shell("careful", session), lax, told=seat))
+    assert len(pending(daemon, session)) == 1
+
+
+@pytest.mark.parametrize(
+    ("folder", "metadata"),
+    [("lax", {"entry_point": "remote"}), ("", {"entry_point": "remote", "no_project": "true"})],
+)
+def test_a_record_names_the_program_of_claude_code_and_that_it_named_no_project(
+    daemon: Daemon, lax: Path, session: str, folder: str, metadata: dict[str, str]
+) -> None:
+    seat = {"CLAUDE_CODE_ENTRYPOINT": "remote", "CLAUDE_PROJECT_DIR": str(lax) if folder else ""}
+    told(daemon, "claude_code", "PreToolUse", shell("ls", session), lax, told=seat)
+    assert newest(daemon, session)["step"]["metadata"] == metadata
+
+
+def test_a_record_of_a_cli_that_names_no_program_has_no_metadata(daemon: Daemon, lax: Path, session: str) -> None:
+    told(daemon, "claude_code", "PreToolUse", shell("ls", session), lax)
+    assert newest(daemon, session)["step"].get("metadata") is None
+
+
 @pytest.mark.parametrize("entrypoint", ["sdk-cli", "sdk-py", "", "CLI"])
 def test_claude_code_that_nobody_sits_before_is_refused_and_the_question_is_open(
     daemon: Daemon, lax: Path, session: str, entrypoint: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from machines import Daemon, Machine
@@ -18,36 +19,95 @@ def strict(shared: Machine) -> Path:
     return shared.project("strict", DENIES)
 
 
-def in_cursor(command: str, session: str) -> dict[str, Any]:
+class Guest(NamedTuple):
+    """A program, the entries that it runs, and what it sends to them."""
+
+    host: str
+    entries: tuple[str, ...]
+    payload: Callable[[str, str, str], dict[str, Any]]
+    """From a command, a session and the CLI whose entry runs."""
+    cli_env: dict[str, str] = {}
+
+
+def in_claude(command: str, session: str, entry: str) -> dict[str, Any]:
+    return shell(command, session)
+
+
+def in_cursor(command: str, session: str, entry: str = "cursor") -> dict[str, Any]:
     return {
         "hook_event_name": "preToolUse", "cursor_version": "2.0", "conversation_id": session, "session_id": session,
         "workspace_roots": ["/w"], "tool_name": "Shell", "tool_input": {"command": command},
     }  # fmt: skip
 
 
+def in_copilot(command: str, session: str, entry: str) -> dict[str, Any]:
+    """Copilot sends its own form to its own entries, and Claude Code's form to those of Claude Code."""
+    if entry == "copilot":
+        args = {"toolName": "bash", "toolArgs": json.dumps({"command": command})}
+        return {"sessionId": session, "timestamp": 1794766366147, "cwd": "/w", **args}
+    return in_vscode(command, session, entry) | {"tool_name": "Bash"}
+
+
+def in_vscode(command: str, session: str, entry: str) -> dict[str, Any]:
+    about = {"timestamp": "2026-11-15T17:49:28.133Z", "hook_event_name": "PreToolUse", "session_id": session}
+    return {**about, "cwd": "/w", "tool_name": "run_in_terminal", "tool_input": {"command": command}}
+
+
+def in_devin(command: str, session: str, entry: str) -> dict[str, Any]:
+    about = {"hook_event_name": "PreToolUse", "session_id": session, "tool_name": "exec"}
+    return {**about, "tool_input": {"command": command}}
+
+
 CLAUDE = ("claude_code", "claude_code@project", "claude_code@managed")
-CURSOR = ("cursor", "cursor@project", "claude_code", "claude_code@project")
-EVENTS = {"cursor": "preToolUse", "claude_code": "PreToolUse"}
-PAIRS = [
-    *(("claude_code", shell, pair) for pair in product(CLAUDE, CLAUDE) if pair[0] < pair[1]),
-    *(("cursor", in_cursor, pair) for pair in product(CURSOR, CURSOR) if pair[0] < pair[1]),
+COPILOT = ("copilot", "copilot@project", "copilot@managed")
+GUESTS = [
+    Guest("claude_code", CLAUDE, in_claude),
+    Guest("cursor", ("cursor", "cursor@project", "cursor@managed", "cursor@team", *CLAUDE[:2]), in_cursor),
+    Guest("copilot", (*COPILOT, *CLAUDE[:2]), in_copilot, {"COPILOT_PROJECT_DIR": "/w"}),
+    Guest("vscode", (*COPILOT[:2], *CLAUDE[:2]), in_vscode),
+    Guest("devin", CLAUDE, in_devin, {"DEVIN_PROJECT_DIR": "/w"}),
 ]
+EVENTS = {"cursor": "preToolUse", "claude_code": "PreToolUse", "copilot": "preToolUse"}
+PAIRS = [(guest, pair) for guest in GUESTS for pair in permutations(guest.entries, 2)]
 
 
-@pytest.mark.parametrize(("host", "payload", "pair"), PAIRS)
+def bring(daemon: Daemon, guest: Guest, entry: str, command: str, session: str, folder: Path) -> str:
+    """What the launcher is told when a program runs one of the entries."""
+    cli = entry.partition("@")[0]
+    cli_env = dict.fromkeys(guest.cli_env, str(folder))
+    payload = guest.payload(command, session, cli)
+    payload |= {"cwd": str(folder)} if "cwd" in payload else {}
+    answer = hook(daemon, entry, EVENTS[cli], payload, folder, told=cli_env)
+    assert answer.status == 200, answer
+    return str(answer.body["answer"])
+
+
+def refuses(answer: str) -> bool:
+    if answer.startswith("2:"):
+        return True
+    reply = json.loads(answer[2:-4] or "{}")
+    return bool(why(reply)) or "deny" in (reply.get("permission"), reply.get("permissionDecision"))
+
+
+@pytest.mark.parametrize(("guest", "pair"), PAIRS, ids=lambda value: getattr(value, "host", None) or "-".join(value))
 def test_two_entries_get_the_same_refusal_and_the_journal_has_it_once(
-    daemon: Daemon, strict: Path, host: str, payload: Any, pair: tuple[str, str]
+    daemon: Daemon, strict: Path, guest: Guest, pair: tuple[str, str]
 ) -> None:
-    session = "-".join((host, *pair))
-    answers = [
-        hook(daemon, entry, EVENTS[entry.partition("@")[0]], payload("touch forbidden", session), strict).body["answer"]
-        for entry in pair
-    ]
-    assert answers[0] == answers[1]
-    reply = json.loads(answers[0][2:-4])
-    assert why(reply) or reply["permission"] == "deny"
+    session = "-".join((guest.host, *pair))
+    assert [refuses(bring(daemon, guest, entry, "touch forbidden", session, strict)) for entry in pair] == [True, True]
     (record,) = records(daemon, session, "before_tool")
-    assert record["step"]["host"] == host
+    assert record["step"]["host"] == guest.host
+    assert record["step"]["kind"] == "shell"
+
+
+@pytest.mark.parametrize(("guest", "pair"), PAIRS, ids=lambda value: getattr(value, "host", None) or "-".join(value))
+def test_two_entries_let_a_harmless_step_pass_and_the_journal_has_it_once(
+    daemon: Daemon, strict: Path, guest: Guest, pair: tuple[str, str]
+) -> None:
+    session = "-".join(("harmless", guest.host, *pair))
+    assert not any(refuses(bring(daemon, guest, entry, "echo hi", session, strict)) for entry in pair)
+    (record,) = records(daemon, session, "before_tool")
+    assert record["step"]["host"] == guest.host
 
 
 def test_entries_that_run_at_the_same_time_are_one_step(daemon: Daemon, strict: Path) -> None:

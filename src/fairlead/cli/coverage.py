@@ -142,6 +142,10 @@ def _data(found: Coverage, gaps: list[Gap], read: list[TranscriptSource], paths:
         "sessions": len(found.sessions),
         "garbage": sum(source.garbage for source in read),
         "tools": rows,
+        "programs": [
+            {"cli": cli, "entry_point": entry_point, **msgspec.to_builtins(count)}
+            for (cli, entry_point), count in _programs(found)
+        ],
         "gaps": [{**msgspec.to_builtins(gap), "why": gap.why} for gap in gaps],
         "gaps_left_out": total - len(gaps),
         "reasons": found.reasons,
@@ -154,6 +158,12 @@ def _rows(found: Coverage) -> list[Any]:
     return sorted(found.counts.items(), key=lambda row: (HOSTS.index(row[0][0]), row[0][1].casefold()))
 
 
+def _programs(found: Coverage) -> list[Any]:
+    from ..hosts.clis.transcripts.transcript import HOSTS
+
+    return sorted(found.programs.items(), key=lambda row: (HOSTS.index(row[0][0]), row[0][1] or ""))
+
+
 def _show(found: Coverage, gaps: list[Gap], read: list[TranscriptSource]) -> None:
     garbage = sum(source.garbage for source in read)
     if garbage:
@@ -163,6 +173,10 @@ def _show(found: Coverage, gaps: list[Gap], read: list[TranscriptSource]) -> Non
         return
     head = ("CLI", "TOOL", "CALLS", "DECIDED", "DENIED", "NOT RUN", "GAPS")
     print(columns([head, *(_row(cli, tool, count) for (cli, tool), count in _rows(found))]))
+    if any(entry_point for _, entry_point in found.programs):
+        head = ("CLI", "ENTRY POINT", *head[2:])
+        rows = [_row(cli, entry_point or "", count) for (cli, entry_point), count in _programs(found)]
+        print(f"\n{columns([head, *rows])}")
     total = found.reasons.total()
     if not total:
         print(paint(f"\nno gap in {_many(len(found.sessions), 'session')}", "green"))

@@ -217,7 +217,7 @@ class Service:
             read = read_payload if size <= LARGE else _read_large_payload
             payload = await self.large.run(caller, read, request.entry, request.event, request.payload)
             source = find_source(request.entry.name, request.event, payload, request.cli_env)
-            event = parse_event(*source, payload, request.entry_point(source.host))
+            event = parse_event(source.host, source.event, payload, request.metadata(source.host, source.is_known))
             session_id, attended = event.identity.session_id, request.is_attended(event.host)
             check_event(event.identity, event.fields or {})
             named = request.root(event.host, event.identity.cwd)

@@ -919,9 +919,9 @@ command = ["/bin/echo", '{"args": {"command": "true"}}']
 """
 
 
-def put(doctor: Doctor, name: str, event: str, payload: dict[str, Any]) -> str:
+def put(doctor: Doctor, name: str, event: str, payload: dict[str, Any], **more: str) -> str:
     """Put a step to fairlead as the CLI does, by the launcher, without a daemon."""
-    environ = {"HOME": str(doctor.home), "PATH": ROOT_PATH}
+    environ = {"HOME": str(doctor.home), "PATH": ROOT_PATH, **more}
     folders = from_environment(daemon=False)
     write_launcher(folders)
     write_record(folders)
@@ -952,6 +952,51 @@ def test_what_the_journal_has_of_a_cli_is_told(doctor):
     assert "[[tool]]" in str(todo(report, "tools of unknown kind: frobnicate"))
     assert report["last_seen"] is not None
     assert report["well"] is True
+
+
+def in_seat(doctor: Doctor, entry_point: str, **more: str) -> None:
+    seat = {"CLAUDE_CODE_ENTRYPOINT": entry_point, "CLAUDE_PROJECT_DIR": str(doctor.project), **more}
+    put(doctor, "claude_code", "PreToolUse", call("Bash", command="ls"), **seat)
+
+
+def test_calls_are_counted_by_entry_point_and_what_is_reported_of_one_is_told(doctor):
+    doctor.install("claude_code")
+    in_seat(doctor, "cli")
+    in_seat(doctor, "claude-vscode")
+    report = doctor.look("claude_code")
+    assert report["entry_points"] == {"cli": 1, "claude-vscode": 1}
+    assert "note: hooks of claude-vscode are reported not to fire in some versions of the extension" in said(report)
+    assert "hooks of cli" not in said(report)
+
+
+def test_a_program_that_named_no_projects_folder_is_told(doctor):
+    doctor.install("claude_code")
+    in_seat(doctor, "cli")
+    assert "named no project" not in said(doctor.look("claude_code"))
+    in_seat(doctor, "remote", CLAUDE_PROJECT_DIR="")
+    report = doctor.look("claude_code")
+    assert "warning: remote named no project's folder at 1 call" in said(report)
+
+
+def test_a_program_with_transcripts_at_which_no_hook_fired_is_told(doctor):
+    doctor.install("claude_code")
+    in_seat(doctor, "cli")
+    for name in ("cli", "claude-desktop"):
+        line = {"type": "user", "sessionId": name, "entrypoint": name, "message": {"content": "hi"}}
+        doctor.write(doctor.home / f".claude/projects/p/{name}.jsonl", json.dumps(line) + "\n")
+    report = doctor.look("claude_code")
+    assert todo(report, "claude-desktop has transcripts, and no hook fired there, as reported in the desktop app") == (
+        "fairlead coverage --cli claude_code"
+    )
+    assert "cli has transcripts" not in said(report)
+
+
+def test_a_program_that_fairlead_does_not_know_is_told(doctor):
+    doctor.install("copilot")
+    put(doctor, "copilot", "preToolUse", call("Bash", command="ls") | {"hook_event_name": "beforeAnything"})
+    assert doctor.look("claude_code")["last_seen"] is not None
+    found = said(doctor.own())
+    assert "a program that fairlead does not know ran the entries of Copilot CLI, and sent the JSON of Claude" in found
 
 
 def test_a_tool_whose_arguments_told_its_kind_is_not_of_unknown_kind(doctor):

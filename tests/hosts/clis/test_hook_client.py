@@ -74,7 +74,7 @@ def test_it_finds_the_record_where_install_writes_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [*ALL, *EXPERIMENTAL, *GUESTS])
 def test_it_tells_what_a_host_reads_from_its_variables(name: str) -> None:
     host = host_named(name)
-    read = {host.project, host.entry_point} - {None}
+    read = {host.project, host.entry_point, host.attended_variable} - {None}
     assert read <= set(hook_client.CLI_VARIABLES)
 
 

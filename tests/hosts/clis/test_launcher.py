@@ -456,6 +456,13 @@ def test_a_refusal_is_passed_on_as_it_is(here: Launched) -> None:
     assert (ended.code, ended.out, ended.err) == (2, "", said + "\n")
 
 
+def test_a_refusal_in_every_way_is_json_on_stdout_a_reason_on_stderr_and_an_exit_code(here: Launched) -> None:
+    said, reason = '{"permissionDecision":"deny","why":"a %s\\n$HOME"}', "no: %s ä $HOME `id` :end\nand another line"
+    with answering(here.state, says(http(answer_of(f"refusal:{said}\n{reason}:end")))):
+        ended = here.call()
+    assert (ended.code, ended.out, ended.err) == (2, said + "\n", reason + "\n")
+
+
 @pytest.mark.parametrize("answer", [hangs, hangs_unread, slowly])
 def test_a_daemon_that_hangs_is_not_waited_for_longer_than_the_host_waits(
     here: Launched, folders: dict[str, Path], answer: Callable[[socket.socket], None]

@@ -49,7 +49,7 @@ async def decide(request: HookRequest) -> str:
     """Return the answer that a daemon would have given."""
     payload = read_payload(request.entry, request.event, request.payload)
     source = find_source(request.entry.name, request.event, payload, request.cli_env)
-    event = parse_event(*source, payload, request.entry_point(source.host))
+    event = parse_event(source.host, source.event, payload, request.metadata(source.host, source.is_known))
     root = request.root(event.host, event.identity.cwd)
     environ = {name: value for name, value in request.env.items() if value is not None}
     if fixed_folders() is None:  # an older launcher passes the environment itself

@@ -12,6 +12,8 @@ It always ends with exit code 0, and prints one of these. Any other output means
 
     0:TEXT:end        the launcher prints TEXT on stdout and ends with 0
     2:TEXT:end        the launcher prints TEXT on stderr and ends with 2
+    refusal:TEXT
+    REASON:end        the launcher prints TEXT on stdout and REASON on stderr, and ends with 2
     fail:REASON:end   something of fairlead is broken
     none:REASON:end   nothing is broken, but this step has no answer
     late:REASON:end   the daemon is still deciding
@@ -72,8 +74,8 @@ PASSED = ("LANG", "TZ")
 RECORD = ".local/state/fairlead/folders.json"
 """The folders that a user's own `fairlead install` recorded, below their home."""
 CLI_VARIABLES = (
-    "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR",
-    "FACTORY_PROJECT_DIR", "COPILOT_PROJECT_DIR", "CURSOR_PROJECT_DIR", "DEVIN_PROJECT_DIR",
+    "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ATTENDED", "GEMINI_PROJECT_DIR",
+    "QWEN_PROJECT_DIR", "FACTORY_PROJECT_DIR", "COPILOT_PROJECT_DIR", "CURSOR_PROJECT_DIR", "DEVIN_PROJECT_DIR",
 )  # fmt: skip
 """Variables in which a CLI names its project's folder, and whether a user sits at it."""
 

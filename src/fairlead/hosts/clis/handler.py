@@ -22,7 +22,7 @@ from ...lifecycle import EVENTS, AfterTool, Agent, Control, Step, ToolStep, Turn
 from ...redaction.logs import logger
 from ...session import new_id
 from .effect import Effect, control_of, effect_of, hold_context, limit_to, reason_of
-from .mapping import EXIT_2, TEXT, WARNING, EventMapping, Host, Identity
+from .mapping import EXIT_2, REFUSAL, TEXT, UNKNOWN_PROGRAM, WARNING, EventMapping, Host, Identity
 
 EXTENDS = 3
 """How often hooks may extend a turn."""
@@ -98,8 +98,8 @@ class CliEvent(NamedTuple):
     identity: Identity
     fields: dict[str, Any] | None
     """The step's own fields. None: there is no step for hooks to judge."""
-    entry_point: str | None = None
-    """Which of the CLI's programs runs, where it says so."""
+    metadata: dict[str, str]
+    """What is known of the program that fired it: see `HookRequest.metadata`."""
 
 
 def read_payload(entry: Host, event: str, text: str) -> dict[str, Any]:
@@ -112,14 +112,14 @@ def read_payload(entry: Host, event: str, text: str) -> dict[str, Any]:
         raise BadPayload(f"{entry.title} sent no JSON object at {event}: {error}") from None
 
 
-def parse_event(host: Host, name: str, payload: dict[str, Any], entry_point: str | None = None) -> CliEvent:
+def parse_event(host: Host, name: str, payload: dict[str, Any], metadata: dict[str, str] | None = None) -> CliEvent:
     """Find out what an event is, where it belongs, and the fields of its step: once for all who need it."""
     if name not in host.events:
         raise FairleadError(f"{host.title} has no event {name!r} that fairlead knows")
     identity, mapping = host.identify(payload), host.events[name]
     if mapping.in_subagent is not None and identity.shares_session:
         mapping = mapping.in_subagent
-    return CliEvent(host, name, payload, mapping, identity, mapping.parse(payload), entry_point)
+    return CliEvent(host, name, payload, mapping, identity, mapping.parse(payload), metadata or {})
 
 
 async def answer(
@@ -142,13 +142,21 @@ def answer_text(host: Host, reply: dict[str, Any]) -> str:
         return f"0:{reply[TEXT]}:end"
     if not reply and not host.needs_reply:
         return "0::end"
-    return f"0:{host.prefix}{msgspec.json.encode(reply, enc_hook=str).decode()}:end"
+    json = {key: value for key, value in reply.items() if key != REFUSAL}
+    text = f"{host.prefix}{msgspec.json.encode(json, enc_hook=str).decode()}"
+    return f"refusal:{text}\n{reply[REFUSAL]}:end" if REFUSAL in reply else f"0:{text}:end"
 
 
 def repeat_answer(event: CliEvent, effect: Effect) -> str:
     """Return the answer for a second entry that the CLI ran for a step: the same effect, without its texts."""
     control = replace(limit_to(effect, event.mapping.can), context=[], later=[], warnings=[])
-    return answer_text(event.host, event.mapping.render(control, event.name, event.payload))
+    return answer_text(event.host, _render(event, control))
+
+
+def _render(event: CliEvent, effect: Effect) -> dict[str, Any]:
+    """Return the CLI's JSON. A program that fairlead does not know gets a refusal in every way."""
+    reply, refused = event.mapping.render(effect, event.name, event.payload), effect.deny or effect.stop
+    return reply | {REFUSAL: refused} if refused and UNKNOWN_PROGRAM in event.metadata else reply
 
 
 class EventHandler:
@@ -162,7 +170,8 @@ class EventHandler:
         attended: bool = False,
         launcher_control: LauncherControl = lambda: None,
     ) -> None:
-        self.host, self.event, self.payload, self.mapping, self.identity, self.fields, self.entry_point = event
+        self.host, self.event, self.payload, self.mapping, self.identity, self.fields, self.metadata = event
+        self.parsed = event
         self.effect: Effect | None = None
         """What the CLI carries out, once it is known. None: there was no step."""
         self.state, self.dispatch, self.attended, self.launcher_control = state, dispatch, attended, launcher_control
@@ -247,8 +256,8 @@ class EventHandler:
             "root_session_id": parent or identity.session_id,
             "cwd": identity.cwd, "agent": agent, "host": self.host.name, "sequence": self.state.sequence,
         }  # fmt: skip
-        if self.entry_point is not None:
-            header["metadata"] = {"entry_point": self.entry_point}
+        if self.metadata:
+            header["metadata"] = dict(self.metadata)
         return kind(**(header | fields))
 
     def _agent(self) -> Agent | None:
@@ -359,7 +368,7 @@ class EventHandler:
         if not takes_context and (effect.deny is not None or effect.stop is not None):
             effect = hold_context(effect)
         state.context = [*state.context, *effect.later][-CONTEXT:]
-        reply = self.mapping.render(effect, self.event, self.payload)
+        reply = _render(self.parsed, effect)
         if effect.warnings and self.host.shows_warnings and event in WARNING:
             reply = reply | {"systemMessage": "\n".join(effect.warnings)}
         return reply

@@ -41,6 +41,8 @@ unset -f cd command echo printf pwd read tr  # some shells import functions from
 unset CDPATH
 folders={folders}
 seconds=$1 ours=$2 entry=$3 event=$4
+newline='
+'
 host=${{entry%%@*}}
 
 answer=$({interpreter} -I -S -X utf8 -c {start} {folder} "$folders" {python} "$seconds" "$entry" "$event" 2>/dev/null)
@@ -70,6 +72,10 @@ case $code:$answer in
   0:2:*:end)
     text=${{answer#2:}}
     printf '%s\n' "${{text%:end}}" >&2 && acknowledge
+    exit 2 ;;
+  0:refusal:*:end)
+    text=${{answer#refusal:}} text=${{text%:end}}
+    printf '%s\n' "${{text%%"$newline"*}}" && printf '%s\n' "${{text#*"$newline"}}" >&2 && acknowledge
     exit 2 ;;
   0:fail:*:end)
     text=${{answer#fail:}}

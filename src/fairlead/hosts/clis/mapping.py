@@ -23,6 +23,8 @@ EXIT_2 = "exit 2"
 """In place of JSON: the launcher ends with exit code 2 and prints this on stderr."""
 TEXT = "text"
 """In place of JSON: the launcher prints this text as it is."""
+REFUSAL = "refusal"
+"""Beside JSON: the launcher prints that on stdout and this reason on stderr, and ends with exit code 2."""
 
 
 WARNING = ("session_start", "before_input", "before_tool")
@@ -102,6 +104,10 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """The variable in which the CLI says which of its programs runs."""
     attended: tuple[str, ...] = ()
     """The values of that variable with which a user sits at the CLI. It can then ask the user by itself."""
+    attended_variable: str | None = None
+    """A variable that the CLI sets to 0 if no user sits at it, whichever of its programs runs."""
+    reported: dict[str, str] = {}
+    """Entry points at which hooks are reported not to fire, and where that happens."""
     installs: str | None = None
     """The CLI whose entries it runs, if it reads no files that are its own."""
     shows_warnings: bool = False
@@ -157,10 +163,25 @@ class HookRequest(msgspec.Struct, forbid_unknown_fields=True):
         """Return which of the CLI's programs runs: its terminal program, an editor's extension, an SDK."""
         return self.cli_env.get(host.entry_point or "")
 
+    def metadata(self, host: Host, is_known: bool = True) -> dict[str, str]:
+        """Return what the journal keeps of the program that fired the event."""
+        found, entry_point = dict[str, str](), self.entry_point(host)
+        if entry_point:
+            found[ENTRY_POINT] = entry_point
+            if not self.cli_env.get(host.project or ""):
+                found[NO_PROJECT] = "true"
+        if not is_known:
+            found[UNKNOWN_PROGRAM] = self.entry.name
+        return found
+
     def is_attended(self, host: Host) -> bool:
         """Whether a user sits at the CLI and can be asked there."""
-        return self.entry_point(host) in host.attended
+        return self.entry_point(host) in host.attended and self.cli_env.get(host.attended_variable or "") != "0"
 
+
+ENTRY_POINT, NO_PROJECT, UNKNOWN_PROGRAM = "entry_point", "no_project", "unknown_program"
+"""Names in a step's metadata: which of a CLI's programs ran, that it named no project's folder, and the entry that a
+program ran which fairlead does not know."""
 
 ALL = ("claude_code", "codex", "gemini", "qwen", "copilot", "droid", "cline", "opencode")
 EXPERIMENTAL = ("cursor", "windsurf", "kiro", "goose")

@@ -72,7 +72,15 @@ HOST = Host(
     shows_warnings=True,
     project="CLAUDE_PROJECT_DIR",
     entry_point="CLAUDE_CODE_ENTRYPOINT",
-    attended=("cli", "claude-vscode", "claude-desktop", "claude-desktop-3p"),
+    attended=("cli", "claude-vscode", "claude-desktop", "claude-desktop-3p", "ssh-remote"),
+    attended_variable="CLAUDE_CODE_SESSION_ATTENDED",
+    reported={
+        "claude-vscode": "in some versions of the extension for VS Code",
+        "claude-desktop": "in the desktop app on Windows",
+        "claude-desktop-3p": "in the desktop app on Windows",
+        "remote": "in cloud sessions with two repositories, whose projects' hooks are not read",
+        "remote_mobile": "in cloud sessions with two repositories, whose projects' hooks are not read",
+    },
     events={
         "SessionStart": EventMapping(
             "session_start", hook_json.parse_session_start, hook_json.render_context, ("context",)

@@ -39,6 +39,7 @@ class _TranscriptReader(LineReader):
         builder.session_id = a_text(line.get("sessionId")) or builder.session_id
         builder.cwd = a_text(line.get("cwd")) or builder.cwd
         builder.turn_id = a_text(line.get("promptId")) or builder.turn_id
+        builder.entry_point = a_text(line.get("entrypoint")) or builder.entry_point
         builder.agent = self._agent(line)
         if not self.has_begun:
             self.has_begun = True

@@ -17,7 +17,7 @@ from ..install import launcher_for
 from ..install.settings import SCOPES
 from ..mapping import Host, host_named
 from .daemon import look_at_daemon
-from .history import look_at_journal, look_at_other_tools
+from .history import look_at_journal, look_at_other_tools, look_for_unknown_programs
 from .hooks import (
     find_hooks,
     install_again,
@@ -99,6 +99,7 @@ def examine_fairlead(root: Path, *, run: bool = True) -> Report:
         look_at_policy(config, report)
         look_at_journal_file(_journal(config), config, report)
         look_at_other_tools(config, _journal(config), report)
+        look_for_unknown_programs(_journal(config), report)
     answers = look_at_daemon(report)
     launchers = dict.fromkeys(launcher_for(scope) for scope in SCOPES)
     if run and answers and report.well:

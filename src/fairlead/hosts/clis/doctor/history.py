@@ -12,7 +12,8 @@ from typing import Any
 from ....config.layers import Config
 from ....errors import FairleadError
 from ..effect import RULES
-from ..mapping import NAMES, Host, host_tools
+from ..mapping import NAMES, UNKNOWN_PROGRAM, Host, host_named, host_tools
+from .entry_points import EntryPoints, report_entry_points
 from .report import Report
 
 LOOK_BACK = 5000
@@ -26,7 +27,8 @@ def look_at_journal(host: Host, config: Config, journal: Path, report: Report) -
 
     if not journal.exists():
         return
-    degraded, unknown, entry_points, last = Counter[tuple[str, str]](), Counter[str](), Counter[str](), None
+    degraded, unknown, last = Counter[tuple[str, str]](), Counter[str](), None
+    seen = EntryPoints()
     try:
         with Reader(journal) as reader:
             for record in reader.records(Filter(host=host.name, notes=False), limit=LOOK_BACK):
@@ -34,21 +36,35 @@ def look_at_journal(host: Host, config: Config, journal: Path, report: Report) -
                 last = last if record.id.startswith(IMPORTED) else record.at
                 degraded.update((part, str(step.get("event"))) for part in _unsupported(record.body))
                 unknown.update(_unknown_tool(step))
-                if step.get("event") == "before_tool" and (named := (step.get("metadata") or {}).get("entry_point")):
-                    entry_points[str(named)] += 1
+                seen.add(step, record.at)
     except FairleadError as error:
         report.add("warning", str(error), "fairlead verify")
     if last is not None:
         report.last_seen = datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds")
-    report.entry_points = dict(entry_points.most_common())
-    if entry_points:
-        counts = ", ".join(f"{name} {n}" for name, n in entry_points.most_common(8))
-        report.add("note", f"calls by entry point: {counts}")
+    report_entry_points(host, seen, report)
     report.degraded = {f"{part} at {event}": times for (part, event), times in degraded.items()}
     for (part, event), times in degraded.most_common(5):
         rule = RULES.get(part, "It is not carried out.")
         report.add("warning", f"hooks decided {part} at {event} {_times(times)}, which it cannot carry out. {rule}")
     _report_unknown(config, host.name, unknown, report)
+
+
+def look_for_unknown_programs(journal: Path, report: Report) -> None:
+    """Report programs that run fairlead's entries and that fairlead does not know, by entry and form."""
+    from ....journal.reading import Filter, Reader
+
+    if not journal.exists():
+        return
+    found = Counter[tuple[str, str]]()
+    with suppress(FairleadError), Reader(journal) as reader:  # another check reports a damaged journal
+        for record in reader.records(Filter(event="before_tool", notes=False), limit=LOOK_BACK):
+            step = record.body.get("step") or {}
+            if (entry := (step.get("metadata") or {}).get(UNKNOWN_PROGRAM)) in NAMES:
+                found[entry, str(step.get("host"))] += 1
+    for (entry, form), times in found.most_common():
+        titles = f"{host_named(entry).title}, and sent the JSON of {host_named(form).title}"
+        what = f"a program that fairlead does not know ran the entries of {titles}: {_times(times)}"
+        report.add("warning", f"{what}. They were judged in that form", "see whether a refusal holds there")
 
 
 def look_at_other_tools(config: Config, journal: Path, report: Report) -> None:

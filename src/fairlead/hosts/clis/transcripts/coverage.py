@@ -47,6 +47,7 @@ class TranscriptCall(msgspec.Struct):
     at: float | None
     about: str
     source: str
+    entry_point: str | None = None
     outcome: str | None = None
     ran: bool | None = None
     digest: bytes | None = None
@@ -66,14 +67,16 @@ class Gap(msgspec.Struct, frozen=True):
     about: str
     reason: Reason
     source: str
+    entry_point: str | None = None
+    """Which of the CLI's programs ran the call, where the transcript says so."""
 
     @property
     def why(self) -> str:
         return WHY[self.reason]
 
 
-class ToolCounts(msgspec.Struct):
-    """How many calls of one tool there are, by what happened to them."""
+class CallCounts(msgspec.Struct):
+    """How many calls of one tool or one program there are, by what happened to them."""
 
     calls: int = 0
     decided: int = 0
@@ -86,7 +89,9 @@ class Coverage:
     """The results so far, by CLI and tool. `examine` yields the gaps, which are only counted here."""
 
     def __init__(self, decisions: Decisions, tools: Tools, since: float | None = None) -> None:
-        self.counts: dict[tuple[str, str], ToolCounts] = {}
+        self.counts: dict[tuple[str, str], CallCounts] = {}
+        self.programs: dict[tuple[str, str | None], CallCounts] = {}
+        """By CLI and entry point: its terminal program, an editor's extension, an SDK."""
         self.reasons: Counter[Reason] = Counter()
         self.sessions: set[tuple[str, str]] = set()
         self._decisions, self._tools, self._since = decisions, tools, since
@@ -137,7 +142,7 @@ class Coverage:
         self.sessions.add((host, entry.session_id))
         call = TranscriptCall(
             host, tool, entry.session_id, entry.agent.id if entry.agent else None, entry.key, entry.at,
-            self._about(host, tool, args), str(source.path), among=sessions,
+            self._about(host, tool, args), str(source.path), entry.entry_point, among=sessions,
         )  # fmt: skip
         call.decided = _first(session.take_by_id(entry.key) for session in sessions)
         if call.decided is None and not transcripts.ids and any(tool.casefold() in s.tools for s in sessions):
@@ -152,23 +157,26 @@ class Coverage:
     # --- the results ------------------------------------------------------------------------
 
     def _count(self, call: TranscriptCall) -> Gap | None:
-        count = self.counts.setdefault((call.cli, call.tool), ToolCounts())
-        count.calls += 1
+        reason: Reason | None = None
         if call.decided is not None:
-            count.decided += 1
-            count.denied += call.decided.refused
-            reason: Reason | None = "ran" if call.decided.refused and call.outcome == "ok" else None
-        elif call.ran is False:
-            count.not_run += 1
-            reason = None
-        else:
+            reason = "ran" if call.decided.refused and call.outcome == "ok" else None
+        elif call.ran is not False:
             reason = self._why(call)
+        for count in (
+            self.counts.setdefault((call.cli, call.tool), CallCounts()),
+            self.programs.setdefault((call.cli, call.entry_point), CallCounts()),
+        ):
+            count.calls += 1
+            count.decided += call.decided is not None
+            count.denied += call.decided is not None and call.decided.refused
+            count.not_run += call.decided is None and call.ran is False
+            count.gaps += reason is not None
         if reason is None:
             return None
-        count.gaps += 1
         self.reasons[reason] += 1
         return Gap(
-            call.cli, call.tool, call.session, call.agent, call.call, call.at, call.about, reason, call.source
+            call.cli, call.tool, call.session, call.agent, call.call, call.at, call.about, reason, call.source,
+            call.entry_point,
         )  # fmt: skip
 
     def _why(self, call: TranscriptCall) -> Reason | None:

@@ -49,6 +49,8 @@ class TranscriptEntry(NamedTuple):
     cwd: str | None = None
     agent: Agent | None = None
     """The subagent, or None for the session's own agent."""
+    entry_point: str | None = None
+    """Which of the CLI's programs ran, where the transcript says so."""
 
     def step(self, host: str, tools: Tools, metadata: dict[str, Any]) -> Step:
         """The step that hooks would have received."""
@@ -133,10 +135,13 @@ class EntryBuilder:
         self.turn_id: str | None = None
         self.cwd: str | None = None
         self.agent: Agent | None = None
+        self.entry_point: str | None = None
         self._open: dict[str, tuple[str, dict[str, Any]]] = {}
 
     def entry(self, event: str, key: str, at: float | None, /, **fields: Any) -> TranscriptEntry:
-        return TranscriptEntry(event, fields, at, key, self.session_id, self.turn_id, self.cwd, self.agent)
+        return TranscriptEntry(
+            event, fields, at, key, self.session_id, self.turn_id, self.cwd, self.agent, self.entry_point
+        )
 
     def call(self, call_id: str, tool: str, args: dict[str, Any], at: float | None) -> TranscriptEntry:
         """The entry of a tool call."""
