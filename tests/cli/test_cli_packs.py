@@ -74,6 +74,19 @@ def test_explain_says_what_is_exempt(machine, run):
     assert rule["exemption"]["reason"] == "the build does that"
 
 
+def test_explain_names_no_rule_of_a_pack_that_does_not_run_for_the_tool(machine, run):
+    machine.user('packs = ["recommended"]\n')
+    explained = run("explain", "rm -rf /", "--host", "claude_code", "--tool", "Skill", "--json").json
+    assert (explained["decision"]["control"], explained["rules"]) == ("proceed", [])
+
+
+def test_explain_judges_by_the_tools_of_the_configuration(machine, run):
+    machine.user('packs = ["recommended"]\n[[tool]]\nname = "operate"\nkind = "shell"\n')
+    explained = run("explain", "rm -rf /", "--tool", "operate", "--json").json
+    assert [rule["id"] for rule in explained["rules"]] == ["files/delete-system"]
+    assert explained["decision"]["control"] == "deny"
+
+
 def test_explain_says_what_is_only_watched(machine, run):
     machine.user(PACKS, "[pack.recommended]\nenforce = false")
     ended = run("explain", "git clean -f")

@@ -14,6 +14,7 @@ from .loading import add_folder, add_json, host_name, say_never_trusted, sound_c
 if TYPE_CHECKING:
     from ..config.hook_entry import ConfiguredHook
     from ..config.layers import Config
+    from ..decision import Decision
     from ..lifecycle import BeforeTool
     from ..packs.judging import PackGate, RuleHit
     from ..shell import Command, Line
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     made = step("before_tool", tool=tool, args={"command": text}, cwd=folder, host=host_name(options.host))
     made = msgspec.structs.replace(made, target=msgspec.structs.replace(made.target, dialect=dialect))
     decision = asyncio.run(decide(config, options.folder, made))
-    rules = list(_hits(config, made))
+    rules = list(_hits(config, decision))
     if options.json:
         described = describe(decision)
         print_json({
@@ -87,11 +88,14 @@ Hit = tuple["ConfiguredHook", "PackGate", "RuleHit"]
 # --- packs --------------------------------------------------------------------------------------------
 
 
-def _hits(config: Config, step: BeforeTool) -> Iterator[Hit]:
-    """The rules of the packs in force that speak of a step, those that an exemption silences included."""
+def _hits(config: Config, decision: Decision[BeforeTool]) -> Iterator[Hit]:
+    """The rules that object to the step as it was judged, those that an exemption silences included."""
     from .exceptions import gates_of
 
-    return ((configured, gate, hit) for configured, gate in gates_of(config) for hit in gate.hits(step))
+    ran = {run.hook for run in decision.runs}  # a pack does not run for each kind of tool
+    for configured, gate in gates_of(config):
+        if configured.name in ran:
+            yield from ((configured, gate, hit) for hit in gate.hits(decision.step))
 
 
 def _describe_hit(configured: ConfiguredHook, gate: PackGate, hit: RuleHit) -> dict[str, Any]:

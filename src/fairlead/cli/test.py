@@ -116,8 +116,10 @@ async def decide(config: Config, folder: str, step: Step) -> Decision[Any]:
 
     quiet_log()
     async with open_hooks(folder, config.apply, approver=_leave_open) as hooks:
-        session = hooks.session(step.session_id, host=step.host, cwd=step.cwd, capabilities=_capabilities(step.host))
-        session.lenient = True  # as for every agent CLI: what it cannot carry out is listed
+        session = hooks.session(
+            step.session_id, host=step.host, cwd=step.cwd, capabilities=_capabilities(step.host),
+            lenient=True,  # as for every agent CLI: what it cannot carry out is listed
+        )  # fmt: skip
         return await session.dispatch(step)
 
 
