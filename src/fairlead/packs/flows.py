@@ -89,14 +89,22 @@ def is_decoder(command: Command) -> bool:
     return False
 
 
-def feeders(command: Command, line: PackLine) -> Iterator[Command]:
-    """Whatever feeds a command: what is before it in its pipeline, and substitutions that it reads or is given."""
+def feeders(command: Command, line: PackLine, reads_input: bool = True) -> Iterator[Command]:
+    """Whatever feeds a command: what is before it in its pipeline, and substitutions that it reads or is given.
+
+    Without `reads_input`, only what becomes a word of it: substitutions, and what `xargs` reads.
+    """
     seen: set[int] = set()
-    left = [*line.pipeline_of(command), *command.inner]
+    left = (
+        [*line.pipeline_of(command), *command.inner]
+        if reads_input
+        else [one for one in command.inner if one.via and "(" in one.via[-1]]
+    )
     if any(one.operator == "<&" for one in command.redirects) or _DESCRIPTOR.match(script_of(command)):
         left += [inner for one in line.commands if one.program == "exec" for inner in one.inner]
     for carrier in _carriers(command, line):
-        left += line.pipeline_of(carrier)
+        if reads_input or carrier.program in _MAKE_WORDS:
+            left += line.pipeline_of(carrier)
         left += (one for one in carrier.inner if one.via and "(" in one.via[-1])  # substitutions in its words
     while left and len(seen) < 256:
         one = left.pop()
@@ -105,6 +113,9 @@ def feeders(command: Command, line: PackLine) -> Iterator[Command]:
         seen.add(id(one))
         yield one
         left += [*line.pipeline_of(one), *one.inner]
+
+
+_MAKE_WORDS = frozenset({"xargs", "gxargs", "parallel"})
 
 
 def _carriers(command: Command, line: PackLine) -> Iterator[Command]:

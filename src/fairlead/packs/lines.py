@@ -76,6 +76,12 @@ HARMLESS_DEVICES = frozenset(
 _HOME = re.compile(r"/(?:home|Users)/[^/]+|/root|/var/root")
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(\[[^\]]*\]|[^/:?#]*)", re.IGNORECASE)
 _LOCAL = re.compile(r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|host\.docker\.internal")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
+_NUMBERED = re.compile(
+    r"\$\$|\$\{?(?:RANDOM|UID|EUID|PPID|BASHPID|SECONDS|EPOCHSECONDS)\b\}?|"
+    r"(?:\$\(|`)(?:date(?:\s+-u)?(?:\s+['\"]?\+[\w%:-]+['\"]?)?|whoami|id\s+-un?|uuidgen|hostname)(?:\)|`)|X{3,}"
+)
+"""What makes a name one of its own, and has no `/`: `$$`, `$(date +%s)`, what `mktemp` fills in."""
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -188,10 +194,21 @@ class PackLine:
         return bool(self.folder) and (path == self.folder or path.startswith(f"{self.folder.rstrip('/')}/"))
 
     def _partly_known(self, word: str) -> Place:
-        """`$TMPDIR/x` is temporary wherever that is, unless the line sets it. Of other variables nothing is known."""
+        """`$TMPDIR/x` is temporary wherever that is, unless the line sets it, and so is `/tmp/x-$$`, or what `mktemp` made.
+
+        Of other variables nothing is known.
+        """
         text = str(word)
-        is_there = self._temporary and re.match(r"\$\{?TMPDIR\}?(?:/|$)", text) and ".." not in text.split("/")
-        return "temporary" if is_there and set(unknown_of(word)) <= {"$TMPDIR", "${TMPDIR}", "*"} else "unknown"
+        if found := _VARIABLE.fullmatch(text):  # in a trap, a function: what the line sets elsewhere
+            given = {one.assignments[found[1]] for one in self.commands if found[1] in one.assignments}
+            text = str(given.pop()) if len(given) == 1 else text
+        if ".." in text.split("/"):
+            return "unknown"
+        if self._temporary and re.match(r"\$\{?TMPDIR\}?(?:/|$)", text):
+            return "temporary" if set(unknown_of(word)) <= {"$TMPDIR", "${TMPDIR}", "*"} else "unknown"
+        plain = _NUMBERED.sub("x", text)
+        is_temporary = plain != text and not re.search(r"[$`*?\[{]", plain) and self._is_temporary(plain)
+        return "temporary" if is_temporary and self.place_of(os.path.normpath(plain)) == "temporary" else "unknown"
 
     def variables_of(self, command: Command) -> dict[str, str]:
         """The variables that the line sets for a command, also by `sudo` and `env`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ..shell import Command
 from .files import code_of
@@ -65,7 +66,7 @@ def run_download(line: PackLine) -> Objection:
             return "what comes from a socket runs"
         if not (runs_given_code(command) or reads_code(command)):
             continue
-        source = next((one for one in feeders(command, line) if is_download(one, line)), None)
+        source = next((one for one in _code_feeders(command, line) if is_download(one, line)), None)
         if source is not None:
             return f"what {source.program} gives runs in {command.program}"
     return None
@@ -115,6 +116,19 @@ def run_input(command: Command, line: PackLine) -> Objection:
     return code in ("", "{}", ":::", "%", "$0") or f"-I{code}" in words
 
 
+_READS_INPUT = re.compile(r"(?i)stdin|readFileSync\(\s*0|/dev/fd/0|<>|\bgets\b|\bARGF\b|\$_\b")
+_RUNS = re.compile(
+    r"\bexec\b|\beval\b|os\.system|subprocess|popen|child_process|\bsystem\b|compile\(|new Function|\bspawn|`", re.IGNORECASE
+)
+
+
+def _code_feeders(command: Command, line: PackLine) -> Iterator[Command]:
+    """What gives the code that a command runs. Code that stands on the line reads its input as data: `| python3 -c ...`."""
+    code = code_of(command) if runs_given_code(command) and is_interpreter(command.program) else ""
+    as_data = bool(code) and not reads_code(command) and not (_READS_INPUT.search(code) and _RUNS.search(code))
+    return feeders(command, line, reads_input=not as_data)
+
+
 def runs_given_code(command: Command) -> bool:
     """Does it run a text that it is given as an argument, or a file descriptor?"""
     if command.program in ("eval", "source", "."):
@@ -155,7 +169,7 @@ def run_decoded(line: PackLine) -> Objection:
             continue
         if command.stdin is not None and command.program not in ("eval",):
             continue
-        source = next((one for one in feeders(command, line) if is_decoder(one)), None)
+        source = next((one for one in _code_feeders(command, line) if is_decoder(one)), None)
         if source is not None:
             return f"what {source.program} decodes runs in {command.program}"
     return None
