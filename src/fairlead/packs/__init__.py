@@ -16,7 +16,7 @@ _MODULES = {
     "files": ["files", "overwriting", "windows"],
     "git": ["git"],
     "system": ["system", "disks", "windows"],
-    "cloud": ["cloud"],
+    "cloud": ["cloud", "windows"],
     "containers": ["containers"],
     "databases": ["databases"],
     "secrets": ["secrets", "sending"],

@@ -26,7 +26,7 @@ _ADMIN = re.compile(
     r"^[^?#]*/(?:admin|superuser|internal/admin|_admin|wp-admin|actuator/(?:shutdown|restart))(?:[/?]|$)", re.I
 )
 _METHOD = re.compile(
-    r"\bmethod\s*[:=]\s*['\"]?DELETE|requests\.delete\(|httpx\.delete\(|axios\.delete\(|\.delete\(\s*['\"]https?:|http\.delete\(",
+    r"\bmethod\s*[:=]\s*['\"]?DELETE|\.request\(\s*(?:method\s*=\s*)?['\"]DELETE|requests\.delete\(|httpx\.delete\(|axios\.delete\(|\.delete\(\s*['\"]https?:|http\.delete\(",
     re.I,
 )
 
@@ -47,7 +47,7 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
         yield from ((method.upper(), str(url), "") for url in urls)
     elif program in ("http", "https", "xh", "httpie", "curlie"):
         words = [str(word) for word in command.operands]
-        method = words[0] if words and re.fullmatch("[A-Z]+", words[0]) else "GET"
+        method = words[0].upper() if words and re.fullmatch("(?i)[a-z]+", words[0]) and len(words) > 1 else "GET"
         yield (method, str(urls[0]) if urls else "", " ".join(words))
     elif program in ("gh", "glab") and command.operands[:1] == ["api"]:
         named = re.search(r"(?:-X|--method)[ =]?(\w+)", " ".join(map(str, command.args)))
@@ -80,6 +80,7 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
         "curl --request=DELETE https://x.example/y",
         "http DELETE https://x.example/y",
         'curl https://x.example/graphql -d \'{"query": "mutation { volumeDelete(id: 1) }"}\'',
+        "xh delete https://x.example/y",
         "gh api -X DELETE repos/a/b",
         "curl -XPOST https://x.example/v1/volumes/3/delete",
         "wget --method=DELETE https://x.example/y",
@@ -93,6 +94,7 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
         "gh api repos/a/b",
         "http GET https://x.example/y",
         "curl https://x.example/docs/delete",
+        {"tool": "powershell", "args": {"command": "irm -Method Delete -Uri http://localhost:5000/x"}},
         "curl -X GET https://x.example/delete",
     ],
 )
@@ -107,7 +109,10 @@ def delete(command: Command, line: PackLine) -> Objection:
         if found := _deletes_by_mutation(body):
             return found
     words = [str(word).lower() for word in command.args]
-    return command.program.startswith(("irm", "iwr", "invoke")) and "-method" in words and "delete" in words
+    if not command.program.startswith(("irm", "iwr", "invoke")) or "-method" not in words or "delete" not in words:
+        return None
+    addresses = [word for word in words if "://" in word]
+    return not addresses or not all(map(line.is_allowed, addresses))
 
 
 def _deletes_by_mutation(text: str) -> str:
@@ -124,6 +129,7 @@ def _deletes_by_mutation(text: str) -> str:
     stops=[
         "python3 -c 'import requests; requests.delete(\"https://x.example/y\")'",
         'node -e \'fetch("https://x.example/y", {method: "DELETE"})\'',
+        'python3 -c \'import httpx; httpx.request("DELETE", "https://x.example/y")\'',
     ],
     passes=[
         "python3 -c 'import requests; requests.get(\"https://x.example/y\")'",
@@ -134,7 +140,7 @@ def _deletes_by_mutation(text: str) -> str:
 def delete_in_code(command: Command, line: PackLine) -> Objection:
     if not is_interpreter(command.program):
         return None
-    code = code_of(command)
+    code = code_of(command, line)
     found = _METHOD.search(code) if code else None
     if found is None:
         return None

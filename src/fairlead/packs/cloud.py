@@ -23,7 +23,7 @@ _AWS_DELETES = re.compile(
     r"(?:delete|terminate|deregister|destroy|purge|remove|release|revoke|disable|reset|schedule-key-deletion|batch-delete|stop)(?:-|$)"
 )
 _AWS_KEEPS = re.compile(
-    r"[a-z-]+-(?:rules?|alarms?|dashboards?|report-definition|membership|analyzer|tags?|subscription|route)$|"
+    r"(?:delete-message(?:-batch)?$)|[a-z-]+-(?:rules?|alarms?|dashboards?|report-definition|membership|analyzer|tags?|subscription|route)$|"
     r"(?:remove-tags|untag|delete-tags|disassociate|reset-cache|release-hosts|stop-(?:query|logging|build|execution))"
 )
 
@@ -44,6 +44,7 @@ _AWS_KEEPS = re.compile(
         "aws --profile p dynamodb delete-table --table-name t",
         "aws cloudformation delete-stack --stack-name s",
         "aws kms schedule-key-deletion --key-id k",
+        "aws cloudtrail stop-logging --name main",
     ],
     passes=[
         "aws ec2 describe-instances",
@@ -63,6 +64,8 @@ def aws_delete(command: Command, line: PackLine) -> Objection:
     if "s3" in words[:2] or "s3" in words:
         verbs = set(command.operands)
         return "rb" in verbs or ("rm" in verbs) or ("sync" in verbs and command.has("--delete"))
+    if words[:1] in (["cloudtrail"], ["configservice"], ["guardduty"]) and words[1:2] and words[1].startswith("stop-"):
+        return f"aws {words[0]} {words[1]}"
     found = next((word for word in words[1:3] if _AWS_DELETES.match(word) and not _AWS_KEEPS.match(word)), None)
     return found and not found.startswith("stop-") and f"aws {words[0]} {found}"
 
@@ -134,6 +137,13 @@ _DELETES = frozenset(
         "b2",
         "kops",
         "gcloud.cmd",
+        "doppler",
+        "op",
+        "stripe",
+        "avn",
+        "infisical",
+        "confluent",
+        "upstash",
     ],
     why="This deletes something in a cloud, for everyone who uses it.",
     instead="Look first: `gcloud compute instances list`",
@@ -152,6 +162,10 @@ _DELETES = frozenset(
         "bq rm -r d",
         "vercel rm x",
         "hcloud server delete x",
+        "gsutil rsync -d -r empty gs://b",
+        "doppler secrets delete KEY -y",
+        "op item delete db",
+        "stripe customers delete cus_1",
     ],
     passes=[
         "gcloud compute instances list",
@@ -193,6 +207,8 @@ def cloud_delete(command: Command, line: PackLine) -> Objection:
         removes = {"rm", "rb", "del", "rmr", "delete", "purge", "mirror", "cancel"} - (
             {"mirror", "cancel"} if program != "mc" else {"cancel"}
         )
+        if program == "gsutil" and "rsync" in words:
+            return command.has("-d")
         if program == "mc" and "mirror" in words:
             return command.has("--remove")
         return any(word in removes or word.startswith("delete") for word in words[:2])
@@ -216,6 +232,7 @@ _IAC = (
     "serverless",
     "sls",
     "ansible-playbook",
+    "ansible",
     "vagrant",
     "packer",
     "nomad",
@@ -254,6 +271,8 @@ _IAC = (
         "consul kv delete -recurse x",
         "nomad job stop -purge x",
         "terraform force-unlock 1",
+        "pulumi state delete urn:x",
+        "ansible all -b -m reboot",
     ],
     passes=[
         "terraform plan -destroy",
@@ -279,7 +298,10 @@ def infrastructure_destroy(command: Command, line: PackLine) -> Objection:
     if first == "destroy" or (first == "apply" and command.has("-destroy", "--destroy")):
         return True
     two = " ".join(words[:2])
+    if command.program == "ansible":
+        return bool({"reboot", "ansible.builtin.reboot", "community.general.shutdown"} & set(words))
     if two in (
+        "state delete",
         "state rm",
         "workspace delete",
         "stack rm",
@@ -295,10 +317,56 @@ def infrastructure_destroy(command: Command, line: PackLine) -> Objection:
         "operator seal",
     ):
         return two != "job stop" or command.has("-purge", "--purge")
-    if first in ("force-unlock", "remove", "teardown") and command.program not in ("ansible-playbook", "consul"):
+    if first in ("force-unlock", "remove", "teardown") and command.program not in (
+        "ansible-playbook",
+        "ansible",
+        "consul",
+    ):
         return True
     if command.program in ("sam", "amplify", "vault") and first in ("delete", "seal"):
         return True
+    return None
+
+
+_BACKUPS = {
+    "restic": ("forget", "prune", "key remove"),
+    "borg": ("delete", "prune", "compact"),
+    "kopia": ("snapshot delete", "snapshot expire", "repository disconnect"),
+    "velero": ("delete", "backup delete", "schedule delete", "restore delete"),
+    "duplicity": ("remove-older-than", "remove-all-but-n-full", "cleanup"),
+    "rustic": ("forget", "prune"),
+    "tmutil": ("delete", "deletelocalsnapshots", "disable"),
+    "zfs-auto-snapshot": ("--destroy-only",),
+    "pgbackrest": ("stanza-delete", "expire"),
+    "barman": ("delete",),
+    "wal-g": ("delete",),
+}
+
+
+@cloud.rule(
+    "backup-delete",
+    level="destructive",
+    programs=_BACKUPS,
+    why="This deletes backups: what is lost later cannot be brought back.",
+    instead="Look first: `restic snapshots`",
+    stops=[
+        "restic forget --keep-last 1 --prune",
+        "restic -r repo prune",
+        "borg delete repo::archive",
+        "borg prune --keep-daily=1 repo",
+        "velero backup delete nightly --confirm",
+        "pgbackrest --stanza=main stanza-delete",
+    ],
+    passes=["restic snapshots", "restic backup src", "borg list repo", "borg prune -n repo", "velero backup get"],
+)
+def backup_delete(command: Command, line: PackLine) -> Objection:
+    if _looks_only(command) or command.has("-n"):
+        return None
+    words = [str(word) for word in command.operands]
+    for verb in _BACKUPS.get(command.program, ()):
+        first, *rest = verb.split()
+        if first in words[:3] and (not rest or rest[0] in words[:4]):
+            return f"{command.program} {verb}"
     return None
 
 
@@ -321,7 +389,7 @@ def infrastructure_apply(command: Command, line: PackLine) -> Objection:
     return (
         not _looks_only(command)
         and any(word in ("apply", "up", "deploy") for word in command.operands[:2])
-        and command.program not in ("vagrant", "ansible-playbook")
+        and command.program not in ("vagrant", "ansible-playbook", "ansible")
     )
 
 
@@ -353,7 +421,8 @@ def open_to_the_world(command: Command, line: PackLine) -> Objection:
     return bool(
         re.search(
             r"--acl[ =]public|0\.0\.0\.0/0|::/0|\ballUsers\b|\ballAuthenticatedUsers\b|AdministratorAccess|"
-            r"roles/owner|create-access-key|--public-access (?!.*none)",
+            r"roles/owner|create-access-key|--public-access (?!.*none)|"
+            r"put-bucket-policy.*\"Principal\"\s*:\s*(?:\"\*|\{\s*\"AWS\"\s*:\s*\"\*)",
             text,
         )
     ) and not re.search(r"\b(describe|get|list|revoke|remove|delete)[-\w]*", text)

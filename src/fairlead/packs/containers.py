@@ -97,6 +97,8 @@ def delete_volumes(command: Command, line: PackLine) -> Objection:
     words = command.operands
     if words[:2] in (["volume", "rm"], ["volume", "remove"]):
         return True
+    if words[:2] == ["pod", "rm"]:
+        return command.has("--force", "--all", "-a")
     if _compose(command)[:1] in (["down"], ["rm"]):
         return any(
             word == "--volumes" or re.fullmatch(r"-[a-z]*v[a-z]*", word)
@@ -108,6 +110,26 @@ def delete_volumes(command: Command, line: PackLine) -> Objection:
 def _after(command: Command, word: str) -> list[str]:
     args = list(map(str, command.args))
     return args[args.index(word) + 1 :] if word in args else args
+
+
+@containers.rule(
+    "delete-services",
+    level="destructive",
+    programs=_DOCKER,
+    why="This takes down services that run on a swarm, for everyone who uses them.",
+    instead="Look first: `docker service ls`",
+    stops=["docker stack rm prod", "docker service rm web", "docker swarm leave --force", "docker service scale web=0"],
+    passes=["docker service ls", "docker stack ps prod", "docker swarm leave", "docker service scale web=3"],
+)
+def delete_services(command: Command, line: PackLine) -> Objection:
+    words = [str(word) for word in command.operands]
+    if _looks_only(command):
+        return None
+    if words[:2] == ["swarm", "leave"]:
+        return command.has("--force")
+    if words[:2] == ["service", "scale"]:
+        return any(word.endswith("=0") for word in words[2:])
+    return words[:1] in (["stack"], ["service"]) and words[1:2] in (["rm"], ["remove"], ["down"]) and len(words) > 2
 
 
 @containers.rule(
@@ -288,6 +310,7 @@ def delete_namespace(command: Command, line: PackLine) -> Objection:
         "argocd app delete x",
         "kubectl delete secret x",
         "helm delete x",
+        "kubectl apply --prune -f k8s/ -l app=web",
     ],
     passes=[
         "kubectl get pods",
@@ -314,6 +337,8 @@ def delete_in_cluster(command: Command, line: PackLine) -> Objection:
             )
         if first == "drain":
             return command.has("--force", "--delete-emptydir-data", "--disable-eviction")
+        if first == "apply":
+            return command.has("--prune")
         if first == "replace":
             return command.has("--force")
         return first == "scale" and str(command.options.get("--replicas") or "") == "0"

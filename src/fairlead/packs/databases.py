@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..shell import Command
@@ -52,6 +53,7 @@ _SQL = frozenset(
         "d1",
         "spark-sql",
         "psql.exe",
+        "invoke-sqlcmd",
     ]
 )
 _STRINGS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$", re.DOTALL)
@@ -63,12 +65,20 @@ _DELETES = re.compile(r"\b(?:delete\s+from\s+[\w.\"`\[\]]+|update\s+[\w.\"`\[\]]
 _DATABASE = re.compile(r"\bdrop\s+(?:database|schema|keyspace|owned)\b", re.I)
 
 
-def sql_of(command: Command) -> Iterator[str]:
-    """The SQL that a client of a database is given on the line."""
+_TAKE_SQL = frozenset({"--command", "--execute", "-e", "-c", "-q", "-Q", "--query", "-query", "-s", "--sql", "-sql"})
+_TAKE_FILES = frozenset({"-f", "--file", "-i", "--init-command", "-inputfile", "--queries-file"})
+
+
+def sql_of(command: Command, line: PackLine) -> Iterator[str]:
+    """The SQL that a client of a database is given on the line, also in a file that the line writes."""
     options = command.options
-    for name in ("--command", "--execute", "-e", "-c", "-q", "-Q", "--query", "-query", "-s"):
-        if text := options.get(name):
-            yield str(text)
+    yield from (str(text) for name in _TAKE_SQL if (text := options.get(name)))
+    for before, word in pairwise(map(str, command.args)):
+        if before.lower() in _TAKE_SQL:
+            yield word
+        elif before.lower() in _TAKE_FILES:
+            yield line.text_of(word)
+    yield from (line.text_of(one.target) for one in command.redirects if one.operator == "<")
     if text := input_of(command):
         yield text
     if command.program in ("sqlite3", "sqlite", "duckdb", "bq", "usql", "d1", "turso", "clickhouse", "wrangler"):
@@ -108,6 +118,11 @@ def dropped_in(text: str) -> str:
         "psql --command='DELETE FROM t;'",
         "psql -c 'delete from t where 1=1'",
         "bq query 'DROP TABLE d.t'",
+        "cqlsh -e 'DROP TABLE k.t'",
+        "clickhouse-client -q 'DROP TABLE t'",
+        "echo 'DROP TABLE t;' > q.sql && psql app < q.sql",
+        "cat > q.sql <<E\nTRUNCATE t;\nE\npsql -f q.sql",
+        {"tool": "powershell", "args": {"command": "Invoke-Sqlcmd -Query 'DROP TABLE t'"}},
     ],
     passes=[
         "psql -c 'SELECT count(*) FROM t'",
@@ -124,11 +139,11 @@ def drop(command: Command, line: PackLine) -> Objection:
     if command.program not in _SQL:
         if not is_interpreter(command.program):
             return None
-        code = code_of(command)
+        code = code_of(command, line)
         if not re.search(r"execute|query|raw|psycopg|sqlite|mysql|cursor|prisma|knex", code):
             return None
         return dropped_in(code.replace("'", " ").replace('"', " "))
-    return next((found for text in sql_of(command) if (found := dropped_in(text))), None)
+    return next((found for text in sql_of(command, line) if (found := dropped_in(text))), None)
 
 
 @databases.rule(
@@ -148,6 +163,12 @@ def drop(command: Command, line: PackLine) -> Objection:
         "dropuser",
         "influx",
         "clickhouse-client",
+        "snowsql",
+        "invoke-sqlcmd",
+        "mysqlsh",
+        "usql",
+        "trino",
+        "duckdb",
     ],
     why="This deletes a whole database.",
     instead="Make one of your own: `createdb scratch`",
@@ -158,6 +179,9 @@ def drop(command: Command, line: PackLine) -> Objection:
         "mysql -e 'drop schema x'",
         "mongosh --eval 'db.dropDatabase()'",
         "mysqladmin -f drop x",
+        "cqlsh -e 'DROP KEYSPACE k'",
+        "snowsql -q 'drop database x'",
+        "influx bucket delete -n metrics",
     ],
     passes=["createdb scratch", "psql -l", "mysqladmin status", "mongosh --eval 'db.stats()'", "dropdb --help"],
 )
@@ -169,9 +193,11 @@ def drop_database(command: Command, line: PackLine) -> Objection:
             return bool(command.operands)
         case "mysqladmin":
             return "drop" in command.operands
+        case "influx":
+            return command.operands[:2] == ["bucket", "delete"]
         case "mongosh" | "mongo":
             return any("dropDatabase" in word for word in (*command.args, command.stdin or ""))
-    texts = (_STRINGS.sub(" ", text) for text in sql_of(command))
+    texts = (_STRINGS.sub(" ", text) for text in sql_of(command, line))
     return next((found[0] for text in texts if (found := _DATABASE.search(text))), None)
 
 
@@ -197,7 +223,12 @@ def drop_database(command: Command, line: PackLine) -> Objection:
         "neo4j-admin",
         "cypher-shell",
         "rabbitmqadmin",
-        "consul",
+        "kafka-consumer-groups",
+        "kafka-consumer-groups.sh",
+        "kafka-delete-records",
+        "kafka-delete-records.sh",
+        "nats",
+        "rpk",
     ],
     why="This deletes all that a store holds.",
     instead="Name the key: `redis-cli DEL my-key`",
@@ -212,6 +243,12 @@ def drop_database(command: Command, line: PackLine) -> Objection:
         "kafka-topics --delete --topic t",
         "rabbitmqctl reset",
         "redis-cli --scan | xargs redis-cli FLUSHALL",
+        "redis-cli KEYS '*' | xargs redis-cli DEL",
+        "redis-cli CONFIG SET dir /var/spool/cron",
+        "influx delete --bucket b --start 1970-01-01T00:00:00Z --stop 2030-01-01T00:00:00Z",
+        "kafka-consumer-groups.sh --delete --group g",
+        "rabbitmqadmin delete queue name=orders",
+        "nats stream purge ORDERS -f",
     ],
     passes=[
         "redis-cli DEL my-key",
@@ -229,6 +266,11 @@ def empty_store(command: Command, line: PackLine) -> Objection:
         return None
     if program in ("redis-cli", "valkey-cli", "keydb-cli"):
         texts = [*words, *re.split(r"\s+", input_of(command) or "")]
+        if words[:1] and words[0].upper() in ("DEL", "UNLINK") and (before := command.reads) is not None:
+            listed = before.program == program and (before.has("--scan") or "KEYS" in map(str.upper, before.operands))
+            return listed and "all keys that it finds"
+        if [word.upper() for word in words[:2]] == ["CONFIG", "SET"] and words[2:3] in (["dir"], ["dbfilename"]):
+            return "it says where the data is written"
         return next((word for word in texts if word.upper() in ("FLUSHALL", "FLUSHDB", "SHUTDOWN", "DEBUG")), None)
     if program in ("mongosh", "mongo"):
         text = " ".join([*map(str, command.args), input_of(command) or ""])
@@ -238,8 +280,20 @@ def empty_store(command: Command, line: PackLine) -> Objection:
         return words[:1] == ["del"] and command.has("--prefix", "--from-key")
     if program in ("mongorestore", "pg_restore"):
         return command.has("--drop", "--clean", "-c")
-    if program.startswith("kafka-topics"):
-        return command.has("--delete")
+    if program.startswith("kafka-delete"):
+        return True
+    if program.startswith("kafka-"):
+        return command.has("--delete", "--delete-offsets")
+    if program == "nats":
+        return len(words) > 1 and words[0] in ("stream", "str", "s", "kv", "object", "consumer") and words[1] in (
+            "rm", "del", "delete", "purge",
+        )  # fmt: skip
+    if program == "rpk":
+        return words[:2] == ["topic", "delete"] or words[:2] == ["group", "delete"]
+    if program == "influx":
+        return words[:1] == ["delete"]
+    if program == "rabbitmqadmin":
+        return words[:1] in (["delete"], ["purge"])
     if program == "rabbitmqctl":
         return words[:1] and words[0] in (
             "reset",
@@ -258,6 +312,43 @@ def empty_store(command: Command, line: PackLine) -> Objection:
             )
         )
     return None
+
+
+@databases.rule(
+    "empty-in-code",
+    level="destructive",
+    why="This code deletes all that a store or a bucket holds.",
+    instead="Look first: `redis-cli dbsize`",
+    stops=[
+        "python3 -c 'import redis; redis.Redis().flushall()'",
+        "python3 -c 'from pymongo import MongoClient; MongoClient().drop_database(\"x\")'",
+        "python3 <<E\nimport boto3\nboto3.client('s3').delete_bucket(Bucket='x')\nE",
+        "python3 <<E\nimport boto3\nboto3.resource('s3').Bucket('x').objects.all().delete()\nE",
+        "node -e 'mongoose.connection.dropDatabase()'",
+    ],
+    passes=[
+        "redis-cli dbsize",
+        "python3 -c 'import redis; print(redis.Redis().get(1))'",
+        "python3 -c 'import pandas; df.drop(columns=[1])'",
+        "python3 -c 'import boto3; boto3.client(\"s3\").list_buckets()'",
+    ],
+)
+def empty_in_code(command: Command, line: PackLine) -> Objection:
+    if not is_interpreter(command.program):
+        return None
+    return _found_in(_EMPTIES, code_of(command, line))
+
+
+_EMPTIES = re.compile(
+    r"\.(?:flushall|flushdb|flushAll|flushDb|drop_database|dropDatabase|drop_collection|dropCollection)\(|"
+    r"\.(?:delete_many|deleteMany)\(\s*(?:\{\s*\})?\s*\)|\.delete_(?:bucket|table|db_instance|db_cluster|stack|cluster|queue)\(|"
+    r"\.terminate_instances\(|\.objects\.all\(\)\.delete\(|\.object_versions\.(?:all\(\)\.)?delete\("
+)
+
+
+def _found_in(pattern: re.Pattern[str], code: str) -> str:
+    found = pattern.search(code) if code else None
+    return found[0] if found else ""
 
 
 _RESETS = {
@@ -285,6 +376,7 @@ _RESETS = {
     "diesel": ("database reset",),
     "sqlx": ("database drop", "database reset"),
     "dotnet-ef": ("database drop",),
+    "dotnet": ("ef database drop",),
     "sqitch": ("revert",),
 }
 
@@ -316,9 +408,14 @@ _RESETS = {
         "flyway info",
         "prisma generate",
         "mvn clean",
+        "RAILS_ENV=test bundle exec rails db:schema:load",
     ],
 )
 def framework_reset(command: Command, line: PackLine) -> Objection:
+    if {"test"} & {
+        line.variables_of(command).get(name, "") for name in ("RAILS_ENV", "RACK_ENV", "APP_ENV", "MIX_ENV")
+    }:
+        return None  # a database of tests is made anew for each run
     words = [command.program, *map(str, command.args)]
     for at, word in enumerate(words[:4]):
         name = word.rpartition("/")[2].removesuffix("-cli")

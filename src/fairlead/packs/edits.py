@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..redaction.shapes import known_secrets
@@ -117,7 +118,7 @@ def conflict_markers(step: BeforeTool, line: PackLine) -> Objection:
 @edits.rule(
     "no-verify",
     level="destructive",
-    programs=["git"],
+    programs=["git", "pre-commit", "lefthook", "husky"],
     why="This skips the hooks of the repository: its tests, its linters, its search for secrets.",
     instead="Mend what the hooks find, and commit: `git commit -m x`",
     stops=[
@@ -127,6 +128,7 @@ def conflict_markers(step: BeforeTool, line: PackLine) -> Objection:
         "git -c core.hooksPath=/dev/null commit -m x",
         "HUSKY=0 git commit -m x",
         "SKIP=ruff git commit -m x",
+        "pre-commit uninstall",
     ],
     passes=[
         "git commit -m x",
@@ -139,6 +141,8 @@ def conflict_markers(step: BeforeTool, line: PackLine) -> Objection:
 def no_verify(command: Command, line: PackLine) -> Objection:
     if command.has("--help", "--dry-run"):
         return None
+    if command.program != "git":
+        return command.operands[:1] == ["uninstall"]
     names = ("commit", "push", "merge", "rebase", "am", "cherry-pick")
     if not any(command.runs(f"git {name}") for name in names):
         return None
@@ -151,7 +155,7 @@ def no_verify(command: Command, line: PackLine) -> Objection:
 @edits.rule(
     "delete-tests",
     level="destructive",
-    programs=["rm", "unlink", "git", "trash", "shred"],
+    programs=["rm", "unlink", "git", "trash", "shred", "mv", "find"],
     why="A test that is gone finds nothing: mend the code, or say why the test is wrong.",
     instead="Run the test, and look why it fails: `pytest tests/test_login.py`",
     stops=[
@@ -160,6 +164,8 @@ def no_verify(command: Command, line: PackLine) -> Objection:
         "git rm tests/test_login.py",
         "rm -rf spec/",
         "rm src/login.test.ts",
+        "mv tests/test_login.py /tmp/",
+        "find tests -name 'test_*.py' -delete",
     ],
     passes=[
         "pytest tests/test_login.py",
@@ -169,6 +175,8 @@ def no_verify(command: Command, line: PackLine) -> Objection:
         "rm test_try.py",
         "git rm --cached tests/test_login.py",
         "rm -rf tests/__pycache__",
+        "mv tests/test_login.py tests/test_sign_in.py",
+        "find tests -name '*.pyc' -delete",
     ],
 )
 def delete_tests(command: Command, line: PackLine) -> Objection:
@@ -177,10 +185,21 @@ def delete_tests(command: Command, line: PackLine) -> Objection:
         if not command.runs("git rm") or command.has("--cached", "--dry-run", "--help"):
             return None
         words = words[1:]
+    elif command.program == "mv":
+        into = line.path(command, words[-1]) if len(words) > 1 else ""
+        if not into or line.place_of(into) in ("inside", "tree"):
+            return None
+        words = words[:-1]
+    elif command.program == "find":
+        names = [word for before, word in pairwise(map(str, command.args)) if before in ("-name", "-path", "-iname")]
+        if "-delete" not in command.args or not any(re.search(r"test|spec", name) for name in names):
+            return None
+        words = command.operands[:1]
     for word in words:
         path = line.path(command, word)
         inside = os.path.relpath(path, line.folder) if path and line.place_of(path) == "inside" else ""
-        if inside and (_TEST_FILE.search(inside) or (_TEST_FOLDER.search(inside) and command.has("--recursive", "-r"))):
+        whole = command.program in ("mv", "find") or command.has("--recursive", "-r")
+        if inside and (_TEST_FILE.search(inside) or (_TEST_FOLDER.search(inside) and whole)):
             return f"{inside} has tests"
     return None
 

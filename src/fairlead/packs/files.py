@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, pairwise
 
 from ..shell import Command
 from ..shell.words import unknown_of
@@ -122,11 +122,47 @@ NAMES: dict[Place, str] = {
 def delete_outside(command: Command, line: PackLine) -> Objection:
     if _looks_only(command) or not _is_recursive(command):
         return None
+    if "find -exec" in command.via and all(unknown_of(word) == ("{}",) for word in _targets(command)):
+        return None  # another rule looks at what is found
     for word in _targets(command):
         place = line.place(command, word)
         if place in ("outside", "tree", "unknown"):
             return f"{word or 'what it is given'} is {NAMES[place]}"
     return None
+
+
+@files.rule(
+    "delete-listed",
+    level="destructive",
+    programs=["rm", "unlink", "shred", "trash"],
+    why="This deletes whatever a list names, and the list names all that is there.",
+    instead="Name what goes: `git ls-files '*.orig' | xargs rm -f`",
+    stops=["git ls-files | xargs rm", "find . -type f | xargs rm -f", "git ls-files -z | xargs -0 rm", "fd | xargs rm"],
+    passes=[
+        "git ls-files '*.orig' | xargs rm -f",
+        "find . -name '*.pyc' | xargs rm -f",
+        "find build -type f | xargs rm",
+        "git diff --name-only | xargs ls",
+        "ls *.log | xargs rm",
+    ],
+)
+def delete_listed(command: Command, line: PackLine) -> Objection:
+    if not {"xargs", "parallel"} & {one.partition(" ")[0] for one in command.via} or _looks_only(command):
+        return None
+    before = command.reads
+    if before is None:
+        return None
+    if before.runs("git ls-files"):
+        return (
+            not before.operands[1:] and not before.has("--others", "--ignored", "--deleted") and "all that git tracks"
+        )
+    if before.program in ("fd", "fdfind"):
+        return not before.operands and "all that is found"
+    if before.program != "find" or any(word in _FIND_FILTERS - {"-type"} for word in before.args):
+        return None
+    return next(
+        (f"{one} is {NAMES[place]}" for one in _starts_of(before) if (place := line.place(before, one)) == "tree"), None
+    )
 
 
 _FIND_FILTERS = frozenset(
@@ -211,6 +247,7 @@ def find_delete_system(command: Command, line: PackLine) -> Objection:
     ],
     passes=[
         "find . -name '*.pyc' -delete",
+        "find . -name __pycache__ -type d -exec rm -rf {} +",
         "find . -name x",
         "find build -delete",
         "find . -exec cat {} +",
@@ -308,6 +345,46 @@ def move_away(command: Command, line: PackLine) -> Objection:
 
 
 @files.rule(
+    "move-system",
+    level="destructive",
+    programs=["mv"],
+    why="This takes a file of the system from its place.",
+    instead="Copy it: `cp /etc/hosts .`",
+    stops=["mv /etc/nginx /tmp/", "mv /usr/bin/python3 /usr/bin/python3.bak", "mv /etc/hosts hosts"],
+    passes=["cp /etc/hosts .", "mv a b", "mv etc/hosts x", "mv /tmp/a /tmp/b"],
+)
+def move_system(command: Command, line: PackLine) -> Objection:
+    into = command.options.get("--target-directory")
+    for word in command.operands if into else command.operands[:-1]:
+        path = line.path(command, word)
+        if line.place(command, word) == "system" or path.startswith(
+            ("/etc/", "/boot/", "/usr/bin/", "/usr/lib/", "/lib/")
+        ):
+            return f"{word} is {NAMES['system']}"
+    return None
+
+
+@files.rule(
+    "extract-over-system",
+    level="destructive",
+    programs=["tar", "bsdtar", "unzip", "7z", "cpio"],
+    why="This unpacks over the whole system: whatever the archive has replaces what is there.",
+    instead="Unpack it into a folder of its own: `tar -xf x.tar -C build`",
+    stops=["tar -xf x.tar -C /", "unzip -o x.zip -d /", "tar xzf x.tgz --directory=/", "tar -C / -xf x.tar"],
+    passes=["tar -xf x.tar -C build", "unzip x.zip -d out", "tar -C / -cf x.tar etc", "tar -xf x.tar -C /usr/local"],
+)
+def extract_over_system(command: Command, line: PackLine) -> Objection:
+    words = list(map(str, command.args))
+    pairs = [*pairwise(words), *(tuple(word.partition("=")[::2]) for word in words)]
+    folders = [after for before, after in pairs if before in ("-C", "--directory", "-d")]
+    if not any(line.place(command, folder) == "root" for folder in folders if folder):
+        return None
+    return command.program == "unzip" or any(
+        re.fullmatch(r"-?[a-zA-Z]*x[a-zA-Z]*|--extract|--get", word) for word in words
+    )
+
+
+@files.rule(
     "unknown-program",
     level="destructive",
     why="It is not known which program this runs, and it is told to go through the system or a home.",
@@ -384,6 +461,7 @@ def sync_delete_system(command: Command, line: PackLine) -> Objection:
     return None
 
 
+_MAKES_TEMPORARY = re.compile(r"\b(\w+)\s*=\s*(?:tempfile\.)?mkdtemp\(|\b(\w+)\s*=\s*(?:fs\.|os\.)?mkdtempSync\(")
 _RMTREE = re.compile(
     r"shutil\.rmtree|rmtree\(|rmSync\(|rmdirSync\(|fs\.rm\(|rimraf|FileUtils\.rm_rf|FileUtils\.rm_r\b|remove_tree|"
     r"os\.removedirs|unlink\s*\(?\s*glob|fs\.promises\.rm\("
@@ -403,23 +481,27 @@ _NAMES_RM = re.compile(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*)\s+(?:-\w+\s+)*['\"]?
         "python3 <<E\nimport shutil\nshutil.rmtree(p)\nE",
         "ruby -e 'FileUtils.rm_rf(\"..\")'",
         "perl -e 'rm -rf /'",
+        "cat > x.py <<E\nimport shutil\nshutil.rmtree('/srv/x')\nE\npython3 x.py",
     ],
     passes=[
         "python -c 'print(1)'",
         "python3 script.py",
         "grep -r rmtree src",
         "python -c 'import shutil; shutil.rmtree(\"build\")'",
+        "python -c 'd = tempfile.mkdtemp(); shutil.rmtree(d)'",
     ],
 )
 def delete_in_code(command: Command, line: PackLine) -> Objection:
-    code = code_of(command)
+    code = code_of(command, line)
     if found := _NAMES_RM.search(code):
         return f"the code names {found[0]}"
     if not code or not _RMTREE.search(code):
         return None
     named = re.findall(r"""(?:rmtree|rmSync|rm_rf|rm_r|removedirs|rmdirSync|fs\.rm)\s*\(?\s*['"]([^'"]+)['"]""", code)
     if not named:
-        return "it is not known what this code deletes"
+        made = {name for names in _MAKES_TEMPORARY.findall(code) for name in names if name}
+        given = set(re.findall(r"(?:rmtree|rmSync)\s*\(\s*(\w+)\s*[,)]", code))
+        return None if given and given <= made else "it is not known what this code deletes"
     for path in named:
         place = line.place(command, path)
         if place not in ("inside", "temporary"):
@@ -427,15 +509,20 @@ def delete_in_code(command: Command, line: PackLine) -> Objection:
     return None
 
 
-def code_of(command: Command) -> str:
-    """The code that an interpreter is given on the line: after `-c` or `-e`, or from a here-document."""
+def code_of(command: Command, line: PackLine | None = None) -> str:
+    """The code that an interpreter is given on the line: after `-c` or `-e`, or from a here-document.
+
+    With the line, also that of a script that the line writes.
+    """
     words = iter(command.args)
     for word in words:
         if word in ("-c", "-e", "-r", "--eval", "-p", "--print", "-E"):
             return str(next(words, ""))
         if re.fullmatch(r"-[a-zA-Z]*[ce]", word):
             return str(next(words, ""))
-    return str(command.stdin or "") if not command.operands or command.operands[0] == "-" else ""
+    if not command.operands or command.operands[0] == "-":
+        return str(command.stdin or "")
+    return line.text_of(command.operands[0]) if line is not None else ""
 
 
 _DESTROYERS = (

@@ -38,12 +38,15 @@ def is_interpreter(program: str) -> bool:
     return program in INTERPRETERS or bool(_VERSIONED.fullmatch(program))
 
 
+_METHODS = r"[A-Z]+|get|post|put|patch|delete|head|options"
+
+
 def urls_of(command: Command) -> list[str]:
     """The addresses that a download program is given."""
     own = [word for word in command.operands if word]
     if command.program in ("http", "https", "xh"):
         own = [
-            word for word in own if not re.fullmatch("[A-Z]+", word) and not re.search(r"^[\w-]+(:=|==|=|:[^/])", word)
+            word for word in own if not re.fullmatch(_METHODS, word) and not re.search(r"^[\w-]+(:=|==|=|:[^/])", word)
         ][:1]
     if url := command.options.get("--url"):
         own.append(url)
@@ -151,6 +154,8 @@ def reads_code(command: Command) -> bool:
     """Does an interpreter run what it reads?"""
     if command.program in ("source", "."):
         return bool(command.operands) and command.operands[0] in ("/dev/stdin", "-")
+    if command.program in ("make", "gmake"):
+        return command.options.get("--file") in ("-", "/dev/stdin")
     if not is_interpreter(command.program):
         return False
     if any(word in ("--help", "--version", "-V") for word in command.args):

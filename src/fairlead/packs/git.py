@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..shell import Command
 from .lines import PackLine
 from .rules import Objection, Pack
@@ -225,6 +227,34 @@ def restore(command: Command, line: PackLine) -> Objection:
 
 
 @git.rule(
+    "overwrite-tree",
+    level="destructive",
+    programs=["git"],
+    why="This writes committed files over those of the work tree: uncommitted changes are gone.",
+    instead="`git stash` keeps them; `git read-tree -m HEAD` refuses if something would be lost.",
+    stops=[
+        "git read-tree --reset -u HEAD~3",
+        "git read-tree -u --reset main",
+        "git checkout-index -f -a",
+        "git checkout-index -af",
+    ],
+    passes=[
+        "git read-tree -m HEAD",
+        "git read-tree HEAD",
+        "git checkout-index -a --prefix=export/",
+        "git read-tree --reset -n -u HEAD",
+    ],
+)
+def overwrite_tree(command: Command, line: PackLine) -> Objection:
+    if command.runs("git read-tree"):
+        return command.has("--reset") and command.has("-u") and not command.has("-n", "--dry-run", "--help")
+    if not command.runs("git checkout-index"):
+        return None
+    letters = "".join(word[1:] for word in command.args if re.fullmatch(r"-[a-z]+", word))
+    return ("f" in letters or command.has("--force")) and not any(word.startswith("--prefix") for word in command.args)
+
+
+@git.rule(
     "stash-drop",
     level="destructive",
     programs=["git"],
@@ -416,3 +446,23 @@ def delete_on_server(command: Command, line: PackLine) -> Objection:
         and words[1] in ("delete", "delete-asset", "disable")
         and not command.has("--help")
     )
+
+
+@git.rule(
+    "make-public",
+    level="destructive",
+    programs=["gh", "glab"],
+    why="This shows a repository, with its whole history, to everyone.",
+    instead="Ask its owner; to see what it is now: `gh repo view owner/name`",
+    risk="ASI03 Identity and Privilege Abuse",
+    stops=[
+        "gh repo edit owner/name --visibility public --accept-visibility-change-consequences",
+        "gh repo edit --visibility=public",
+        "glab repo update --visibility public",
+    ],
+    passes=["gh repo view owner/name", "gh repo edit --visibility private", "gh repo create x --public"],
+)
+def make_public(command: Command, line: PackLine) -> Objection:
+    if command.operands[:1] not in (["repo"], ["project"]) or command.operands[1:2] == ["create"]:
+        return None
+    return re.search(r"--visibility[ =]public\b", " ".join(map(str, command.args))) is not None

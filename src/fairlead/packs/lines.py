@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ..shell import Command, Dialect, Line, read
 from ..shell.commands import join
+from ..shell.outputs import written_by
 from ..shell.words import unknown_of
 
 Place = Literal["root", "system", "device", "home", "outside", "repository", "tree", "inside", "temporary", "unknown"]
@@ -83,6 +84,8 @@ _NUMBERED = re.compile(
 )
 """What makes a name one of its own, and has no `/`: `$$`, `$(date +%s)`, what `mktemp` fills in."""
 _PATTERN = re.compile(r"[*?\[]")
+LONGEST_TEXT = 200_000
+"""Characters of a text that rules look at."""
 
 
 class PackLine:
@@ -93,6 +96,7 @@ class PackLine:
         "_descriptors",
         "_protected",
         "_temporary",
+        "_texts",
         "commands",
         "dialect",
         "folder",
@@ -125,6 +129,7 @@ class PackLine:
         folders = [command.assignments["TMPDIR"] for command in self.commands if "TMPDIR" in command.assignments]
         self._temporary = all(self._is_temporary(os.path.normpath(path or "/")) for path in folders)
         self._descriptors: dict[str, set[str]] | None = None
+        self._texts: dict[str, str] | None = None
         self._protected = [join("/", path, self.home).rstrip("/") for path in protect]
         self._allowed = frozenset(host.lower() for host in allow_hosts)
 
@@ -164,7 +169,7 @@ class PackLine:
             return "home"
         if path.startswith("/dev/"):
             return "inside" if path in HARMLESS_DEVICES else "device" if _DEVICE.match(path) else "system"
-        if self._is_temporary(path) and not self._is_in_tree(path):
+        if self._is_temporary(path) and not self._is_in_tree(path) and not self._is_near(path):
             return "outside" if path in _TEMPORARY else "temporary"  # as a whole it is everyone's
         if self._is_in_tree(path):
             parts = path[len(self.folder) :].strip("/").split("/")
@@ -187,6 +192,11 @@ class PackLine:
         host = found[1].lower() if found else ""
         return bool(_LOCAL.fullmatch(host)) or host in self._allowed
 
+    def _is_near(self, path: str) -> bool:
+        """Is it a neighbour of a work tree or a home that is itself in a temporary folder?"""
+        near = {os.path.dirname(self.folder), self.home} - {"", "/", *_TEMPORARY}
+        return any(path == one or path.startswith(f"{one}/") or one.startswith(f"{path}/") for one in near)
+
     def _is_temporary(self, path: str) -> bool:
         return any(path == folder or path.startswith(f"{folder}/") for folder in _TEMPORARY)
 
@@ -194,7 +204,7 @@ class PackLine:
         return bool(self.folder) and (path == self.folder or path.startswith(f"{self.folder.rstrip('/')}/"))
 
     def _partly_known(self, word: str) -> Place:
-        """`$TMPDIR/x` is temporary wherever that is, unless the line sets it, and so is `/tmp/x-$$`, or what `mktemp` made.
+        """`$TMPDIR/x` is temporary unless the line sets it. So are `/tmp/x-$$` and what `mktemp` made.
 
         Of other variables nothing is known.
         """
@@ -209,6 +219,17 @@ class PackLine:
         plain = _NUMBERED.sub("x", text)
         is_temporary = plain != text and not re.search(r"[$`*?\[{]", plain) and self._is_temporary(plain)
         return "temporary" if is_temporary and self.place_of(os.path.normpath(plain)) == "temporary" else "unknown"
+
+    def text_of(self, path: str) -> str:
+        """What a file holds that a command of the line writes: `echo x > f`, `cat > f <<END`. Empty if not known."""
+        if self._texts is None:
+            self._texts = {}
+            for command in self.commands:
+                for name in (*command.writes(), *(command.operands if command.program == "tee" else ())):
+                    if text := written_by(command):
+                        key = os.path.normpath(str(name))
+                        self._texts[key] = (self._texts.get(key, "") + str(text))[-LONGEST_TEXT:]
+        return self._texts.get(os.path.normpath(str(path)), "") if path else ""
 
     def variables_of(self, command: Command) -> dict[str, str]:
         """The variables that the line sets for a command, also by `sudo` and `env`."""

@@ -76,6 +76,24 @@ def let_in(command: Command, line: PackLine) -> Objection:
 
 
 @persistence.rule(
+    "give-capability",
+    level="destructive",
+    programs=["setcap"],
+    why="Whoever runs this program then has rights of the administrator.",
+    instead="Show the user what it needs; to look: `getcap /usr/bin/ping`",
+    risk="ASI03 Identity and Privilege Abuse",
+    stops=["setcap cap_setuid+ep /usr/bin/python3", "setcap cap_sys_admin,cap_net_raw=eip x"],
+    passes=["getcap /usr/bin/ping", "setcap -r x", "setcap cap_net_bind_service=+ep server"],
+)
+def give_capability(command: Command, line: PackLine) -> Objection:
+    strong = (
+        r"(?i)cap_(?:setuid|setgid|sys_admin|sys_ptrace|sys_module|sys_rawio|dac_override|dac_read_search|chown|fowner|"
+        r"setfcap)|^all"
+    )
+    return next((str(word) for word in command.args if re.search(strong, word)), None)
+
+
+@persistence.rule(
     "start-file",
     level="destructive",
     why="What stands there runs later: at each login, start, commit or hour.",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..shell import Command
 from ..shell.words import unknown_of
-from .flows import is_download, written_by
+from .files import code_of
+from .flows import is_download, is_interpreter, written_by
 from .lines import PackLine
 from .rules import Objection, Pack
 from .secret_files import is_secret_file
@@ -28,6 +30,8 @@ _NAMES_ONLY = frozenset({
     "source", ".", "locate", "exa", "eza", "lsd",
 })  # fmt: skip
 """Programs that only name such a file, or use it for what it is for."""
+_SEALS = frozenset({"kubeseal", "sops", "age", "gpg", "gpg2", "rage", "ansible-vault", "ssh-add"})
+"""Programs that read a secret to encrypt it."""
 READERS = frozenset({
     "cat", "tac", "nl", "bat", "batcat", "head", "tail", "less", "more", "most", "pg", "zcat", "bzcat", "xzcat",
     "zless", "strings", "xxd", "od", "hexdump", "hd", "hexyl", "base64", "base32", "basenc", "uuencode", "cut",
@@ -57,6 +61,8 @@ _FILES_OF_SOCAT = re.compile(r"(?i)(?:^|[,!])\"?(?:OPEN|GOPEN|FILE|CREATE|RDONLY
 
 def _uploads(command: Command) -> bool:
     """Does a cloud's client copy files?"""
+    if command.program == "gh":
+        return command.operands[:2] in (["gist", "create"], ["gist", "edit"], ["release", "upload"])
     return command.program in ("aws", "gcloud", "az", "gsutil", "kubectl", "docker") and bool(
         {"cp", "mv", "sync", "upload", "upload-batch", "rsync"} & set(command.operands[:3])
     )
@@ -64,10 +70,14 @@ def _uploads(command: Command) -> bool:
 
 def secret_files_of(command: Command, line: PackLine) -> Iterator[str]:
     """The files with secrets that a command reads."""
-    for redirect in command.redirects:
+    program = command.program
+    for redirect in command.redirects if program not in _SEALS else ():
         if redirect.operator == "<" and is_secret_file(redirect.target):
             yield redirect.target
-    program = command.program
+    if program == "openssl" and command.operands[:1] in (["enc"], ["base64"]):
+        yield from (
+            word for before, word in pairwise(map(str, command.args)) if before == "-in" and is_secret_file(word)
+        )
     if program in _NAMES_ONLY and program != "git" and not _uploads(command):
         return
     words = command.args
@@ -102,31 +112,30 @@ def secret_files_of(command: Command, line: PackLine) -> Iterator[str]:
                 break
 
 
+_KEYS = {
+    "curl": ("-E", "--cert", "--key", "--cacert", "--netrc-file", "-o", "--output", "-K", "--config", "-b", "--cookie"),
+    "wget": ("--certificate", "--private-key", "--ca-certificate", "-o", "-O", "--output-document", "--load-cookies"),
+    "rsync": ("-e", "--rsh", "--password-file"),
+}
+"""Options whose value is a key with which a program says who it is, or a file that it writes."""
+_KEYS_OF_SSH = ("-i", "-F", "-o", "-E", "-S")
+
+
 def _without_identity(command: Command) -> list[str]:
-    """The words of a network program without the key that it uses to say who it is."""
-    words: list[str] = []
-    skip = False
+    """The words of a network program without the key that it uses to say who it is, and without addresses."""
+    keys = _KEYS.get(command.program, _KEYS_OF_SSH)
+    glued = tuple(f"{one}=" for one in keys if one[:2] == "--") + (
+        ("-i", "-oIdentityFile") if keys is _KEYS_OF_SSH else ()
+    )
+    words, before = list[str](), ""
     for word in command.args:
-        if skip:
-            skip = False
-        elif word in (
-            "-e",
-            "-i",
-            "-F",
-            "-E",
-            "--cert",
-            "--key",
-            "--cacert",
-            "--netrc-file",
-            "-o",
-            "--output",
-            "-K",
-            "--config",
-        ):
-            skip = True
-        elif not word.startswith(("-i", "--cert=", "--key=", "--cacert=", "-oIdentityFile")):
+        if before not in keys and not word.startswith(glued) and not _ADDRESS.match(word):
             words.append(word)
+        before = word
     return words
+
+
+_ADDRESS = re.compile(r"(?:https?|ftp)://[^\s?#$]*$")
 
 
 _METADATA = re.compile(
@@ -154,6 +163,7 @@ _METADATA = re.compile(
         "awk '1' id_rsa",
         "tar czf x.tgz ~/.gnupg",
         "xxd server.key",
+        "openssl enc -base64 -in .env",
     ],
     passes=[
         "cut -d= -f1 .env.example",
@@ -172,10 +182,77 @@ _METADATA = re.compile(
         "gunicorn --keyfile key.pem app:app",
         "kind export kubeconfig",
         "cosign sign --key cosign.key image",
+        "kubeseal < secret.yaml",
+        "wget -qO- https://example.com/release.key",
+        "openssl rsa -in key.pem -pubout",
     ],
 )
 def read(command: Command, line: PackLine) -> Objection:
     return next((f"{path} holds secrets" for path in secret_files_of(command, line)), None)
+
+
+_READS_IN_CODE = re.compile(
+    r"(?:\bopen|\bPath|\breadFile(?:Sync)?|\bread_text|\bread_bytes|\bFile\.(?:read|open|readlines|foreach)|\bIO\.read(?:lines)?|"
+    r"\bfile_get_contents|\bfile|\breadTextFile(?:Sync)?|\bBun\.file|\bdotenv_values)\s*\(\s*"
+    r"(?:(?:os\.path\.expanduser|os\.path\.join|File\.expand_path|path\.join|Path|os\.homedir\(\)\s*\+)\s*\(?\s*)*"
+    r"(?:(?:os\.homedir\(\)|process\.env\.HOME|os\.environ\[[^\]]{1,20}\]|Path\.home\(\))\s*[,+]?\s*)?"
+    r"[fr]?['\"]([^'\"\n]{1,300})['\"](?!\s*,\s*['\"][wax])(?!\s*\)\s*\.\s*(?:write|exists|is_file|stat|touch|unlink|name))"
+)
+_HOME_IN_CODE = re.compile(
+    r"Path\.home\(\)((?:\s*/\s*['\"][^'\"\n]{1,100}['\"]){1,5})(?!\s*\)\s*\.\s*(?:write|exists|is_file|stat))"
+)
+_SHOWS_IN_CODE = re.compile(
+    r"(?:\bprint|console\.log|\bputs|\becho|\bwrite)\s*\(?\s*(?:os\.)?(?:environ\s*\[|environ\.get\(|getenv\(|process\.env[.\[]|ENV\[)"
+    r"\s*['\"]?([A-Za-z_]\w{0,80})['\"]?\]?\s*\)?\s*[,);\n]"
+)
+
+
+def secret_files_in(code: str) -> Iterator[str]:
+    """The files with secrets that code reads, by name."""
+    if not code:
+        return
+    for path in _READS_IN_CODE.findall(code):
+        if is_secret_file(path if "/" in path else f"./{path}"):
+            yield path
+    for parts in _HOME_IN_CODE.findall(code):
+        path = "~/" + "/".join(re.findall(r"['\"]([^'\"]+)['\"]", parts))
+        if is_secret_file(path):
+            yield path
+
+
+@secrets.rule(
+    "read-in-code",
+    level="destructive",
+    why="This code shows a secret to the model, or takes it where it does not belong.",
+    instead="Have the program read its own configuration; to see which names there are: `cut -d= -f1 .env.example`",
+    risk=RISK,
+    stops=[
+        "python3 -c \"print(open('.env').read())\"",
+        "python3 <<E\nprint(open('/home/me/.ssh/id_rsa').read())\nE",
+        "python3 <<E\nfrom pathlib import Path\nprint(Path('.env').read_text())\nE",
+        "python3 -c \"from pathlib import Path; print((Path.home() / '.aws' / 'credentials').read_text())\"",
+        "node -p \"require('fs').readFileSync('.env','utf8')\"",
+        "ruby -e \"puts File.read('.env')\"",
+        "python3 -c \"import os; print(os.environ['AWS_SECRET_ACCESS_KEY'])\"",
+        "node -e 'console.log(process.env.API_TOKEN)'",
+    ],
+    passes=[
+        "cut -d= -f1 .env.example",
+        "python3 -c \"print(open('.env.example').read())\"",
+        "python3 -c \"open('.env', 'w').write('X=1')\"",
+        "python3 -c \"from pathlib import Path; print(Path('.env').exists())\"",
+        "python3 -c \"import os; print('API_TOKEN' in os.environ)\"",
+        "python3 -c \"import os; print(bool(os.environ.get('API_TOKEN')))\"",
+        "python3 -c \"import os; print(os.environ['HOME'])\"",
+        "node -e 'console.log(process.env.NODE_ENV)'",
+    ],
+)
+def read_in_code(command: Command, line: PackLine) -> Objection:
+    if not is_interpreter(command.program) or not (code := code_of(command, line)):
+        return None
+    if path := next(secret_files_in(code), None):
+        return f"{path} holds secrets"
+    return next((f"{name} holds a secret" for name in _SHOWS_IN_CODE.findall(code) if _SECRET_NAME.search(name)), None)
 
 
 _SECRET_NAME = re.compile(
@@ -297,6 +374,8 @@ def overwrite(command: Command, line: PackLine) -> Objection:
         "kubectl get secret x -o yaml",
         "aws secretsmanager get-secret-value --secret-id x",
         "gpg --export-secret-keys",
+        "heroku config -a prod",
+        "doppler secrets download --no-file",
     ],
     passes=[
         "gh auth status",
@@ -307,6 +386,8 @@ def overwrite(command: Command, line: PackLine) -> Objection:
         "op vault list",
         "gcloud auth list",
         "kubectl describe secret x",
+        "heroku config:set X=1",
+        "doppler run -- npm start",
     ],
 )
 def print_secret(command: Command, line: PackLine) -> Objection:
@@ -346,6 +427,10 @@ def print_secret(command: Command, line: PackLine) -> Objection:
             )
         case "gpg" | "gpg2":
             return command.has("--export-secret-keys", "--export-secret-subkeys")
+        case "heroku":
+            return words[:1] in (["config"], ["config:get"]) and words[1:2] not in (["set"], ["unset"])
+        case "doppler":
+            return words[:1] == ["secrets"] and words[1:2] in ([], ["get"], ["download"])
         case "az":
             return words[:3] == ["keyvault", "secret", "show"] or words[:2] == ["account", "get-access-token"]
     return None

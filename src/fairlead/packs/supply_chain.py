@@ -129,6 +129,8 @@ def install_from_elsewhere(command: Command, line: PackLine) -> Objection:
     words = _runs_pip(command) if program in _PIPS else list(map(str, command.args))
     if "--help" in words or "--dry-run" in words:
         return None
+    if program == "helm" and words[:1] == ["repo"]:  # every repository has an address
+        return None
     if not (_installs(words) or program in ("npx", "bunx", "pnpx", "pipx", "easy_install", "winget")):
         return None
     if program == "docker":
@@ -199,6 +201,7 @@ def _takes_packages(words: list[str]) -> bool:
         "apt-add-repository",
         "add-apt-repository",
         "apt-key",
+        "brew",
     ),
     why="This takes packages from another registry, where anyone may have the names that you use.",
     instead="Use the registry that is set: `npm install react`",
@@ -212,6 +215,9 @@ def _takes_packages(words: list[str]) -> bool:
         "pip install --trusted-host e.example x",
         "add-apt-repository ppa:x/y",
         "npm i --registry=https://e.example x",
+        "yarn config set npmRegistryServer https://e.example",
+        "brew tap x/y https://e.example/y",
+        "helm repo add x http://e.example",
     ],
     passes=[
         "npm install react",
@@ -221,12 +227,18 @@ def _takes_packages(words: list[str]) -> bool:
         "pip index versions x",
         "pip install --index-url https://pypi.org/simple x",
         "npm i --registry=https://registry.npmjs.org x",
+        "brew tap x/y",
+        "helm repo add bitnami https://charts.bitnami.com/bitnami",
     ],
 )
 def other_registry(command: Command, line: PackLine) -> Objection:
     words = _runs_pip(command) if command.program in _PIPS else list(map(str, command.args))
     if command.program in ("apt-add-repository", "add-apt-repository"):
         return bool(command.operands) and not command.has("--remove", "-r", "--list")
+    if command.program == "brew":
+        return words[:1] == ["tap"] and len(words) > 2 and words[-1][:80]
+    if command.program == "helm" and words[:2] == ["repo", "add"]:
+        return next((word[:80] for word in words if word.startswith("http://") and not line.is_allowed(word)), None)
     if command.program == "apt-key":
         return words[:1] in (["add"], ["adv"])
     if not _takes_packages(words):
@@ -246,7 +258,10 @@ def other_registry(command: Command, line: PackLine) -> Objection:
             "--trusted-host",
             "--index",
             "--default-index",
-        ) or (before in ("global.index-url", "global.extra-index-url", "registry") and "config" in words):
+        ) or (
+            before in ("global.index-url", "global.extra-index-url", "registry", "npmRegistryServer")
+            and "config" in words
+        ):
             index = word
         else:
             continue

@@ -68,7 +68,9 @@ def power(command: Command, line: PackLine) -> Objection:
     return program != "shutdown" or not command.has("-c")
 
 
-_SETS_EDITOR = re.compile(r"\b(?:SUDO_EDITOR|EDITOR|VISUAL)=")
+_SETS_EDITOR = re.compile(
+    r"\b(?:SUDO_EDITOR|EDITOR|VISUAL)=(?!['\"]?(?:/usr/bin/)?(?:vim?|nvim|nano|emacs|editor|code)\b['\"]?\s)"
+)
 
 
 @system.rule(
@@ -289,6 +291,8 @@ def wipe_traces(command: Command, line: PackLine) -> Objection:
     trace = re.compile(r"_history$|/var/log/|^/var/log$|/\.local/share/fish/fish_history$|/audit\.log$")
     if program == "history":
         return command.has("-c", "-d")
+    if program == "dmesg":
+        return command.has("-C", "-c", "--clear", "--read-clear")
     if program == "journalctl":
         return any(word.startswith("--vacuum") for word in command.args)
     if program == "unset":
@@ -485,3 +489,93 @@ def set_clock_or_name(command: Command, line: PackLine) -> Objection:
 )
 def administrator(command: Command, line: PackLine) -> Objection:
     return command.program in ("sudo", "doas", "pkexec", "su", "runas", "gsudo")
+
+
+_ESSENTIAL = re.compile(
+    r"(?:libc6|libc-bin|glibc|musl|systemd|init|sudo|bash|dash|coreutils|util-linux|apt|dpkg|rpm|dnf|yum|pacman|python3?|"
+    r"python3-minimal|perl-base|openssh-server|openssl|login|passwd|base-files|grub\S*|linux-(?:image|generic|base)\S*|kernel\S*|"
+    r"network-manager|netplan\.io|ca-certificates|\S*\*\S*)"
+)
+_REMOVES = {
+    "apt": ("remove", "purge", "autopurge"),
+    "apt-get": ("remove", "purge", "autopurge"),
+    "aptitude": ("remove", "purge"),
+    "dnf": ("remove", "erase"),
+    "yum": ("remove", "erase"),
+    "microdnf": ("remove",),
+    "zypper": ("remove", "rm"),
+    "apk": ("del",),
+    "brew": ("uninstall", "remove", "rm"),
+    "snap": ("remove",),
+    "flatpak": ("uninstall", "remove"),
+    "pkg": ("delete", "remove"),
+}
+
+
+def _removed_packages(command: Command) -> list[str] | None:
+    """The packages that a package manager of the system removes. None if it removes none."""
+    program, words = command.program, [str(word) for word in command.operands]
+    if looks_only(command) or command.has("--simulate", "--assumeno", "--print"):
+        return None
+    if program in ("apt", "apt-get", "aptitude") and any(
+        re.fullmatch(r"-[a-z]*s[a-z]*", word) for word in command.args
+    ):
+        return None
+    if program in ("dpkg", "rpm", "pacman"):
+        flags = ("-r", "-P", "--remove", "--purge") if program == "dpkg" else ("-e", "--erase")
+        removes = (
+            any(re.fullmatch(r"-R[a-z]*|--remove", word) for word in command.args)
+            if program == "pacman"
+            else command.has(*flags)
+        )
+        return words if removes else None
+    return words[1:] if words[:1] and words[0] in _REMOVES.get(program, ()) else None
+
+
+@system.rule(
+    "remove-essential",
+    level="destructive",
+    programs=(*_REMOVES, "dpkg", "rpm", "pacman"),
+    why="The system needs this package, or what depends on it is removed, too.",
+    instead="See what would go: `apt-get remove -s libc6`",
+    risk=MISUSE,
+    stops=[
+        "apt-get purge -y libc6",
+        "apt remove -y python3",
+        "dnf remove -y systemd",
+        "pacman -Rns --noconfirm glibc",
+        "rpm -e --nodeps glibc",
+        "dpkg --purge --force-all sudo",
+        "apt-get remove --purge -y 'postgresql*'",
+    ],
+    passes=[
+        "apt-get remove -s libc6",
+        "apt-get remove -y nodejs-doc",
+        "apt install python3",
+        "rpm -qa",
+        "brew uninstall node",
+    ],
+)
+def remove_essential(command: Command, line: PackLine) -> Objection:
+    packages = _removed_packages(command)
+    if packages is None:
+        return None
+    if any(word.startswith(("--force-", "--nodeps", "--allow-remove-essential")) for word in command.args):
+        return "it removes whatever depends on it"
+    return next(
+        (f"{name} is a part of the system" for name in packages if _ESSENTIAL.fullmatch(name.partition(":")[0])), None
+    )
+
+
+@system.rule(
+    "remove-packages",
+    level="strict",
+    programs=(*_REMOVES, "dpkg", "rpm", "pacman"),
+    why="This removes programs from the machine.",
+    instead="See what would go: `apt-get remove -s nginx`",
+    risk=MISUSE,
+    stops=["apt-get remove -y nginx", "brew uninstall node", "pacman -R vim"],
+    passes=["apt-get remove -s nginx", "apt-get install nginx", "pacman -S vim"],
+)
+def remove_packages(command: Command, line: PackLine) -> Objection:
+    return bool(_removed_packages(command))

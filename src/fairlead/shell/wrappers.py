@@ -77,7 +77,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "xvfb-run": Wrapper("efnpsw"),
     "dbus-run-session": Wrapper(),
     "systemd-run": Wrapper("EGpMtu --unit --slice --property --uid --gid --setenv --working-directory --description"),
-    "systemd-inhibit": Wrapper(),
+    "systemd-inhibit": Wrapper(" --what --who --why --mode"),
     "faketime": Wrapper(words=1),
     "cpulimit": Wrapper("lpPe --limit --pid --path --exe"),
     "prlimit": Wrapper("o"),
