@@ -243,6 +243,38 @@ def test_what_exceeds_a_bound_and_names_no_such_program_passes(text: str) -> Non
     assert PackGate(pack("files"))(call(text)) is None
 
 
+@pytest.mark.parametrize(
+    "text", ["rm -rf ../other", "cd .. && rm -rf build", "rm -rf ~/projects", "rm -rf /tmp/agent/x"]
+)
+def test_neighbours_of_a_work_tree_in_a_temporary_folder_are_not_temporary(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/tmp/agent")  # noqa: S108
+    given = BeforeTool(tool="bash", args={"command": text}, cwd="/tmp/agent/work")  # noqa: S108
+    assert PackGate(pack("files"))(given) is not None
+
+
+@pytest.mark.parametrize("text", ["rm -rf build", "rm -rf /tmp/x", "rm -rf /tmp/agent/work/build", "rm -rf /tmp/x-$$"])
+def test_a_work_tree_in_a_temporary_folder_can_be_worked_in(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/tmp/agent")  # noqa: S108
+    given = BeforeTool(tool="bash", args={"command": text}, cwd="/tmp/agent/work")  # noqa: S108
+    assert PackGate(pack("files"))(given) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rm -rf /tmp/$DIR",
+        "rm -rf /tmp/../etc-$$",
+        "rm -rf /etc/x-$$",
+        "X=/etc; rm -rf $X-$$",
+        "T=$(mktemp -d); T=/srv; trap 'rm -rf $T' EXIT",
+    ],
+)
+def test_a_number_in_a_name_does_not_make_a_path_temporary(text: str) -> None:
+    assert PackGate(pack("files"))(call(text)) is not None
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_level_has_an_answer(level: Any) -> None:
     rule = next(one for one in RULES if one.level == level and one.about == "command")

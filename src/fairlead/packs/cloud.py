@@ -330,14 +330,12 @@ def infrastructure_destroy(command: Command, line: PackLine) -> Objection:
 
 _BACKUPS = {
     "restic": ("forget", "prune", "key remove"),
-    "borg": ("delete", "prune", "compact"),
-    "kopia": ("snapshot delete", "snapshot expire", "repository disconnect"),
+    "borg": ("delete",),
+    "kopia": ("snapshot delete",),
     "velero": ("delete", "backup delete", "schedule delete", "restore delete"),
-    "duplicity": ("remove-older-than", "remove-all-but-n-full", "cleanup"),
     "rustic": ("forget", "prune"),
-    "tmutil": ("delete", "deletelocalsnapshots", "disable"),
-    "zfs-auto-snapshot": ("--destroy-only",),
-    "pgbackrest": ("stanza-delete", "expire"),
+    "tmutil": ("delete", "deletelocalsnapshots"),
+    "pgbackrest": ("stanza-delete",),
     "barman": ("delete",),
     "wal-g": ("delete",),
 }
@@ -353,11 +351,16 @@ _BACKUPS = {
         "restic forget --keep-last 1 --prune",
         "restic -r repo prune",
         "borg delete repo::archive",
-        "borg prune --keep-daily=1 repo",
         "velero backup delete nightly --confirm",
         "pgbackrest --stanza=main stanza-delete",
     ],
-    passes=["restic snapshots", "restic backup src", "borg list repo", "borg prune -n repo", "velero backup get"],
+    passes=[
+        "restic snapshots",
+        "restic backup src",
+        "borg list repo",
+        "borg prune --keep-daily=7 repo",
+        "velero backup get",
+    ],
 )
 def backup_delete(command: Command, line: PackLine) -> Objection:
     if _looks_only(command) or command.has("-n"):

@@ -118,7 +118,7 @@ def conflict_markers(step: BeforeTool, line: PackLine) -> Objection:
 @edits.rule(
     "no-verify",
     level="destructive",
-    programs=["git", "pre-commit", "lefthook", "husky"],
+    programs=["git", "pre-commit", "lefthook"],
     why="This skips the hooks of the repository: its tests, its linters, its search for secrets.",
     instead="Mend what the hooks find, and commit: `git commit -m x`",
     stops=[

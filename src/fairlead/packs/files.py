@@ -122,7 +122,9 @@ NAMES: dict[Place, str] = {
 def delete_outside(command: Command, line: PackLine) -> Objection:
     if _looks_only(command) or not _is_recursive(command):
         return None
-    if "find -exec" in command.via and all(unknown_of(word) == ("{}",) for word in _targets(command)):
+    if any(one.startswith("find -exec") for one in command.via) and all(
+        unknown_of(word) == ("{}",) for word in _targets(command)
+    ):
         return None  # another rule looks at what is found
     for word in _targets(command):
         place = line.place(command, word)
@@ -285,7 +287,8 @@ def _find_changes(command: Command, programs: set[str] | frozenset[str]) -> bool
     words = set(_without_values(command.args))
     if words & {"--help", "--version"}:
         return False
-    return "-delete" in words or any(one.program in programs for one in command.inner if _is_given_what_is_found(one))
+    runs = (one for inner in command.inner for one in inner.walk())
+    return "-delete" in words or any(one.program in programs for one in runs if _is_given_what_is_found(one))
 
 
 def _is_given_what_is_found(inner: Command) -> bool:
@@ -492,9 +495,9 @@ _NAMES_RM = re.compile(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*)\s+(?:-\w+\s+)*['\"]?
     ],
 )
 def delete_in_code(command: Command, line: PackLine) -> Objection:
-    code = code_of(command, line)
-    if found := _NAMES_RM.search(code):
+    if found := _NAMES_RM.search(code_of(command)):
         return f"the code names {found[0]}"
+    code = code_of(command, line)
     if not code or not _RMTREE.search(code):
         return None
     named = re.findall(r"""(?:rmtree|rmSync|rm_rf|rm_r|removedirs|rmdirSync|fs\.rm)\s*\(?\s*['"]([^'"]+)['"]""", code)

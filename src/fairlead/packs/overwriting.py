@@ -91,7 +91,7 @@ def overwrite_system(command: Command, line: PackLine) -> Objection:
         paths += command.operands
     for path in paths:
         text = line.path(command, path)
-        if text.startswith(_SYSTEM_FILES):
+        if text.startswith(_SYSTEM_FILES) and not text.startswith("/etc/bash_completion.d/"):
             return f"{path} is {NAMES['system']}"
         if "/.git/" in text and any(
             part in text

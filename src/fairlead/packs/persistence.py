@@ -67,11 +67,12 @@ def _changed(command: Command, line: PackLine) -> Iterator[str]:
         "visudo -c",
         "cat /etc/sudoers.d/README",
         "cp /etc/pam.d/sudo .",
+        "ssh-copy-id me@host.example",
     ],
 )
 def let_in(command: Command, line: PackLine) -> Objection:
-    if command.program == "ssh-copy-id":
-        return True
+    if command.program == "ssh-copy-id":  # on another machine, the user's key lets the user in
+        return bool(command.operands) and all(map(line.is_allowed, command.operands))
     return next((f"{path} says who may" for path in _changed(command, line) if _LETS_IN.search(path)), None)
 
 

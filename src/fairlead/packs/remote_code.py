@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..shell import Command
+from ..shell.words import unknown_of
 from .files import code_of
 from .flows import (
     SHELLS,
@@ -131,7 +132,10 @@ _RUNS = re.compile(
 def _code_feeders(command: Command, line: PackLine) -> Iterator[Command]:
     """What gives the code that a command runs. To code on the line, its input is data: `| python3 -c ...`."""
     code = code_of(command) if runs_given_code(command) and is_interpreter(command.program) else ""
-    as_data = bool(code) and not reads_code(command) and not (_READS_INPUT.search(code) and _RUNS.search(code))
+    is_known = not any(unknown_of(word) for word in command.args)
+    as_data = (
+        bool(code) and is_known and not reads_code(command) and not (_READS_INPUT.search(code) and _RUNS.search(code))
+    )
     return feeders(command, line, reads_input=not as_data)
 
 

@@ -105,7 +105,7 @@ def secret_files_of(command: Command, line: PackLine) -> Iterator[str]:
     if program == "socat":
         words = [name for word in words for name in _FILES_OF_SOCAT.findall(word)]
     for word in words:
-        for part in {word, *re.split(r"[=@,;:\"]", word)[1:]} if word[:1] != "/" else {word}:
+        for part in {word, *re.split(r"[=@,;:\"()|]", word)[1:]} if word[:1] != "/" else {word}:
             path = part.removeprefix("file://").replace("\\", "/") if "\\" in part else part.removeprefix("file://")
             if path and is_secret_file(path):
                 yield part
@@ -430,7 +430,7 @@ def print_secret(command: Command, line: PackLine) -> Objection:
         case "heroku":
             return words[:1] in (["config"], ["config:get"]) and words[1:2] not in (["set"], ["unset"])
         case "doppler":
-            return words[:1] == ["secrets"] and words[1:2] in ([], ["get"], ["download"])
+            return words[:1] == ["secrets"] and words[1:2] in ([], ["get"], ["download"]) and not command.writes()
         case "az":
             return words[:3] == ["keyvault", "secret", "show"] or words[:2] == ["account", "get-access-token"]
     return None

@@ -201,7 +201,6 @@ def _takes_packages(words: list[str]) -> bool:
         "apt-add-repository",
         "add-apt-repository",
         "apt-key",
-        "brew",
     ),
     why="This takes packages from another registry, where anyone may have the names that you use.",
     instead="Use the registry that is set: `npm install react`",
@@ -216,7 +215,6 @@ def _takes_packages(words: list[str]) -> bool:
         "add-apt-repository ppa:x/y",
         "npm i --registry=https://e.example x",
         "yarn config set npmRegistryServer https://e.example",
-        "brew tap x/y https://e.example/y",
         "helm repo add x http://e.example",
     ],
     passes=[
@@ -227,7 +225,6 @@ def _takes_packages(words: list[str]) -> bool:
         "pip index versions x",
         "pip install --index-url https://pypi.org/simple x",
         "npm i --registry=https://registry.npmjs.org x",
-        "brew tap x/y",
         "helm repo add bitnami https://charts.bitnami.com/bitnami",
     ],
 )
@@ -235,8 +232,6 @@ def other_registry(command: Command, line: PackLine) -> Objection:
     words = _runs_pip(command) if command.program in _PIPS else list(map(str, command.args))
     if command.program in ("apt-add-repository", "add-apt-repository"):
         return bool(command.operands) and not command.has("--remove", "-r", "--list")
-    if command.program == "brew":
-        return words[:1] == ["tap"] and len(words) > 2 and words[-1][:80]
     if command.program == "helm" and words[:2] == ["repo", "add"]:
         return next((word[:80] for word in words if word.startswith("http://") and not line.is_allowed(word)), None)
     if command.program == "apt-key":
