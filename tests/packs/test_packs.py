@@ -249,15 +249,15 @@ def test_what_exceeds_a_bound_and_names_no_such_program_passes(text: str) -> Non
 def test_neighbours_of_a_work_tree_in_a_temporary_folder_are_not_temporary(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", "/tmp/agent")  # noqa: S108
-    given = BeforeTool(tool="bash", args={"command": text}, cwd="/tmp/agent/work")  # noqa: S108
+    monkeypatch.setenv("HOME", "/tmp/agent")
+    given = BeforeTool(tool="bash", args={"command": text}, cwd="/tmp/agent/work")
     assert PackGate(pack("files"))(given) is not None
 
 
 @pytest.mark.parametrize("text", ["rm -rf build", "rm -rf /tmp/x", "rm -rf /tmp/agent/work/build", "rm -rf /tmp/x-$$"])
 def test_a_work_tree_in_a_temporary_folder_can_be_worked_in(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/tmp/agent")  # noqa: S108
-    given = BeforeTool(tool="bash", args={"command": text}, cwd="/tmp/agent/work")  # noqa: S108
+    monkeypatch.setenv("HOME", "/tmp/agent")
+    given = BeforeTool(tool="bash", args={"command": text}, cwd="/tmp/agent/work")
     assert PackGate(pack("files"))(given) is None
 
 
