@@ -629,6 +629,243 @@ git checkout -b feature/fairlead-toml
 git switch -
 git reset --soft HEAD~1
 git reset HEAD~1 -- fairlead.toml
+cat -n fairlead.toml | head -40
+less fairlead.toml
+head -20 fairlead.toml
+tail -f ~/.claude/settings.json
+grep -n rule fairlead.toml
+grep -rn fairlead . --include='*.toml'
+rg fairlead.toml
+rg -n 'hooks' ~/.claude/settings.json
+diff fairlead.toml src/settings.json
+diff -u <(cat fairlead.toml) <(git show HEAD:fairlead.toml)
+wc -l fairlead.toml .claude/settings.json
+stat fairlead.toml
+stat -c %y fairlead.toml
+ls -la fairlead.toml ~/.claude
+ls -la ~/.claude/hooks
+sha256sum fairlead.toml
+md5sum ~/.codex/config.toml
+test -f fairlead.toml && echo yes
+[ -f fairlead.toml ] || echo none
+[[ -e ~/.claude/settings.json ]] && echo there
+jq . ~/.claude/settings.json
+jq '.hooks | keys' ~/.claude/settings.json
+jq -r '.permissions.allow[]' .claude/settings.json
+python3 -m json.tool ~/.claude/settings.json
+python3 -m json.tool < ~/.claude/settings.json
+cat ~/.claude/settings.json | jq .hooks
+cat fairlead.toml | grep -c hook
+sed -n 1,20p fairlead.toml
+sed -n '/hook/,/^$/p' fairlead.toml
+sed 's/deny/DENY/' fairlead.toml
+sed s/a/b/ fairlead.toml | diff - fairlead.toml
+awk '/hook/ {print NR": "$0}' fairlead.toml
+awk -F= '{print $1}' fairlead.toml | sort | uniq -c
+awk '{ if ($1 > 3) print $2 }' fairlead.toml
+awk 'NR>1 && $1 != "" {print}' fairlead.toml
+awk '{print $1 | "sort -u"}' fairlead.toml
+awk 'length($0) > 80 {print FILENAME": "FNR}' fairlead.toml
+sort fairlead.toml | uniq
+nl -ba fairlead.toml
+xxd fairlead.toml | head
+od -c fairlead.toml | head
+base64 fairlead.toml
+cut -d= -f1 fairlead.toml
+tr -d '\r' < fairlead.toml | wc -l
+cp fairlead.toml /tmp/fairlead.bak
+cp fairlead.toml fairlead.toml.bak
+cp ~/.claude/settings.json /tmp/s.json
+git diff HEAD~1 -- fairlead.toml
+git log -p -- fairlead.toml
+git log --oneline --follow fairlead.toml
+git blame fairlead.toml
+git show HEAD:fairlead.toml
+git add .claude/settings.json && git commit -m "Add settings"
+git commit -m "fairlead.toml: deny force pushes"
+git commit -am 'Explain rm fairlead.toml in docs'
+git ls-files fairlead.toml
+git grep fairlead
+git grep -n 'fairlead.toml' -- docs
+git push origin main
+git stash show -p
+git checkout -b fairlead-rules
+git fetch --all --prune
+git log --grep=fairlead
+git tag -a v1 -m 'fairlead 1'
+git branch -d fairlead-old
+git worktree list
+gh pr create --title 'Edit fairlead.toml' --body 'This changes fairlead.toml'
+gh pr view 12 --json title
+echo "see fairlead.toml"
+echo 'rm fairlead.toml'
+echo "edit ~/.claude/settings.json by hand" >> README.md
+printf '%s\n' 'fairlead.toml is protected' > notes.txt
+cat > notes.md <<'E'¶Edit fairlead.toml yourself.¶rm ~/.claude/settings.json¶E
+cat <<'E' >> README.md¶## fairlead¶See `fairlead.toml`.¶E
+find . -name fairlead.toml
+find ~ -name settings.json -path '*claude*'
+find . -type f -name '*.pyc' -delete
+find . -name '*.toml' -print0 | xargs -0 grep -n rule
+find . -name node_modules -prune -o -name '*.js' -print
+find . -newer fairlead.toml -name '*.py'
+ls *.toml
+ls -d .*/
+for f in *.toml; do echo $f; done
+while read l; do echo "$l"; done < fairlead.toml
+mapfile -t lines < fairlead.toml; echo ${#lines[@]}
+x=$(grep -c hook fairlead.toml) && echo $x
+if grep -q deny fairlead.toml; then echo ok; fi
+python3 -c "import tomllib; print(tomllib.load(open('a.py','rb')))"
+python3 -c "print('hello')"
+python3 - <<E¶import json¶print(json.dumps({}))¶E
+python3 x.py --config pyproject.toml
+pytest -q tests
+pytest -q -k fairlead
+npm install
+pip install fairlead-extras-not-ours
+python3 -c 'import fairlead; print(fairlead.__version__)'
+fairlead --version
+fairlead check fairlead.toml
+fairlead log --json | jq .
+fairlead explain 'rm -rf /'
+fairlead explain 'git push -f' --json
+fairlead test
+pgrep -f fairlead
+pgrep -af fairlead
+systemctl --user status fairlead
+systemctl status nginx
+kill 999999
+pkill -f webpack
+lsof -i :8080
+lsof -ti :3000 | xargs kill
+docker stop web
+docker ps
+docker run --rm -v $PWD:/w -w /w python:3 pytest
+docker exec web ls
+tar czf backup.tgz src
+tar czf backup.tgz fairlead.toml src
+tar tf backup.tgz
+zip -r x.zip src fairlead.toml
+rsync -a src/ backup/
+cp -r src backup
+mv a.py b.py
+mv src/settings.json src/old.json
+rm -f *.pyc
+rm -rf build dist
+rm -rf node_modules
+rm -rf .pytest_cache .mypy_cache
+rm src/settings.json
+mkdir -p src/.config
+touch a.py
+chmod +x a.py
+chmod +x scripts/*.sh
+sed -i 's/a/b/' a.py
+sed -i.bak s/x/y/ src/settings.json
+sed -i 's/fairlead/other/' README.md
+sed -ni '/x/p' a.py
+perl -pi -e 's/a/b/' README.md
+perl -ne 'print if /hook/' README.md
+awk '{print > "out.txt"}' a.py
+awk '{print $1 > $2".txt"}' a.py
+awk '{ print $2 | "sort" }' a.py
+awk -i inplace '{print}' a.py
+sort -o a.txt a.py
+sort --output=a.txt a.py
+echo hello > a.py
+echo x | tee out.log
+make -j4 test
+make -f x.mk
+ssh host 'ls -la'
+ssh host "cat /etc/hosts"
+scp a.py host:/tmp
+curl -o x.json https://example.com/x
+curl -fsSL https://example.com/install | tar xz
+export PATH=$PATH:~/bin
+export NODE_ENV=test; npm test
+HOME=/tmp/x npm install
+HOME=/tmp/h git config --list
+PYTHONPATH=src pytest -q
+cd src && pytest
+cd /tmp && ls
+code fairlead.toml
+claude -p 'what is fairlead?'
+gemini -p hi
+sudo systemctl restart nginx
+watch -n1 'git status'
+xargs -n1 echo < a.py
+ls | xargs -I{} echo {}
+git ls-files '*.py' | xargs wc -l
+git ls-files -z | xargs -0 grep -l fairlead
+tree -L 2 -a
+du -sh ~/.claude
+realpath fairlead.toml
+readlink -f link.json
+basename fairlead.toml .toml
+dirname ~/.claude/settings.json
+date -r fairlead.toml
+cmp fairlead.toml fairlead.toml.bak
+cksum fairlead.toml
+yq .hook fairlead.toml
+tomlq .hook fairlead.toml
+bat fairlead.toml
+view -R a.py
+vim a.py
+npx prettier --check fairlead.toml
+ruff check .
+ruff check fairlead.toml
+taplo check fairlead.toml
+taplo lint fairlead.toml
+shasum -a 256 fairlead.toml
+python3 -c 'import tomllib,sys; print(tomllib.load(sys.stdin.buffer))' < fairlead.toml
+cat < fairlead.toml > /tmp/copy.toml
+exec 3< fairlead.toml; cat <&3
+cat fairlead.toml > /dev/stdout
+cat fairlead.toml | tee /dev/stderr
+cat fairlead.toml > /dev/null
+grep hook fairlead.toml >/dev/null 2>&1 && echo found
+tee copy.toml < fairlead.toml
+cat fairlead.toml > copy.toml
+dd if=fairlead.toml of=/tmp/x
+install -m 644 fairlead.toml /tmp/x.toml
+base64 fairlead.toml > x.b64
+gzip -k fairlead.toml
+gzip -c fairlead.toml > x.gz
+git archive HEAD -o x.tgz
+git format-patch -1
+git diff > x.patch
+git apply x.patch
+git merge origin/main
+git stash push -m wip a.py
+git checkout -- a.py
+git checkout main -- README.md
+git config user.name x
+git config --get alias.co
+git config alias.co checkout
+git -c color.ui=always log
+git submodule update --init
+let x=1+2; echo $x
+x=5; echo $((x*2))
+a=(1 2 3); echo ${a[1]}; unset 'a[1]'
+declare -A m=([a]=1); echo ${!m[@]}
+declare -A m; m[fairlead.toml]=1; echo ${!m[@]}
+read -r x y <<< "a b"; echo $x
+printf -v x '%03d' 5; echo $x
+compgen -c | grep fairlead
+mapfile -t a < <(git ls-files); echo ${#a[@]}
+trap 'rm -f x.tmp' EXIT
+trap cleanup EXIT
+echo "$(cat fairlead.toml)"
+cat > setup.py <<E¶from setuptools import setup¶setup()¶E
+cat > x.py <<E¶print(open("fairlead.toml").read())¶E
+cat > x.sh <<E¶cat fairlead.toml¶E
+cat > test_x.py <<'E'¶def test(): assert "fairlead.toml"¶E
+python3 -c "print(open('fairlead.toml').read())"
+cat > .github/workflows/ci.yml <<E¶run: fairlead check fairlead.toml¶E
+cat > .github/workflows/ci.yml <<E; git add .github; git commit -m ci¶run: fairlead check fairlead.toml¶E
+cat > README.md <<E; git add -A; git commit -m docs¶Edit fairlead.toml¶E
+cat > conftest.py <<E; pytest -q¶import pytest¶E
+cat > Makefile <<E; make lint¶lint:¶	ruff check .¶E
 """.strip().split("\n")
 
 _READERS = [one.replace("{}", "{0}") for one in re.split(r"\|(?! )", _READS.replace("\n", ""))]

@@ -14,6 +14,7 @@ import pytest
 from fed_spellings import INDIRECT, fed
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from late_spellings import LATE
 from spellings import BY_HAND, JUDGED, NAME, NAMINGS, ONE_WORD, WRAPPERS, WRITERS, combined, line_of
 from test_guard import OVERRIDES, World, denied
 
@@ -21,11 +22,12 @@ import sandbox
 
 TARGET = f"home/ws/{NAME}"
 TOOLS = (
-    "awk", "base64", "basename", "bash", "cat", "chmod", "cp", "csplit", "date", "dd", "diff", "dirname", "ed",
-    "env", "ex", "expr", "find", "flock", "git", "grep", "gzip", "head", "install", "ln", "ls", "m4", "make",
-    "mkdir", "mkfifo", "mv", "nice", "node", "nohup", "patch", "perl", "pr", "python3", "rev", "rm", "script",
-    "sed", "setsid", "sh", "shred", "sleep", "sort", "split", "sponge", "sqlite3", "stdbuf", "tar", "tee",
-    "timeout", "touch", "tr", "truncate", "uname", "uniq", "unlink", "vim", "wc", "xargs", "xxd", "yes",
+    "awk", "base64", "basename", "bash", "cat", "chmod", "choom", "cp", "csplit", "curl", "date", "dd", "diff",
+    "dirname", "ed", "env", "ex", "expr", "find", "flock", "git", "grep", "gzip", "head", "install", "ln", "ls",
+    "m4", "make", "mkdir", "mkfifo", "mv", "nice", "node", "nohup", "patch", "perl", "pr", "python3", "rev", "rm",
+    "script", "sed", "setsid", "sh", "shred", "sleep", "sort", "split", "sponge", "sqlite3", "stdbuf", "tar", "tee",
+    "timeout", "touch", "tr", "truncate", "uname", "uniq", "unlink", "unzip", "vim", "wc", "xargs", "xxd", "yes",
+    "zip",
 )  # fmt: skip
 COMBINED = list(dict.fromkeys(combined()))
 FEEDING = list(fed())
@@ -36,6 +38,8 @@ UNSEEN = [
     "git reset -q --hard",
     "python3 src/prog.py",
     "git stash -q",
+    "git restore ':!a.py' ':!src'",
+    "rm $(cut -c3- <<< xxfairlead.toml)",
 ]
 """What the guard does not see: a folder that is written as a whole, a program that was there before."""
 
@@ -86,7 +90,7 @@ def identifier(line: str) -> str:
     return line[:60].encode("unicode_escape").decode()
 
 
-FEW = [*BY_HAND[::40], *INDIRECT[::20], *COMBINED[::700]]
+FEW = [*BY_HAND[::40], *INDIRECT[::20], *LATE[::20], *COMBINED[::700]]
 
 
 @pytest.mark.parametrize("line", FEW, ids=identifier)
@@ -95,7 +99,7 @@ def test_some_spellings_change_the_file(files: bytes, line: str) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("line", [*BY_HAND, *INDIRECT, *COMBINED[::13], *FEEDING[::7]], ids=identifier)
+@pytest.mark.parametrize("line", [*BY_HAND, *INDIRECT, *LATE, *COMBINED[::13], *FEEDING[::7]], ids=identifier)
 def test_every_spelling_changes_the_file(files: bytes, line: str) -> None:
     assert changes_it(line, files)
 
@@ -107,7 +111,7 @@ def test_what_is_listed_as_unseen_changes_the_file_and_passes(world: World, file
     assert world.shell(line) is None
 
 
-@pytest.mark.parametrize("line", [*BY_HAND, *INDIRECT, *JUDGED], ids=identifier)
+@pytest.mark.parametrize("line", [*BY_HAND, *INDIRECT, *LATE, *JUDGED], ids=identifier)
 def test_no_spelling_by_hand_passes(world: World, line: str) -> None:
     denied(world.shell(line))
 

@@ -63,6 +63,25 @@ def removals(line: str) -> list[list[str]]:
         ("x='a\\x62'; rm ${x@E}", ["ab"]),
         ("screen -dm bash -c 'rm x'", ["x"]),
         ("npm pkg set scripts.a='rm x'", ["x"]),
+        ('f() { rm "${@: -1}"; }; f a b x', ["x"]),
+        ("a=(p q x); rm ${a[@]:1:2}", ["q", "x"]),
+        ("a=(p.a q.a); rm ${a[@]%.a}", ["p", "q"]),
+        ("v=abcd; n=1; rm ${v:n:n+1}", ["bc"]),
+        ("set -- a b; rm ${@:2}", ["b"]),
+        ("GIT_CONFIG_PARAMETERS=\"'alias.y=!rm x'\" git y", ["x"]),
+        ("GIT_CONFIG_PARAMETERS=\"'alias.y'='!rm x'\" git y", ["x"]),
+        ("export V='!rm x'; git --config-env=alias.y=V y", ["x"]),
+        ("compgen -W '$(rm x)' y", ["x"]),
+        ("compgen -C 'rm x' y", ["x"]),
+        ("mapfile -C 'rm x #' -c1 a < f", ["x"]),
+        ("unset 'a[$(rm x)]'", ["x"]),
+        ("printf -v 'a[$(rm x)]' y", ["x"]),
+        ("declare -i y='a[$(rm x)]'", ["x"]),
+        ("declare -i y; y='a[$(rm x)]'", ["x"]),
+        ("[[ 'a[$(rm x)]' -eq 1 ]]", ["x"]),
+        ("SECONDS='a[$(rm x)]'", ["x"]),
+        ("env 'BASH_FUNC_f%%=() { rm x; }' bash -c f", ["x"]),
+        ("source /dev/stdin x <<< 'rm $1'", ["x"]),
     ],
 )
 def test_a_line_is_read_as_bash_runs_it(line: str, args: list[str]) -> None:
@@ -75,7 +94,11 @@ def test_a_line_is_read_as_bash_runs_it(line: str, args: list[str]) -> None:
     [
         "a=([k]=x); rm ${a[k]}", "a[7]=x; rm ${a[7]}", "PS4='$(rm x)'; set -x", "pgrep a | parallel rm",
         "echo ${a[$(rm x)]}", 'a=1; echo "${a/$(rm x)/y}" ${a:$(rm x)}', "echo ${NONE?$(rm x)}",
-        "tmux send-keys rm Space x Enter",
+        "tmux send-keys rm Space x Enter", "x='a[$(rm x)]'; echo $((x))", "x='a[$(rm y)]'; z=x; echo ${a[z]}",
+        "x='$(rm y)'; echo ${x@P}", "x='a[$(rm y)]'; echo ${!x}", "v=abc; x='a[`rm y`]'; echo ${v:x}",
+        "f() { echo $(($1)); }; f 'a[$(rm y)]'", "a=('a[$(rm y)]'); echo $((a))", "env -S'rm\\_y'",
+        "frobnicate -n 1 -- sh -c 'rm y'", "frobnicate /bin/bash -xc 'rm y'", "echo 'rm y' | sed e",
+        "make --eval='$(shell rm y)'",
     ],
 )  # fmt: skip
 def test_what_depends_on_more_than_the_line_is_found_and_not_sure(line: str) -> None:
@@ -225,6 +248,11 @@ def test_a_program_that_another_one_runs_is_found(line: str) -> None:
         "xargs echo rm <<< y",
         "echo \\`rm y\\`",
         "sudo -e rm",
+        "echo sh -c 'rm y'",
+        "grep -n sh -c 'rm y' f",
+        "git log --grep bash -c 'rm y'",
+        "x='a[$(rm y)]'; echo \"$x\"",
+        "x='$(rm y)'; printf %s \"$x\"",
     ],
 )
 def test_data_is_no_command(line: str) -> None:

@@ -46,6 +46,11 @@ def only(line: str, program: str) -> Command:
         ("x=1 y=2 a", ["a"]),
         ("a >b 2>&1 <c", ["a"]),
         ("{fd}>out a", ["a"]),
+        ("if(a);then(b);elif(c);then(d);else(e);fi", ["a", "b", "c", "d", "e"]),
+        ("while((1));do(a);done; until(b)do(c)done", ["a", "b", "c"]),
+        ("for((;;))do a;done", ["a"]),
+        ("!(a); time(b); coproc(c); {(d);}", ["a", "b", "c", "d"]),
+        ("f(){(a);};f", ["f", "a < f()"]),
     ],
 )
 def test_every_command_of_the_grammar_is_found(line: str, commands: list[str]) -> None:

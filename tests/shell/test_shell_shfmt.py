@@ -65,6 +65,8 @@ echo "a\`b\`c" "\$(d)" '$(e)'
 sh -c 'a; b' c "d e"
 a && { b; } || ( c; d ) &
 x=$(cat <<E¶a $(b)¶E¶) c
+if(a);then(b);else(c);fi; while((1));do(d);done
+for((;;))do a;done; time(b); f(){(c);}; {(d);}
 """.strip().splitlines()
 """Each a line, or several where ¶ stands for a newline. → is a tab."""
 

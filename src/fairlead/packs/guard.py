@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import Any
 from ..engine.threads import active_offload, threads
 from ..hook import Hook
 from ..shell import Command, Line, read
+from ..shell.environment import HOLDS_CODE
+from ..shell.interpreters import code_of
 from ..shell.outputs import input_of
 from ..shell.tree import TooComplex
 from ..shell.words import unknown_of
@@ -46,13 +48,17 @@ from .guarded_programs import (
     CONCATENATES,
     DEBUGS,
     DECODES,
+    DESCRIPTOR,
     ENDS_FAIRLEAD,
     INSTALLERS,
     KILLS,
     OTHER_USERS,
+    OUTPUT_VARIABLES,
     OVERWRITES,
     PACKERS,
     PATTERNS,
+    PYTHON,
+    READS,
     RUNS_LINES,
     SCRIPTED,
     SYNTAX,
@@ -60,6 +66,7 @@ from .guarded_programs import (
     WAY_OUT,
     WORD_OF_LINE,
     assigned_texts,
+    assigned_variables,
     changes_control,
     control_problem,
     downloads,
@@ -71,9 +78,21 @@ from .guarded_programs import (
     owner,
     says_control,
     takes_folders,
+    takes_list,
     written_words,
 )
-from .guarded_words import alternatives, feeders, is_line, is_renamed, possible_lines, possible_words, written_scripts
+from .guarded_python import only_prints
+from .guarded_words import (
+    alternatives,
+    feeders,
+    is_line,
+    is_renamed,
+    loaded_scripts,
+    possible_lines,
+    possible_words,
+    writes_files,
+    written_scripts,
+)
 from .protected_paths import (
     MOVED,
     PATH_FLAGS,
@@ -92,6 +111,7 @@ from .protected_paths import (
 _ADDRESS = re.compile(r"(?i)\b(?!file:)[a-z][a-z0-9+.-]{0,20}://\S*")
 _EXTENDED_GLOB = re.compile(r"[?*+@!]\([^()]*\)")
 _PATHSPEC = re.compile(r":(?:\([a-z,:=]*\)|/)")
+_ANY_CASE = re.compile(r":\([a-z,:=]*icase")
 _EXCLUDES = re.compile(r":(?:[!^]|\([a-z,:=]*exclude)")
 _PART = re.compile(r"[=:,@]")
 _QUICK_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s;&|<>()=:,@"'])+""")
@@ -175,7 +195,9 @@ class Guard:
         closer_look = AGENTS | KILLS | DEBUGS | TAKES_AWAY | DECODES | OVERWRITES | {"xargs"}
         programs = "|".join(map(re.escape, sorted(closer_look | (CHANGES_UNNAMED if self._files else set()))))
         return (
-            re.compile(rf"{parts}|(?i:fairlead)|[*?\[{{$`~\\]|\b(?:{programs})\b|{self._files.clue}", PATH_FLAGS),
+            re.compile(
+                rf"{parts}|(?i:fairlead)|/proc/|[*?\[{{$`~\\]|\b(?:{programs})\b|{self._files.clue}", PATH_FLAGS
+            ),
             re.compile(rf"{parts}|{self._files.near}", PATH_FLAGS),
         )
 
@@ -294,6 +316,7 @@ class Guard:
         if "(" in word:
             word = _EXTENDED_GLOB.sub("*", word)
         if word[:1] == ":":  # of git: `:(top)file`, `:/file`; what is excluded is left alone
+            word = word.lower() if _ANY_CASE.match(word) else word
             word = "" if _EXCLUDES.match(word) else _PATHSPEC.sub("", word)
         for text in alternatives(word, work) if "{" in word else (word,):
             parts = [text, *_PART.split(text)] if _PART.search(text) else [text]
@@ -389,19 +412,29 @@ class Guard:
     def _line(self, text: str, folder: str, work: Effort) -> str | None:
         line = read(text, folder, work.variables)
         moved = any(moves_settings(command) for command in line.commands)
+        loads = any(name in HOLDS_CODE for command in line.commands for name, _ in assigned_variables(command))
+        writers = [command for command in line.commands if writes_files(command)]
         for command in line.commands:
-            if problem := self._command(command, line, moved, work):
+            if problem := self._command(command, line, moved, loads, work):
+                return problem
+            for text in loaded_scripts(command, writers) if writers else ():
+                if problem := self._text_of_program(text, command.folder or folder):
+                    return problem
+            if problem := self._reopened(command, line, command.folder or folder, work):
                 return problem
         return None if line.sound else self._code(text, folder)
 
-    def _command(self, command: Command, line: Line, moved: bool, work: Effort) -> str | None:
+    def _command(self, command: Command, line: Line, moved: bool, loads: bool, work: Effort) -> str | None:
         """A command of a line: what it writes to, and all that it names unless it only reads."""
         folders = self._folders(command, work)
         guesses = possible_words(command, line)
         if command.writes() and any(_OWN_FOLDER.search(word) for one in command.inner for word in one.args):
             return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
         for word in (*command.writes(), *(guesses if any(map(unknown_of, command.writes())) else ())):
-            if problem := self._word(word, folders[:1], 1, work):
+            if problem := self._word(word, folders[:1], 1, work) or self._reaches_in([word]):
+                return problem
+        for variable, value in assigned_variables(command):
+            if problem := self._variable(variable, value, command, folders, work):
                 return problem
         name, rest = command.program, command.args
         words = [name, *rest, *guesses]
@@ -414,31 +447,45 @@ class Guard:
             return problem
         if name in RUNS_LINES and (problem := self._possible_lines(command, line, work)):
             return problem
-        return None if not name or only_carries(command) else self._changes(command, line, guesses, folders, work)
+        if not name or only_carries(command):
+            return None
+        return self._changes(command, line, guesses, folders, loads, work)
+
+    def _variable(self, name: str, value: str, command: Command, folders: list[str], work: Effort) -> str | None:
+        """Why a variable must not be set: programs write the file that it names, or run the code that it has."""
+        if OUTPUT_VARIABLES.fullmatch(name) and (problem := self._word(value, folders, 1, work)):
+            return problem
+        if name not in HOLDS_CODE:
+            return None
+        texts = [value, *(word for one in command.inner if one.via[-1:] == ("<(...)",) for word in one.args)]
+        return next((problem for text in texts if (problem := self._text_of_program(text, folders[0]))), None)
 
     def _changes(
-        self, command: Command, line: Line, guesses: list[str], folders: list[str], work: Effort
+        self, command: Command, line: Line, guesses: list[str], folders: list[str], loads: bool, work: Effort
     ) -> str | None:
-        """All that a command names, unless it only reads."""
+        """All that a command names, unless it only reads. `loads`: a variable may have it do more than it says."""
         name, rest = command.program, command.args
         words = [name, *rest, *guesses]
         mentions = partial(self._code, folder=command.folder)
-        reads = only_reads(name, rest, mentions) or (name == "find" and finds_to_read(command, mentions))
-        if reads and not is_renamed(name, line):
+        if self._only_reads(command, line, mentions):
             if name in SCRIPTED and (problem := self._script(command, line)):
                 return problem
             return self._any_word(files_of_sed(rest), folders, work) if name == "sed" else None
+        if problem := self._reaches_in(words):
+            return problem
         copies = name in COPIES and name != "ln"
         changed = changed_words(name, rest, guesses) if self._files or copies else {}
-        if any(_OWN_FOLDER.search(word) for one in command.inner for word in one.args):
+        is_known_later = any(one[:1] == "$" for word in rest for one in unknown_of(word))
+        named = line.commands if is_known_later else command.inner
+        if any(_OWN_FOLDER.search(word) for one in named for word in one.args):
             return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
-        if (written := written_words(name, rest)) is not None:
+        if not loads and (written := written_words(name, rest)) is not None:
             words = [name, *written, *guesses]
         elif name in PACKERS:  # what it unpacks may be what the line has packed
             words += [word for one in line.commands if one.program in PACKERS for word in one.args]
         words += downloads(name, rest)
         if copies:  # what it copies from, it only reads; and another fairlead.toml elsewhere is no policy
-            changed = {word: what for word, what in changed.items() if not self._is_new_policy(word, folders[-1])}
+            changed = {word: what for word, what in changed.items() if not self._is_new_policy(word, folders)}
             words = [name, *changed]
         if problem := self._named(command, words, changed, folders, work):
             return problem
@@ -447,6 +494,34 @@ class Guard:
         if name == "git" and (problem := self._untracked(command, line)):
             return problem
         return self._program_text(command, line, guesses, folders[-1])
+
+    def _only_reads(self, command: Command, line: Line, mentions: Callable[[str], str | None]) -> bool:
+        name = command.program
+        if PYTHON.fullmatch(name) and not command.inner:
+            code, _ = code_of(command, "python")
+            if code is not None and only_prints(code):
+                return True
+        reads = only_reads(name, command.args, mentions) or (name == "find" and finds_to_read(command, mentions))
+        return reads and not is_renamed(name, line)
+
+    def _reaches_in(self, words: Iterable[str]) -> str | None:
+        """Why a command must not write below `/proc/PID`: that is this process."""
+        own = f"/proc/{os.getpid()}/"
+        if any(own in word for word in words):
+            return f"this reaches into the process that judges this agent: {WAY_OUT.format('do')}"
+        return None
+
+    def _reopened(self, command: Command, line: Line, folder: str, work: Effort) -> str | None:
+        """`echo x > /dev/fd/3 3< FILE` opens FILE again, to write it."""
+        words = [*command.writes(), *(command.args if command.program not in READS - SCRIPTED else ())]
+        numbers = {found[1] or found[2] or found[3] or "" for word in words for found in DESCRIPTOR.finditer(word)}
+        for one in line.commands if numbers else ():
+            for redirect in one.redirects:
+                own = redirect.descriptor or "0"
+                same = own in numbers or (numbers - {"out", "err", "1", "2"} and own not in ("1", "2"))
+                if redirect.operator == "<" and same and (problem := self._word(redirect.target, [folder], 1, work)):
+                    return problem
+        return None
 
     def _possible_lines(self, command: Command, line: Line, work: Effort) -> str | None:
         """Why a shell must not run a text that is not known: `... | sort | sh`, `... && x='rm y'; eval "$x"`."""
@@ -485,7 +560,10 @@ class Guard:
     def _any_word(self, words: Iterable[str], folders: list[str], work: Effort) -> str | None:
         return next((problem for word in words if (problem := self._word(word, folders, 1, work))), None)
 
-    def _is_new_policy(self, word: str, folder: str) -> bool:
+    def _is_new_policy(self, word: str, folders: list[str]) -> bool:
+        return all(self._is_new_policy_in(folder, word) for folder in folders)
+
+    def _is_new_policy_in(self, folder: str, word: str) -> bool:
         """Is this a file where there is none yet, and where it means nothing?
 
         A fairlead.toml means nothing before a human trusts it, and the settings of an agent nothing in `/tmp`.
@@ -508,26 +586,36 @@ class Guard:
         name = command.program
         patches = name == "patch" or (name == "git" and not {"apply", "am"}.isdisjoint(command.args))
         makes = name in ("make", "gmake")
-        scripts = written_scripts(command, line)
-        if not CODE.fullmatch(name) and not patches and not scripts and not makes:
+        scripts = written_scripts(command, line, patches=patches)
+        lists = takes_list(command)
+        if not CODE.fullmatch(name) and not patches and not scripts and not makes and not lists:
             return None
-        texts = [input_of(command) or "", *scripts, *([] if makes else [*command.args, *guesses])]
+        texts = [
+            input_of(command) or "",
+            *scripts,
+            *[word for word in (*command.args, *guesses) if not makes or "$" in word],
+        ]
         texts += [one.target for one in command.redirects if one.operator in ("<<", "<<-", "<<<")]
         if any(map(_ENVIRONMENT.search, texts)):
             texts.append(" ".join(text for one in line.commands for text in assigned_texts(one)) + "\n")
-        if patches and input_of(command) is None and command.source is not None:  # `git diff -R | git apply`
+        if (patches or lists) and input_of(command) is None and command.source is not None:  # `git diff | git apply`
             texts += [f"{word}\n" for one in feeders(command, line) for word in one.args]
         for text in texts:
-            whole = CONCATENATES.sub("", text)
-            if changes_control(text) or changes_control(whole) or (name != "sed" and ENDS_FAIRLEAD.search(text)):
-                return f"this code changes what judges this agent: {WAY_OUT.format('run')}"
             if name in SCRIPTED and not SYNTAX.search(text):
                 continue
-            if problem := (self._code(text, folder) if SYNTAX.search(text) else self._mention(text)):
-                return problem
-            if problem := self._mention(whole) or self._patterns(text, folder):
+            if problem := self._text_of_program(text, folder, ends=name != "sed"):
                 return problem
         return None
+
+    def _text_of_program(self, text: str, folder: str, *, ends: bool = True) -> str | None:
+        whole = CONCATENATES.sub("", text)
+        if changes_control(text) or changes_control(whole) or (ends and ENDS_FAIRLEAD.search(text)):
+            return f"this code changes what judges this agent: {WAY_OUT.format('run')}"
+        if _OWN_FOLDER.search(text) and CHANGES_FILES.search(text):
+            return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
+        if problem := (self._code(text, folder) if SYNTAX.search(text) else self._mention(text)):
+            return problem
+        return self._mention(whole) or self._patterns(text, folder)
 
     def _patterns(self, code: str, folder: str) -> str | None:
         """Whether code removes or writes files by a pattern that takes a protected one: `unlink glob("*.toml")`."""

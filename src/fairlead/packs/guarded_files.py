@@ -276,12 +276,17 @@ def search_of_find(rest: Sequence[str]) -> tuple[list[str], list[str]] | None:
         return None
     start = next((i for i, word in enumerate(rest) if word[:1] in ("-", "!", "(")), len(rest))
     names = [
-        word
+        _in_any_case(word) if before[:2] == "-i" else word
         for first, before, word in zip(("", "", *rest), ("", *rest), rest, strict=False)
         if before in ("-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex")
         and first not in ("!", "-not")
     ]
     return list(rest[:start]) or ["."], names
+
+
+def _in_any_case(pattern: str) -> str:
+    """A pattern of `find -iname` as one of `-name`."""
+    return "".join(f"[{sign.lower()}{sign.upper()}]" if sign.isalpha() else sign for sign in pattern)
 
 
 def finds(path: str, folder: str, names: Sequence[str]) -> bool:

@@ -28,6 +28,8 @@ def untracked_taken(command: Command, line: Line, kept: Mapping[str, str], home:
         return None
     tracked = _tracked(root)
     paths = [join(command.folder, word, home) for word in command.operands[1:]] if cleans else []
+    if any(word[:1] == ":" for word in command.operands[1:]):  # `:/`, `:(top)x`: of all the repository
+        paths = []
     for place, whose in kept.items():
         name = place.removesuffix("/**")
         if paths and not any(f"{root}/{name}".startswith(path) for path in paths):

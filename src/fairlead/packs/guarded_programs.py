@@ -12,6 +12,7 @@ from ..shell.shells import SHELLS
 from ..shell.syntax import DECLARES
 from ..shell.words import unknown_of
 from ..shell.wrappers import WRAPPERS
+from .guarded_awk import writes_unknown
 from .guarded_files import COSTLY, packs_into, words_of
 from .protected_paths import MOVED
 
@@ -35,34 +36,34 @@ READS = words_of("""
     cat ls head tail less more bat grep egrep fgrep rg ag ack stat wc diff cmp comm file jq md5sum sha1sum sha256sum
     sha512sum shasum cksum b2sum realpath readlink basename dirname test [ [[ echo printf true false : pwd which type
     whereis du df nl od hexdump strings cut fold rev tac tr paste column cd pushd popd pgrep pidof ps export declare
-    local readonly typeset unset find fd sort tree sed awk gawk mawk yq base64 gh glab open
+    date local readonly typeset unset find fd sort tree sed awk gawk mawk yq tomlq base64 gh glab open
     xdg-open code cursor subl""")
 UNLESS = {
-    name: re.compile(rf"--output.*|{words}")
+    name: re.compile(rf"--o(?:ut?|utpu?|utput.*)?(?:=.*)?|{words}", re.DOTALL)
     for names, words in {
         "find": r"-delete|-exec.*|-ok.*|-fprint.*|-fls",
         "fd": r"-[xX]|--exec.*",
         "sort tree less": r"-[a-zA-Z]*[oO].*",
-        "sed yq": r"-[a-zA-Z]*i.*|--in-?place.*",
-        "awk gawk mawk": r"-i|--include.*|inplace",
+        "sed yq tomlq": r"-[a-zA-Z]*i.*|--i.*",
+        "awk gawk mawk": r"-[il].*|--[il].*|inplace",
         "rg": r"--pre.*",
         "base64": r"-[a-zA-Z]*o.*|--output.*",
         "gh glab": r"-O.*|-D.*|--output.*|--dir.*|clone|download|checkout",
     }.items()
     for name in names.split()
 }
-"""Words with which these programs write or run something."""
-_UNKNOWN_OUTPUT = re.compile(
-    r"print[^;}\n\"]*(?:\"[^\"]*\"[^;}\n\"]*)*(?:>\s*[^\"\s=>0-9]|\|\s*\"\s*\w*sh\b)|\bsystem\s*\((?!\s*\"[^\"]*\"\s*\))"
-)
-"""What a script of awk writes to a file, or has a shell run, that stands nowhere in it: `print > FILENAME`."""
+"""Words with which these programs write or run something. A long option may be shortened."""
+LINTERS = words_of("""
+    prettier gofmt goimports gofumpt shfmt biome eslint stylelint rubocop markdownlint ruff taplo black isort""")
+"""Programs that only read what they are told to check."""
+_CHECKS = words_of("check lint --check -c -l --list-different -d --diff -q --quiet --no-cache")
 SCRIPTED = frozenset({"sed", "awk", "gawk", "mawk"})
 _OUTPUT = re.compile(r"--output.*")
 _SED_FILE = re.compile(r"[wW]\s*([^\s;}]+)")
-_OUTPUT_OPTION = re.compile(r"(?:-[a-zA-Z]*[oO]|--output=?)(.*)", re.DOTALL)
+_OUTPUT_OPTION = re.compile(r"(?:-[a-zA-Z]*[oO]|--o[a-z-]*=?)(.*)", re.DOTALL)
 _VOLUME = re.compile(r"(?:-v|--volume|--mount)(?:=(.*))?", re.DOTALL)
 CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
-PACKERS = frozenset({"tar", "bsdtar", "zip", "gzip", "xz", "bzip2", "zstd"})
+PACKERS = frozenset({"tar", "bsdtar", "zip", "unzip", "7z", "cpio", "pax", "ar", "gzip", "xz", "bzip2", "zstd"})
 DOES_MORE = words_of("npm npx yarn pnpm uv poetry pdm hatch pixi conda mamba time strace ltrace valgrind hyperfine")
 """Programs that run others, and change files by themselves, too."""
 RUNS_LINES = SHELLS | {"eval", "source", "."}
@@ -77,6 +78,8 @@ def written_words(name: str, rest: list[str]) -> list[str] | None:
     if name in ("sort", "tree", "less", "time", "strace", "ltrace"):
         found = [(one[1], after) for word, after in pairwise((*rest, "")) if (one := _OUTPUT_OPTION.fullmatch(word))]
         return [glued or after for glued, after in found]
+    if name == "dd":
+        return [word for word in rest if not word.startswith("if=")]
     if name in ("xxd", "uniq"):
         return operands[1:]
     if name == "split":
@@ -133,12 +136,13 @@ OVERWRITES = frozenset({"stash", "clean", "reset", "checkout", "switch"})
 """Commands of git that may take a file away which git does not track."""
 KILLS = frozenset({
     "kill", "pkill", "killall", "skill", "systemctl", "launchctl", "service", "fuser", "killall5",
-    "rc-service", "sv", "supervisorctl", "initctl", "brew",
+    "rc-service", "sv", "supervisorctl", "initctl", "brew", "loginctl",
 })  # fmt: skip
 _SIGNALS = frozenset({"kill", "pkill", "killall", "skill", "killall5"})
 _ONLY_ASKS = frozenset({"status", "is-active", "is-enabled", "show", "list-units", "list", "print", "-l", "-L"})
 DEBUGS = frozenset({
-    "chrt", "gcore", "gdb", "ionice", "lldb", "ltrace", "nsenter", "prlimit", "py-spy", "renice", "strace", "taskset",
+    "cgclassify", "chrt", "criu", "gcore", "gdb", "ionice", "lldb", "ltrace", "nsenter", "prlimit", "py-spy", "renice",
+    "reptyr", "strace", "taskset",
 })  # fmt: skip
 """Programs that reach into another process."""
 RUNS = frozenset(
@@ -157,14 +161,19 @@ _OWN_REQUIREMENT = re.compile(
 _INTO_FOLDER = words_of("-t --target --prefix --root -d --dest --src")
 """Options of package managers whose values are folders."""
 ENDS_FAIRLEAD = re.compile(
-    r"(?s)\b(?:system|exec\w*|popen|run|call|print)\b[^\n]{0,200}\bp?kill(?:all)?\b[^\n]{0,200}fairlead"
+    r"(?s)fairlead.{0,400}\.(?:kill|terminate|suspend|send_signal)\(|"
+    r"\.(?:kill|terminate|suspend|send_signal)\(.{0,400}fairlead|"
+    r"\b(?:system|exec\w*|popen|run|call|print)\b[^\n]{0,200}\bp?kill(?:all)?\b[^\n]{0,200}fairlead"
     r"|fairlead[^\n]{0,200}\b(?:system|exec\w*|popen|run|call|print)\b[^\n]{0,200}\bp?kill(?:all)?\b"
 )
 """Code that has a shell end fairlead: `awk '/fairlead/ { system("kill " $2) }'`."""
 WORD_OF_LINE = re.compile(r"[^\s;&|()<>`'\"$/^{}]+")
 CONCATENATES = re.compile(r"[\"']\s*[.+]?\s*[\"']")
 """What stands between two texts that code makes one: `"fair" + "lead"`."""
-CHANGES_FILES = re.compile(r"\b(?:unlink|remove|rename|truncate|rmtree|write_text|unlinkSync|rmSync|writeFile\w*)\b")
+CHANGES_FILES = re.compile(
+    r"\b(?:unlink|remove|rename|replace|truncate|rmtree|move|copy\w*|chmod|write_text|write_bytes|symlink_to"
+    r"|unlinkSync|rmSync|writeFile\w*)\b"
+)
 PATTERNS = re.compile(r"[\"'<]([^\"'<>\s]{1,200})[\"'>]")
 """A text in code, which may be a pattern for names of files."""
 CODE = re.compile(
@@ -174,6 +183,34 @@ CODE = re.compile(
     r"|mariadb|duckdb|cpio|pax)[\d.]*"
 )
 """Programs that run code from their words or input, or apply a patch."""
+
+
+PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+DESCRIPTOR = re.compile(r"/dev/(?:std(in|out|err)|fd/(\d*))|/proc/[^/]+/fd/(\d*)")
+"""A file that stands for an open one. Writing to it writes that one, even if it is open for reading only."""
+_LISTS = {
+    name: re.compile(options)
+    for names, options in {
+        "git": r"--pathspec-from.*|--stdin",
+        "tar bsdtar": r"-[a-zA-Z]*T.*|--files-from.*",
+        "rsync": r"--files-from.*|--include-from.*",
+        "cpio pax": r"-.*",
+        "zip 7z": r"-@|@.*|-i@.*",
+        "parallel": r".*",
+        "curl": r"-[a-zA-Z]*K.*|--con.*",
+        "wget aria2c": r"-i.*|--input-file.*|--config.*",
+    }.items()
+    for name in names.split()
+}
+"""Options with which programs read the names of files that they write."""
+OUTPUT_VARIABLES = re.compile(r"\w*(?:HIST|TRACE|LOG|OUTPUT|INDEX_FILE|COVERAGE|GIT_CONFIG)\w*")
+"""Variables that name a file which programs write: `HISTFILE`, `GIT_TRACE`, `SSLKEYLOGFILE`."""
+
+
+def takes_list(command: Command) -> bool:
+    """Does a command read the names of files that it changes? `git rm --pathspec-from-file=-`"""
+    options = _LISTS.get(command.program)
+    return options is not None and any(map(options.fullmatch, command.args))
 
 
 def owner(whose: str) -> str:
@@ -198,21 +235,20 @@ def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]
         return _own_command(rest) is None and not any(word.startswith(("--o", "-o")) for word in rest)
     if CODE.fullmatch(name) and rest[:2] == ["-m", "json.tool"]:
         return sum(word[:1] != "-" for word in rest[2:]) < 2
+    if name == "npx" and rest:
+        name, rest = os.path.basename(rest[0]).partition("@")[0], rest[1:]
+    if name in LINTERS:
+        own = [word for word in rest if word[:1] == "-" or word in _CHECKS]
+        return bool(own) and _CHECKS.issuperset(own)
     options = [word[:_LONGEST_OPTION] for word in rest]
     if name not in READS or any(map(UNLESS.get(name, _OUTPUT).fullmatch, options)):
         return False
-    if name in SCRIPTED and name != "sed" and any(map(_writes_elsewhere, rest)):
+    if name in SCRIPTED and name != "sed" and any(map(writes_unknown, rest)):
         return False
     # A script can write, too. Its files are words of their own.
     return name not in SCRIPTED or not any(SYNTAX.search(word) and mentions(word) for word in rest)
 
 
-def _writes_elsewhere(script: str) -> bool:
-    return len(script) > _LONGEST_SCRIPT or _UNKNOWN_OUTPUT.search(script) is not None
-
-
-_LONGEST_SCRIPT = 4096
-"""Characters of a script that is looked at: the search may go through it once for each of its statements."""
 _LONGEST_OPTION = 200
 
 
@@ -252,7 +288,7 @@ def control_problem(name: str, words: list[str], moved: bool) -> str | None:
     """Why a command is denied that ends or removes fairlead, runs its controls, or starts an agent without hooks."""
     if CODE.fullmatch(name):  # `python -mfairlead`, `python -Im fairlead`
         words = [part for word in words for part in _MODULE.sub(r"-m\n\1", word).split("\n")]
-    names = set(map(os.path.basename, words))
+    names = {_PIP.sub("pip", os.path.basename(word)) for word in words}
     i = next((i for i, word in enumerate(words) if os.path.basename(word).partition(".")[0] == "fairlead"), -1)
     runs = name == "fairlead" or names & RUNS or (CODE.fullmatch(name) and (i == 1 or "-m" in words[max(i - 2, 0) : i]))
     if i >= 0 and runs and (command := _own_command(words[i + 1 :])):
@@ -271,12 +307,13 @@ def control_problem(name: str, words: list[str], moved: bool) -> str | None:
     return None
 
 
+_PIP = re.compile(r"^pip[\d.]+$")
 _MODULE = re.compile(r"^-[bBdEiIOPqsSuvx]*m(?!\n)(.*)$", re.DOTALL)
 
 
 def _ends_fairlead(names: set[str], words: list[str]) -> bool:
     """Does a command end or stop the process that judges, by its number, by its name, or with all others?"""
-    is_own = str(os.getpid()) in words
+    is_own = not {str(os.getpid()), f"-{os.getpid()}"}.isdisjoint(words)
     if names & DEBUGS and is_own:
         return True
     if not names & KILLS or (not names & _SIGNALS and names & _ONLY_ASKS):
@@ -284,7 +321,11 @@ def _ends_fairlead(names: set[str], words: list[str]) -> bool:
     if words[1:2] in (["-l"], ["-L"]):
         return False
     everything = ("kill" in names and words[-1] == "-1" and len(words) > 2) or "killall5" in names
+    everything = everything or ("loginctl" in names and any(map(_ENDS_SESSIONS.match, words)))
     return everything or ("kill" in names and is_own) or any(map(_means_fairlead, words))
+
+
+_ENDS_SESSIONS = re.compile(r"(?:kill|terminate)-")
 
 
 def says_control(words: list[str]) -> bool:
@@ -327,7 +368,7 @@ def _means_fairlead(word: str) -> bool:
 
 def _installed(words: list[str]) -> list[str]:
     """The packages that a package manager installs; none if its command does something else."""
-    at = next(i for i, word in enumerate(words) if os.path.basename(word) in INSTALLERS)
+    at = next(i for i, word in enumerate(words) if _PIP.sub("pip", os.path.basename(word)) in INSTALLERS)
     rest = words[at + 1 :]
     while rest and (rest[0][:1] == "-" or rest[0] in ("pip", "tool")):
         rest = rest[1:]
@@ -345,8 +386,13 @@ def moves_settings(command: Command) -> bool:
     names = set(command.assignments)
     if name in DECLARES | {"env"}:
         names |= {word.partition("=")[0] for word in words if "=" in word}
+    if name == "exec" and any(map(_CLEARS_FOR_EXEC.fullmatch, takewhile(lambda word: word[:1] == "-", words))):
+        return True
+    if name == "export" and "-n" in words:
+        names |= set(words)
     if name == "env":
-        if not _CLEARS.isdisjoint(words) or any("$(...)" in unknown_of(word) for word in words[:1]):
+        options = takewhile(lambda word: word[:1] == "-", words)
+        if any(map(_CLEARS.fullmatch, options)) or any("$(...)" in unknown_of(word) for word in words[:1]):
             return True
         names |= {_UNSETS.sub("", word) or after for word, after in pairwise((*words, "")) if _UNSETS.match(word)}
     if name in ("unset", "read") or words[:1] == ["-v"]:  # `printf -v NAME`
@@ -354,8 +400,9 @@ def moves_settings(command: Command) -> bool:
     return any(one in _MOVES or one.startswith("FAIRLEAD_") for one in names)
 
 
-_UNSETS = re.compile(r"-u|--unset=?")
-_CLEARS = frozenset({"-", "-i", "--ignore-environment"})
+_UNSETS = re.compile(r"-u|--u[a-z]*=?")
+_CLEARS = re.compile(r"-|-[a-zA-Z]*i[a-zA-Z]*|--i|--ignore-e[a-z]*|--ign?|--ignor?e?-?")
+_CLEARS_FOR_EXEC = re.compile(r"-l?cl?")
 _MOVES = frozenset({*MOVED, "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CODE_SIMPLE"})
 OTHER_USERS = frozenset({"sudo", "su", "doas", "runuser", "gosu", "su-exec", "setuidgid", "pkexec", "machinectl"})
 
@@ -389,5 +436,11 @@ def finds_to_read(command: Command, mentions: Callable[[str], str | None]) -> bo
 
 def assigned_texts(command: Command) -> list[str]:
     """What a command sets variables to."""
+    return [value for _, value in assigned_variables(command)]
+
+
+def assigned_variables(command: Command) -> list[tuple[str, str]]:
+    """The variables that a command sets, with their values."""
     words = command.args if command.program in DECLARES | {"env"} else ()
-    return [*command.assignments.values(), *(word.partition("=")[2] for word in words if "=" in word)]
+    given = (word.partition("=") for word in words if "=" in word)
+    return [*command.assignments.items(), *((name, value) for name, _, value in given)]

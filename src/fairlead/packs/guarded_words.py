@@ -15,11 +15,15 @@ from ..shell.outputs import input_of, written_by
 from ..shell.words import is_exact, unknown_of
 from .effort import Effort
 
-_VARIABLE = re.compile(r"\$\{?(\w+)")
+_VARIABLE = re.compile(r"\$\{?[!#]?(\w+)")
+_LISTS = frozenset({"ls", "find", "fd", "dir", "vdir", "compgen", "tree", "stat", "du"})
+"""Programs that put out names of files."""
 _FILTERS = frozenset({"sed", "awk", "gawk", "mawk", "grep", "egrep", "rg"})
 _PATTERN = re.compile(r"[/^$|()\\]+")
 _BETWEEN = re.compile(r"[\s|;&()<>`'\"$]+")
 _BETWEEN_ALL = re.compile(r"[\s|;&()<>`'\"${}=]+")
+_PART = re.compile(r"[=\s,:]")
+_KEY = re.compile(r"[\[\]]")
 _MAKEFILES = frozenset({"Makefile", "makefile", "GNUmakefile"})
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/\d")
@@ -40,13 +44,21 @@ def possible_words(command: Command, line: Line) -> list[str]:
     if any(one[:1] == "$" and is_set(one, line.text) for one in unknown):
         sources = [one for one in line.commands if one is not command]
         parts += _BETWEEN_ALL.split(line.text)
+        parts += [part for word in parts if "[" in word for part in _KEY.split(word)]
     elif in_code or not unknown.isdisjoint(("stdin", "$(...)")):
         sources = list(feeders(command, line))
+        if "$(...)" in unknown and not command.inner:  # `x=$(git ls-files); rm $x`
+            sources += [one for one in line.commands if "$(...)" in one.via]
     else:
         sources = []
     words = [word for one in sources for word in (*one.args, *_texts(one), *_read_by(one))]
     parts += [part for word in dict.fromkeys(words) for part in word.split()]
-    parts += [part for one in sources if one.program in _FILTERS for word in one.args for part in _PATTERN.split(word)]
+    patterns = [
+        part for one in sources if one.program in _FILTERS for word in one.args for part in _PATTERN.split(word)
+    ]
+    parts += patterns
+    if any(one.program in _LISTS or one.runs("git ls-files") for one in sources):
+        parts += [f"*{part}*" for part in patterns if len(part) > 2 and part[0] != "-"]
     if re.search(r"\bcase\b", line.text):  # its patterns are words of no command
         parts += _BETWEEN.split(line.text)
     for word in (*command.args, *command.writes()):
@@ -58,7 +70,7 @@ def possible_words(command: Command, line: Line) -> list[str]:
 def possible_lines(command: Command, line: Line) -> list[str]:
     """The words and texts of which a shell may run a line, where the line does not say which one it is."""
     unknown = {one for word in command.args for one in unknown_of(word)}
-    if any(is_set(one, line.text) for one in unknown if one[:2] != "$("):
+    if _may_read_any(command) or any(is_set(one, line.text) for one in unknown if one[:2] != "$("):
         sources: Iterable[Command] = (one for one in line.commands if one is not command)
     elif _runs_unknown_text(command):
         sources = feeders(command, line, scripts=True)
@@ -78,6 +90,12 @@ def _runs_unknown_text(command: Command) -> bool:
     if command.sure or any(is_exact(one.program) and one.program for one in command.inner if _is_run(one, command)):
         return False
     return command.source is not None or any(unknown_of(word) != ("*",) for word in command.args)
+
+
+def _may_read_any(command: Command) -> bool:
+    """Does a shell read from a pipe to which any command of the line may write? `exec > >(sh)`, `coproc sh`"""
+    is_coproc = command.stdin is not None and "coproc" in unknown_of(command.stdin)
+    return is_coproc or command.via[-1:] == (">(...)",)
 
 
 def _is_run(inner: Command, command: Command) -> bool:
@@ -108,7 +126,7 @@ def feeders(command: Command, line: Line, *, scripts: bool = False) -> Iterator[
         yield from fresh
         named += [word for one in fresh for word in (*one.args, *_read_by(one))]
         files = {os.path.basename(word) for word in named if word}
-        writers = {one.pipeline for one in line.commands if files & set(map(os.path.basename, _written(one)))}
+        writers = {one.pipeline for one in line.commands if files & set(map(os.path.basename, writes_files(one)))}
         found = [one for top in line.commands if top.pipeline in writers for one in top.walk()]
 
 
@@ -133,14 +151,46 @@ def _ancestors(command: Command, line: Line) -> list[Command]:
     return path
 
 
-def written_scripts(command: Command, line: Line) -> list[str]:
-    """What the line writes to the files that a command names: `cat > x.py <<END` before `python x.py`."""
-    names = {os.path.basename(word) for word in (command.path, *command.args) if word}
+def written_scripts(command: Command, line: Line, *, patches: bool = False) -> list[str]:
+    """What the line writes to the files that a command names: `cat > x.py <<END` before `python x.py`.
+
+    Patches: also the words of the commands that write them, such as `git diff FILE`.
+    """
+    words = [command.path, *command.args, *command.assignments.values()]
+    names = {os.path.basename(part) for word in words for part in (word, *_PART.split(word)) if part}
     names |= _MAKEFILES if command.program in ("make", "gmake") else set()
+    writers = [one for one in line.commands if not names.isdisjoint(map(os.path.basename, writes_files(one)))]
+    texts = [written_by(one) or input_of(one) or "" for one in writers if one is not command]
+    return [*texts, *(f"{word}\n" for one in writers for word in one.args if patches)]
+
+
+_LOADS = tuple((re.compile(programs), re.compile(files)) for programs, files in {
+    r"(?:i?python|pypy|pip)[\d.]*|pytest|py\.test|tox|nox|coverage|uv|poetry|pdm|hatch|invoke|fab": r"\.(?:py|pth)$",
+    r"perl[\d.]*|prove": r"\.(?:p[lm]|t)$",
+    r"ruby[\d.]*|rake|rspec|bundle": r"\.rb$|(?:Rake|Gem)file$",
+    r"node(?:js)?|np[mx]|yarn|pnpm|bunx?|deno|jest|vitest|mocha|eslint|webpack|vite|tsx|ts-node":
+        r"\.[cm]?[jt]sx?$|package\.json$|\.npmrc$",
+    r"go|cargo|rustc": r"\.(?:go|rs)$|Cargo\.toml$",
+    r"git|gh|glab|pre-commit|lefthook|husky":
+        r"\.git(?:config|attributes|modules)$|\.git/|hooks?/|\.(?:husky|pre-commit)",
+    r"just|task|direnv|mise|earthly|dagger|meson|cmake|ninja":
+        r"[Jj]ustfile$|Taskfile\.ya?ml$|\.envrc$|mise\.toml$|CMakeLists\.txt$|build\.ninja$",
+    r"n?vim?|ex|view|emacs": r"\.(?:exrc|n?vimrc|vim|el|emacs)$",
+    r"(?:ba|z|da|k|mk|a|c|tc|fi)?sh|su|sudo|doas|ssh|login|tmux|screen|script":
+        r"\.?(?:bashrc|bash_\w+|profile|zshrc|zshenv|zprofile|zlogin|kshrc|cshrc|tcshrc|login|logout|inputrc|env|fish)$",
+}.items())  # fmt: skip
+"""What programs run or load by themselves, by the names of the files: nothing on the line says so."""
+
+
+def loaded_scripts(command: Command, writers: list[Command]) -> list[str]:
+    """What the line writes to files that a program loads without being told: `.bashrc`, `conftest.py`, git's hooks."""
+    files = [pattern for programs, pattern in _LOADS if programs.fullmatch(command.program)]
     return [
-        written_by(one) or input_of(one) or ""
-        for one in line.commands
-        if one is not command and not names.isdisjoint(map(os.path.basename, _written(one)))
+        text
+        for one in writers
+        if one is not command
+        and any(pattern.search(path) for pattern in files for path in writes_files(one))
+        and (text := written_by(one) or input_of(one))
     ]
 
 
@@ -152,13 +202,14 @@ def is_renamed(name: str, line: Line) -> bool:
         elif one.program == "enable":
             places = one.args
         else:
-            places = _written(one)
+            places = writes_files(one)
         if any(os.path.basename(place) == name for place in places):
             return True
     return False
 
 
-def _written(command: Command) -> list[str]:
+def writes_files(command: Command) -> list[str]:
+    """The files that a command writes what it puts out to."""
     return [*command.writes(), *(command.operands if command.program == "tee" else ())]
 
 

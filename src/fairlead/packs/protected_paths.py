@@ -19,7 +19,8 @@ from .effort import LONGEST
 PROTECTED: dict[str, tuple[str, ...]] = {
     "fairlead": (
         "fairlead.toml", ".config/fairlead/**", "/etc/fairlead/**", "/usr/local/lib/fairlead/**", "bin/fairlead",
-        "site-packages/fairlead/**", "dist-packages/fairlead/**",
+        "site-packages/fairlead/**", "dist-packages/fairlead/**", "site-packages/fairlead-*.dist-info/**",
+        "dist-packages/fairlead-*.dist-info/**",
     ),
     "Claude Code": (
         ".claude/settings*.json", ".claude/hooks/**", ".claude/plugins/**", ".claude/remote-settings.json*",

@@ -23,7 +23,10 @@ def assigned_value(words: Expander, one: Assignment, depth: int) -> Value:
     if one.item is not None:
         if "$(" in one.item or "`" in one.item:
             words.text(Parser(one.item, words.budget, depth).parse_text())  # what runs in it counts
-        return _with_item(old, words.calculated(one.item), text) if not one.adds else None
+        index = words.calculated(one.item)
+        return _with_item(old, index, text) if not one.adds else None
+    if one.name in words.integers:
+        words.evaluate(text)
     if one.adds:
         return made((old, text)) if isinstance(old, str) else None
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from .commands import Command, Feed
@@ -32,6 +33,9 @@ def declare(shell: Shell, command: Command) -> None:
     for word in command.args:
         found = _ASSIGNS.fullmatch(word)
         name = found[1] if found else word
+        if "i" in flags:
+            shell.words.integers.add(name)
+        evaluate_index(shell, command, word.partition("=")[0])
         if own and shell.locals:
             shell.locals[-1].setdefault(name, shell.variables.get(name))
         if exports:
@@ -44,7 +48,9 @@ def declare(shell: Shell, command: Command) -> None:
             shell.variables[name] = None
             if "n" in flags:
                 shell.words.references |= {name, str(text)}
+                evaluate_index(shell, command, text)
         elif "i" in flags and command.program != "export":
+            shell.evaluate(command, text)
             shell.variables[name] = shell.words.calculated(text) if is_exact(text) and not found[2] else None
         elif found[2]:
             old = shell.variables.get(name)
@@ -57,11 +63,25 @@ def declare(shell: Shell, command: Command) -> None:
 
 def unset(shell: Shell, command: Command) -> None:
     for name in command.operands:
+        evaluate_index(shell, command, name)
         if shell.maybe:
             shell.variables[name] = None
         else:
             shell.variables.pop(name, None)
             shell.functions.pop(name, None)
+
+
+def evaluate_index(shell: Shell, command: Command, name: str) -> None:
+    """A name that is given to a command may have an index, which is calculated: `unset 'a[i]'`."""
+    if "[" in name:
+        shell.evaluate(command, name)
+
+
+def test(shell: Shell, command: Command) -> None:
+    """`test -v 'a[i]'`"""
+    for word, after in pairwise(command.args):
+        if word == "-v":
+            evaluate_index(shell, command, after)
 
 
 def set_arguments(shell: Shell, command: Command) -> None:
@@ -99,6 +119,8 @@ def alias(shell: Shell, command: Command) -> None:
 def read_words(shell: Shell, command: Command) -> None:
     """`read a b`: the words of the line that it reads. The next `read` gets the line after it."""
     names, options = _options_of_read(command.args)
+    for name in names:
+        evaluate_index(shell, command, name)
     text = input_of(command) if "u" not in options else shell.text_behind(command, options["u"])
     line = None
     if text is not None and not unknown_of(text) and not set(options) & set("inNt"):
@@ -157,6 +179,9 @@ def read_lines(shell: Shell, command: Command) -> None:
     names = command.operands or ["MAPFILE"]
     options = command.options
     mark = (options.get("-d") or "\0")[0] if "-d" in options else "\n"
+    if callback := options.get("-C"):
+        shell.line(callback, "mapfile -C", command)
+    evaluate_index(shell, command, names[-1])
     known = text is not None and not unknown_of(text) and options.keys() <= {"-t", "-d"}
     shell.variables[names[-1]] = text.removesuffix(mark).split(mark) if known and text else None
 
@@ -169,14 +194,26 @@ def get_options(shell: Shell, command: Command) -> None:
 
 def let(shell: Shell, command: Command) -> None:
     for word in command.args:
-        shell.words.calculated(word)
+        shell.evaluate(command, word)
 
 
 def print_formatted(shell: Shell, command: Command) -> None:
     """`printf -v NAME FORMAT` sets a variable."""
     if command.args[:1] == ["-v"] and len(command.args) > 2:
         inner = Command(["printf", *command.args[2:]], command.folder, command.via, command.sure)
+        evaluate_index(shell, command, command.args[1])
         shell.variables[command.args[1]] = output_of_command(inner)
+
+
+def complete(shell: Shell, command: Command) -> None:
+    """`compgen -C LINE` runs a line, `compgen -W WORDS` expands words, and `complete` has the same done later."""
+    for option, value in pairwise((*command.args, "")):
+        if option == "-C":
+            shell.line(value, f"{command.program} -C", command)
+        elif option == "-W":
+            shell.evaluate(command, value)
+    if command.program == "complete":
+        enable(shell, command)
 
 
 def enable(shell: Shell, command: Command) -> None:

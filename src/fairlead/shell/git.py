@@ -18,7 +18,7 @@ def run_git(shell: Shell, command: Command) -> None:
     """Lines and aliases that git runs: `-c alias.x='!rm y'`, `rebase --exec LINE`, `submodule foreach LINE`."""
     args, operands = command.args, command.operands
     aliases = dict(shell.git_aliases)
-    for name, value in _git_settings(command):
+    for name, value in _git_settings(shell, command):
         _git_setting(shell, command, name, value, aliases)
     for word, after in pairwise((*args, "")):
         name, sign, value = word.partition("=")
@@ -49,19 +49,34 @@ def run_git(shell: Shell, command: Command) -> None:
 _GIT_LINES = frozenset({"--exec", "--upload-pack", "--receive-pack"})
 
 
-def _git_settings(command: Command) -> Iterator[tuple[str, str]]:
+def _git_settings(shell: Shell, command: Command) -> Iterator[tuple[str, str]]:
     """What is set for one call: `-c name=value`, and the variables that stand for it."""
     args = command.args
+    for word, after in pairwise((*args, "")):
+        if word.startswith("--config-env"):
+            name, _, variable = (word.partition("=")[2] or after).partition("=")
+            value = shell.variables.get(variable)
+            yield name, value if isinstance(value, str) else ""
+    if any(name.startswith("GIT_CONFIG") for name in shell.exported):
+        environment = {name: value for name in shell.exported if isinstance(value := shell.variables.get(name), str)}
+        for variable, name in environment.items():
+            if variable.startswith("GIT_CONFIG_KEY_"):
+                yield name, environment.get(variable.replace("KEY", "VALUE"), "")
+        for found in _PARAMETER.finditer(environment.get("GIT_CONFIG_PARAMETERS", "")):
+            name, _, value = (found[1] if found[2] is None else f"{found[1]}={found[2]}").partition("=")
+            yield name, value.replace("'\\''", "'")
     for at, word in enumerate(args):
         setting = args[at + 1] if word == "-c" and at + 1 < len(args) else word[2:] if word.startswith("-c") else ""
         if "=" in setting:
             name, _, value = setting.partition("=")
             yield name, value
     for variable, name in command.assignments.items():
-        if variable.startswith("GIT_CONFIG_KEY_"):
-            yield name, command.assignments.get(variable.replace("KEY", "VALUE"), "")
-        elif variable in ("GIT_PAGER", "GIT_EDITOR", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_SEQUENCE_EDITOR"):
+        if variable in ("GIT_PAGER", "GIT_EDITOR", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_SEQUENCE_EDITOR"):
             yield "core.pager", name
+
+
+_PARAMETER = re.compile(r"'((?:[^']|'\\'')*)'(?:='((?:[^']|'\\'')*)')?")
+"""A setting in GIT_CONFIG_PARAMETERS: `'name=value'` or `'name'='value'`."""
 
 
 def _git_setting(shell: Shell, command: Command, name: str, value: str, aliases: dict[str, str]) -> None:

@@ -238,11 +238,20 @@ def run_sed(shell: Shell, command: Command) -> None:
         for replaces in _SED_REPLACES.finditer(script):
             if "e" in (replaces[4] or "") and replaces[0][0] == "s":
                 shell.line(Word(replaces[3], ("sed",)), "sed", command, apart=True)
-                command.sure = False
+                _run_pattern_space(shell, command)
         for runs in _SED_RUNS.finditer(_SED_REPLACES.sub("p", script)):
             command.sure = False
             if runs[1]:
                 shell.line(Word(runs[1], ("sed",)), "sed", command, apart=True)
+            else:
+                _run_pattern_space(shell, command)
+
+
+def _run_pattern_space(shell: Shell, command: Command) -> None:
+    """`sed e`, `sed s/x/y/e`: each line that it reads may run, as it is or changed."""
+    command.sure = False
+    if text := input_of(command):
+        shell.line(Word(text, ("sed",)), "sed", command, apart=True)
 
 
 def run_make(shell: Shell, command: Command) -> None:
@@ -269,6 +278,8 @@ def run_make(shell: Shell, command: Command) -> None:
         if text is None:
             command.sure = False
             continue
+        for runs in _MAKE_RUNS.finditer(text):
+            shell.line(Word(runs[1] or runs[2], ("make",)), "make", command, apart=True)
         for line in text.split("\n"):
             recipe = line[1:] if line[:1] == "\t" else line.partition(";")[2]
             if recipe.strip():
@@ -277,6 +288,7 @@ def run_make(shell: Shell, command: Command) -> None:
             command.sure = False
 
 
+_MAKE_RUNS = re.compile(r"\$[({]shell ([^\n]*?)[)}]?(?=\n|$)|!=[ \t]*([^\n]*)")
 _EX_RUNS = re.compile(r"(?:^|[|\n])[^|\n!\"]*!\s*([^\n]*)|shell-command\S*\s+\"([^\"]*)\"")
 _EX_MAY_RUN = re.compile(
     r"!|system|exe|term|py|lua|perl|ruby|tcl|so|job|call|eval|echo|\bcgetexpr|norm|make|grep|=|shell-command|process"

@@ -104,6 +104,7 @@ git log | n:max-count= p:patch S:= G:= L:= --grep= --author= --format= --pretty=
   --before= --oneline --all --graph
 git config | f:file= --global --local --system --unset --get --add --unset-all --edit e:edit
 git add | f:force A:all u:update p:patch n:dry-run i:interactive
+git stage | f:force A:all u:update p:patch n:dry-run i:interactive
 git rm | f:force r: n:dry-run q:quiet --cached
 git worktree | f:force b:= B:= --detach --lock
 git clone | b:branch= o:origin= u:upload-pack= c:config= --depth= --reference= --template= --recursive q:quiet
@@ -198,6 +199,7 @@ unrar | p? o?
 ssh-keygen | t= b= f= N= P= C= m= y p q
 htpasswd | b c n m B C= D i
 systemctl | t:type= p:property= H:host= M:machine= n:lines= o:output= f:force --user --now
+compgen | A:= G:= W:= F:= C:= X:= P:= S:= o:=
 mapfile | d:= n:= O:= s:= u:= C:= c:= t:
 readarray | d:= n:= O:= s:= u:= C:= c:= t:
 base64 | d:decode D:decode w:wrap= i:ignore-garbage

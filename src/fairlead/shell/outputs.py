@@ -263,6 +263,13 @@ def _is_value(word: str, before: str) -> bool:
     return word[:1] == "-" or before in ("-type", "-maxdepth", "-mindepth")
 
 
+def _compgen(command: Command) -> str | None:
+    """`compgen -f a` gives the names that begin so, and `compgen -G 'a*'` those that a pattern stands for."""
+    prefix = "".join(command.operands[-1:])
+    pattern = f"{prefix}*" if command.has("-f") else command.options.get("-G")
+    return None if pattern is None else Word(pattern, ("*",))
+
+
 def _mktemp(command: Command) -> str | None:
     return None if command.operands else Word("/tmp/tmp.XXXXXXXXXX\n", ("$(...)",))  # noqa: S108
 
@@ -291,5 +298,5 @@ WRITERS: dict[str, Callable[[Command], str | None]] = {
     "sudo": _inner, "exec": _inner, "eval": _inner, "sh": _inner, "bash": _inner, "zsh": _inner, "dash": _inner,
     "": _redirected, ":": _nothing, "true": _nothing, "false": _nothing, "cd": _nothing, "export": _nothing,
     "set": _nothing, "unset": _nothing, "local": _nothing, "declare": _nothing, "sleep": _nothing,
-    "mkdir": _nothing, "touch": _nothing, "alias": _nothing, "shopt": _nothing, "read": _nothing,
+    "compgen": _compgen, "mkdir": _nothing, "touch": _nothing, "alias": _nothing, "shopt": _nothing, "read": _nothing,
 }  # fmt: skip

@@ -19,7 +19,7 @@ from .commands import Command, Dialect, Feed, Line, Redirect, join, quote
 from .environment import HOLDS_CODE, HOLDS_LINE, PROMPTS
 from .files import Files
 from .outputs import output_of, written_by
-from .shells import run_script
+from .shells import TAKES_TEXT, run_script, shell_in
 from .syntax import DECLARES, Parser
 from .tree import (
     Block,
@@ -46,6 +46,8 @@ CALLS = 8
 """How deep functions that call functions are followed."""
 TURNS = 16
 """How many words of a `for` are followed one by one."""
+_CALCULATES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v"})
+"""Operators of `[[` that take expressions, or a variable with an index."""
 
 
 def read(text: str, folder: str = "", variables: Mapping[str, str] | None = None, dialect: Dialect = "posix") -> Line:
@@ -93,7 +95,7 @@ class Shell:
 
     def __init__(self, variables: dict[str, Value], folder: str, budget: Budget) -> None:
         self.budget = budget
-        self.words = Expander(variables, budget, self._output_of_substitution)
+        self.words = Expander(variables, budget, self._output_of_substitution, self._substitute)
         self.words.folder = folder
         self.before = folder
         self.functions: dict[str, list[Node]] = {}
@@ -145,7 +147,7 @@ class Shell:
 
     def _pipeline(self, pipeline: Pipeline, into: list[Command]) -> None:
         if len(pipeline) == 1:
-            if type(node := pipeline[0]) is Compound and node.kind in ("and-or", "&"):
+            if type(node := pipeline[0]) is Compound and node.kind in ("and-or", "&", "coproc"):
                 self._compound(node, into)  # its pipelines have their own numbers
                 return
             self.pipelines += 1
@@ -193,8 +195,10 @@ class Shell:
         elif node.kind in ("if", "case", "while", "until"):
             self._expand_quietly(node.words or (), into)
             self._branches(node, into)
-        elif node.kind in ("(", "&"):
+        elif node.kind in ("(", "&", "coproc"):
             state = self._saved()
+            if node.kind == "coproc":
+                self.feed = Feed(Word("", ("coproc",)), [])
             self.run(node.blocks[0], into)
             self._restore(state)
         elif node.kind == "and-or":
@@ -202,11 +206,15 @@ class Shell:
         else:
             if node.kind == "((":
                 self._calculate(node.words or ())
-            self._expand_quietly(node.words or (), into)
+            words = self._expand_quietly(node.words or (), into)
+            if node.kind == "[[" and not _CALCULATES.isdisjoint(words):
+                for word in words:
+                    self.words.evaluate(word)
+                into += self._taken()
             for block in node.blocks:
                 self.run(block, into)
         self._place = place
-        if node.redirects:
+        if node.redirects or node.kind == "coproc":
             self.feed = feed
 
     def _and_or(self, node: Compound, into: list[Command]) -> None:
@@ -229,8 +237,9 @@ class Shell:
         values: list[str | None] = []
         for word in words:
             inside, self._inside = self._inside, []
-            values.append(self.words.calculated(text) if type(text := self.words.text(word)) is str else None)
+            text = self.words.text(word)
             self._inside = inside  # what runs in it is expanded, and taken, by the caller
+            values.append(self.words.calculated(text) if type(text) is str else None)
         return values
 
     def _count(self, node: Compound, into: list[Command]) -> None:
@@ -263,11 +272,11 @@ class Shell:
         if before == self._last_turn:
             del into[size:]
 
-    def _expand_quietly(self, words: Iterable[object], into: list[Command]) -> None:
+    def _expand_quietly(self, words: Iterable[WordTree], into: list[Command]) -> list[str]:
         """Words that are no command: `[[ ... ]]`, `case WORD in`. What runs in them counts."""
-        for word in words:
-            self.words.fields(word)  # type: ignore[arg-type]
+        expanded = [field for word in words for field in self.words.fields(word)]
         into += self._taken()
+        return expanded
 
     def _saved(self) -> ShellState:
         self.budget.spend(len(self.variables) // 32)
@@ -346,6 +355,8 @@ class Shell:
         if not words or words[0] in DECLARES:
             for one, value in assigned:
                 self.variables[one.name] = value
+                if one.name == "BASH_ALIASES" and one.item and not isinstance(one.value, list):
+                    self.aliases[one.item] = self.words.text(one.value)
         if not (words or node.redirects or assigned or self._inside):
             return
         inside = self._taken()
@@ -379,7 +390,7 @@ class Shell:
             if name in HOLDS_LINE and isinstance(value, str) and value:
                 self.line(value.lstrip("|"), f"{name}=", command, apart=True)
             elif name in PROMPTS and isinstance(value, str) and ("$" in value or "`" in value):
-                self.words.text(Parser(value, self.budget, self.depth).parse_text())
+                self._substitute(value)
                 command.inner += self._taken()
             elif name in ("BASH_ENV", "ENV") and isinstance(value, str):
                 run_script(self, command, value, [])
@@ -482,6 +493,8 @@ class Shell:
             command.sure = False
         elif "/" in command.path:
             run_script(self, command, command.path, command.args)
+        elif name not in TAKES_TEXT and (rest := shell_in(command.args)):
+            self.program(rest, name, command, sure=False)
 
     def _call(self, command: Command) -> None:
         """A function of the line."""
@@ -571,7 +584,23 @@ class Shell:
         folder = self.before if to == "-" else join(self.folder, to, home if isinstance(home, str) else "~")
         self.before, self.words.folder = self.folder, folder
 
+    def evaluate(self, command: Command, text: str) -> None:
+        """An expression that a command calculates: `let`, and the index in `unset 'a[i]'`."""
+        self.words.evaluate(text)
+        command.inner += self._taken()
+
     # --- what is written ------------------------------------------------------------------------
+
+    def _substitute(self, text: str) -> None:
+        """Expand a text that was quoted before: what is substituted in it runs."""
+        if not ("$(" in text or "`" in text or "${" in text):
+            return
+        if self.depth >= NESTED:
+            self.sound = False
+            return
+        self.depth += 1
+        self.words.text(Parser(text, self.budget, self.depth).parse_text())
+        self.depth -= 1
 
     def _output_of_substitution(self, part: Substitution) -> Value:
         inside, via, feed, place = self._inside, self.via, self.feed, self._place

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
-from .commands import Command, Feed
+from .commands import Command, Feed, program_name
 from .outputs import input_of, output_of
 from .words import Word, is_exact, joined, unknown_of
 from .wrappers import Wrapper, wrapped
@@ -18,6 +18,27 @@ if TYPE_CHECKING:
 
 _STDIN = frozenset({"/dev/stdin", "/dev/fd/0", "-", "/proc/self/fd/0"})
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "yash", "pdksh"})
+
+
+TAKES_TEXT = frozenset({
+    "echo", "printf", "grep", "egrep", "fgrep", "rg", "ag", "ack", "man", "which", "whereis", "type", "ps", "pgrep",
+    "pkill", "killall", "ls", "cat", "apt", "apt-get", "dnf", "yum", "brew", "apk", "pacman", "logger", "notify-send",
+    "tldr", "info", "apropos", "jq", "curl",
+})  # fmt: skip
+"""Programs of no table that run no other: to them, `sh -c LINE` is text."""
+
+
+def shell_in(args: list[str]) -> list[str]:
+    """The words from `sh -c LINE` on, which any program may run. Empty if there is no such thing."""
+    for at, word in enumerate(args):
+        if word.endswith("sh") and program_name(word) in SHELLS:
+            options = takewhile(lambda one: one[:1] in ("-", "+"), args[at + 1 :])
+            if any(_TAKES_LINE.fullmatch(one) for one in options):
+                return args[at:]
+    return []
+
+
+_TAKES_LINE = re.compile(r"-[a-zA-Z]*c")
 
 
 def run_shell(shell: Shell, command: Command) -> None:
@@ -183,7 +204,8 @@ def run_source(shell: Shell, command: Command) -> None:
         if text is None:
             command.sure = False
         else:
-            shell.line(text, command.program, command)
+            with _arguments(shell, command.program, args[1:] or shell.words.arguments or []):
+                shell.line(text, command.program, command)
     else:
         run_script(shell, command, args[0], args[1:], apart=False)
 

@@ -32,6 +32,8 @@ _ASSIGNS = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]]*)\])?(\+?)=")
 _TEST_OPERATOR = re.compile(r"[<>()&|]+")
 _NAME = re.compile(r"[^ \t\r\n;&|<>()`\"'\\$]+")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
+_BEFORE_BRACKET = re.compile(r"(?:if|then|elif|else|while|until|do|for|time|coproc|[!{])(?=\()")
+"""Reserved words that a bracket may follow right away: `if(a); then(b); fi`, `!(a)`."""
 
 DECLARES = frozenset({"export", "declare", "local", "readonly", "typeset"})
 """Commands whose words set variables."""
@@ -103,7 +105,14 @@ class Parser(WordReader):
         """Is this a bracket or a word that closes a block?"""
         if self.text[self.at] == ")" or self.text.startswith(";;", self.at) or self.text.startswith(";&", self.at):
             return True
-        return self._peek() in _CLOSERS
+        return self._reserved() in _CLOSERS
+
+    def _reserved(self) -> str:
+        """The word that is next, if it is plain: maybe a reserved one. It stays where it is."""
+        if word := self._peek():
+            return word
+        found = _BEFORE_BRACKET.match(self.text, self.at)
+        return found[0] if found else ""
 
     def _skip_lines(self) -> None:
         """Skip what separates pipelines: blanks, comments, newlines (and the documents after them), `;` and `&`."""
@@ -155,7 +164,7 @@ class Parser(WordReader):
         self.budget.spend()
         if self.text[self.at : self.at + 1] == "(":
             return self._bracket()
-        word = self._peek()
+        word = self._reserved()
         if word in _OPENERS:
             self.at += len(word)
             return self._opened(word)
@@ -178,7 +187,8 @@ class Parser(WordReader):
                 self._gap()
             if word == "coproc":
                 self._skip_name_of_coproc()
-            return self._command() if self.at < len(self.text) and not self._at_end() else None
+            node = self._command() if self.at < len(self.text) and not self._at_end() else None
+            return Compound("coproc", [[[node]]], []) if node is not None and word == "coproc" else node
         self._deeper()
         node = _READERS[word](self, word)
         self.depth -= 1
@@ -225,7 +235,7 @@ class Parser(WordReader):
     def _if(self, _: str) -> Compound:
         blocks = [self._block()]
         while True:
-            word = self._peek()
+            word = self._reserved()
             if word not in ("then", "elif", "else"):
                 break
             self.at += len(word)

@@ -106,7 +106,8 @@ class Compound(NamedTuple):
     """A command that consists of others: `( )`, `{ }`, `if`, `case`, `while`, `until`, `for`, `select`, `[[`, `((`.
 
     Each block may run. A `for` has a variable, and maybe words; a `case` has its word and the patterns in words.
-    Pipelines with `&&` and `||` between them are of the kind `and-or`, and what runs in the background is `&`.
+    Pipelines with `&&` and `||` between them are of the kind `and-or`, and what runs in the background is `&` or
+    `coproc`.
     """
 
     kind: str

@@ -19,7 +19,7 @@ LONGEST = 64 << 10
 """Characters of a value. Variables can double each other."""
 MANY = 256
 """Words that braces may become."""
-_GLOB = re.compile(r"[*?\[]")
+_GLOB = re.compile(r"[*?\[]|[@!+]\(")
 _BRACE_SIGN = re.compile(r"[{},]")
 _RANGE = re.compile(r"(-?\d+|[a-zA-Z])\.\.(-?\d+|[a-zA-Z])(?:\.\.(-?\d+))?")
 _HELD = re.compile("[\ue000-\uf8ff]")
@@ -29,7 +29,9 @@ _DEFAULT_IFS = " \t\n"
 _TILDE = re.compile(r"~\+?(?=/|$)")
 _TILDE_OF_VALUE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*=)~(?=/|$)")
 _DOLLAR_NAME = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*|[0-9#])\}?")
+_NAME_IN_ARITHMETIC = re.compile(r"(?<![\w.])(?:[A-Za-z_][A-Za-z0-9_]*|(?<=\$)[0-9])")
 _SET_IN_ARITHMETIC = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|([A-Za-z_]\w*)\s*(?:\+\+|--)")
+_NUMBER = re.compile(r" ?-?\d+")
 _CONTINUES_NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
@@ -85,13 +87,21 @@ def is_known(text: str) -> bool:
 class Expander:
     """Expands words with the variables of a line."""
 
-    def __init__(self, variables: dict[str, Value], budget: Budget, output_of: Callable[[Substitution], Value]) -> None:
-        self.variables, self.budget, self._output_of = variables, budget, output_of
+    def __init__(
+        self,
+        variables: dict[str, Value],
+        budget: Budget,
+        output_of: Callable[[Substitution], Value],
+        substitute: Callable[[str], object],
+    ) -> None:
+        self.variables, self.budget, self._output_of, self._substitute = variables, budget, output_of, substitute
         self.arguments: list[str] | None = None
         self.name = "sh"
         self.folder = ""
         self.references: set[str] = set()
         """Variables that may stand for others (`declare -n`), and those that they stand for: never known."""
+        self.integers = {"SECONDS", "RANDOM", "LINENO", "HISTCMD", "OPTIND"}
+        """Variables whose values are calculated when they are set: `declare -i`."""
 
     def fields(self, word: WordParts) -> list[str]:
         """The words that one word of the line becomes."""
@@ -243,15 +253,34 @@ class Expander:
         if how[0] == "!":
             self._not_known(part)
             named = value if isinstance(value, str) and how == "!" else None
+            if named and "[" in named:
+                self.evaluate(named)
             return self._raw(named) if named else None
         if how in ("#", "#?") and not part.argument:
             return None if value is None or unknown_of(value if isinstance(value, str) else "") else str(len(value))
         if how in (":-", "-", ":=", "=", ":+", "+", ":?", "?"):
             return self._or_else(part, value, how)
         argument = self.text(part.argument)  # what runs in it counts, whatever the value is
-        if not isinstance(value, str) or isinstance(value, Word) or len(value) > 256:
+        if how == ":":
+            argument = ":".join(one if _NUMBER.fullmatch(one) else self._offset(one) for one in argument.split(":"))
+        elif how == "@" and argument == "P":
+            for one in value if isinstance(value, list) else (value or "",):
+                self._substitute(one)
+        if value is None or unknown_of(argument):
             return None
-        return None if unknown_of(argument) else _edited(value, how, argument)
+        if how == ":" and isinstance(value, list):
+            return _slice(value if part.name.endswith("]") else [self.name, *value], argument)
+        items = value if isinstance(value, list) else [value]
+        if any(isinstance(one, Word) or len(one) > 256 for one in items):
+            return None
+        edited = [_edited(one, how, argument) for one in items]
+        known = [one for one in edited if one is not None]
+        return None if len(known) < len(edited) else known if isinstance(value, list) else known[0]
+
+    def _offset(self, text: str) -> str:
+        """A number of `${x:n:m}`, which is an expression."""
+        value = self.calculated(text)
+        return Word(text, ("$((...))",)) if value is None else value
 
     def _not_known(self, part: Variable) -> None:
         """Only running it would tell. What runs in its words counts."""
@@ -302,11 +331,11 @@ class Expander:
     def _item(self, name: str) -> Value:
         """`a[@]`, `a[1]`"""
         array, _, index = name[:-1].partition("[")
+        number = None if index in ("@", "*") else self.calculated(index)
         value = None if array in self.references else self.variables.get(array)
         items = value if isinstance(value, list) else None if value is None else [value]
         if items is None or index in ("@", "*"):
             return items
-        number = self.calculated(index)
         if number is None:
             return None
         at = int(number)
@@ -321,7 +350,27 @@ class Expander:
         except (NotKnown, RecursionError):
             for name in _SET_IN_ARITHMETIC.findall(text):
                 self.variables[name] = None
+            self._substitute_in_values(text)
             return None
+
+    def evaluate(self, text: str) -> str | None:
+        """The value of an expression that was quoted before: what is substituted in it runs, too."""
+        if "$(...)" not in unknown_of(text):
+            self._substitute(text)
+        return self.calculated(text)
+
+    def _substitute_in_values(self, text: str) -> None:
+        """Arithmetic takes the values of variables as expressions: `x='a[$(rm y)]'; echo $((x))` runs rm."""
+        seen, waiting = set[str](), [text]
+        while waiting and len(seen) < MANY:
+            for name in set(_NAME_IN_ARITHMETIC.findall(waiting.pop())) - seen:
+                seen.add(name)
+                self.budget.spend()
+                value = self._raw(name)
+                for one in value if isinstance(value, list) else (value,):
+                    if one is not None and "$(...)" not in unknown_of(one):
+                        self._substitute(one)
+                        waiting.append(one)
 
     def _dollar_name(self, found: re.Match[str]) -> str:
         value = self._raw(found[1])
@@ -462,8 +511,21 @@ def _trimmed(value: str, how: str, pattern: str) -> str | None:
     return value
 
 
+def _slice(items: list[str], argument: str) -> list[str] | None:
+    """`${a[@]:1:2}`. The first of the positional parameters is the name of the shell."""
+    found = _OFFSETS.fullmatch(argument)
+    if found is None or (found[2] or "0")[0] == "-":
+        return None
+    begin = int(found[1])
+    begin = max(len(items) + begin, 0) if begin < 0 else begin
+    return items[begin:] if found[2] is None else items[begin : begin + int(found[2])]
+
+
+_OFFSETS = re.compile(r" ?(-?\d{1,6})(?::(-?\d{1,6}))?")
+
+
 def _cut(value: str, argument: str) -> str | None:
-    found = re.fullmatch(r" ?(-?\d{1,6})(?::(-?\d{1,6}))?", argument)
+    found = _OFFSETS.fullmatch(argument)
     if found is None:
         return None
     begin = int(found[1])

@@ -57,6 +57,10 @@ WRAPPERS: dict[str, Wrapper] = {
     "chrt": Wrapper("TPD", words=1),
     "numactl": Wrapper("imCNpP"),
     "unshare": Wrapper("SGRw"),
+    "choom": Wrapper("np"),
+    "uclampset": Wrapper("mMp"),
+    "coresched": Wrapper("std"),
+    "schedtool": Wrapper("anMpe"),
     "setpriv": Wrapper(
         " --reuid --regid --ruid --euid --rgid --egid --groups --bounding-set --inh-caps --ambient-caps "
         "--securebits --selinux-label --apparmor-profile --pdeathsig"
@@ -102,6 +106,8 @@ WRAPPERS: dict[str, Wrapper] = {
     "pixi": Wrapper("e", subcommands=("run",)),
     "conda": Wrapper("np --name --prefix --cwd", subcommands=("run",)),
     "mamba": Wrapper("np", subcommands=("run",)),
+    "micromamba": Wrapper("np --name --prefix --cwd", subcommands=("run",)),
+    "tox": Wrapper("ecx", subcommands=("exec",)),
     "bundle": Wrapper(subcommands=("exec",)),
     "mise": Wrapper(subcommands=("exec", "x")),
     "asdf": Wrapper(words=1, subcommands=("exec",)),
@@ -348,23 +354,33 @@ def run_env(shell: Shell, command: Command) -> None:
     words, _ = wrapped(WRAPPERS["env"], command.args)
     own = _without(command, words)
     for at, word in enumerate(own.args):
-        if re.match(r"-\w*S|--split-string", word):
+        if re.match(r"-\w*S|--s", word):
             text = word.partition("=")[2] if word.startswith("--") else word.partition("S")[2]
             before, rest = command.args[:at], command.args[at + 1 :]
             if not text:
                 text, rest = (rest or [""])[0], rest[1:]
-            line = joined(["env", *before, text, *map(quote, rest)])
+            line = joined(
+                ["env", *before, _ESCAPED_BLANK.sub(" ", text) if is_exact(text) else text, *map(quote, rest)]
+            )
             shell.line(line, "env -S", command, apart=True, feed=command.source)
             if re.search(r"[$\\]", text) or not is_exact(line):
                 command.sure = False
             return
         if word[:1] != "-":
             break
+    for word in command.args:
+        if found := _FUNCTION_OF_BASH.match(word):
+            shell.line(f"{found[1]}{word[found.end() :]}", "env", command)
     if own.has("-i", "--ignore-environment", "-u", "--unset") or "-" in own.args[:1]:
         with shell.elsewhere():
             run_wrapper(shell, command)
     else:
         run_wrapper(shell, command)
+
+
+_FUNCTION_OF_BASH = re.compile(r"BASH_FUNC_([^%=]+)(?:%%|\(\))=(?=\(\))")
+_ESCAPED_BLANK = re.compile(r"\\[_tnrfv]")
+"""Blanks in `env -S`: `env -S'rm\\_x'`."""
 
 
 def run_command(shell: Shell, command: Command) -> None:
