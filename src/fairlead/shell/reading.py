@@ -272,7 +272,7 @@ class Shell:
         if before == self._last_turn:
             del into[size:]
 
-    def _expand_quietly(self, words: Iterable[WordTree], into: list[Command]) -> list[str]:
+    def _expand_quietly(self, words: Iterable[WordParts], into: list[Command]) -> list[str]:
         """Words that are no command: `[[ ... ]]`, `case WORD in`. What runs in them counts."""
         expanded = [field for word in words for field in self.words.fields(word)]
         into += self._taken()
