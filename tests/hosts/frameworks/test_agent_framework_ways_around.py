@@ -13,6 +13,9 @@ from agent_framework import (
     AgentContext,
     AgentExecutor,
     AgentMiddleware,
+    AgentResponse,
+    ChatContext,
+    ChatMiddleware,
     ContextProvider,
     FunctionInvocationContext,
     FunctionMiddleware,
@@ -27,7 +30,18 @@ from driver_agent_framework import Scripted, tools_of
 from test_agent_framework import LS, Stage
 from test_agent_framework import stream as stream
 
-from fairlead import ArgumentsChanged, FairleadError, Hooks, current_session, deny, extend
+from fairlead import (
+    ArgumentsChanged,
+    FairleadError,
+    HookAborted,
+    Hooks,
+    abort,
+    change,
+    current_session,
+    deny,
+    extend,
+    stop,
+)
 from fairlead.hosts.frameworks.agent_framework import Fairlead
 
 RM = {"command": "rm -rf /"}
@@ -62,7 +76,7 @@ class Rewriting(FunctionMiddleware):
 class Providing(ContextProvider):
     """Adds middleware, which the framework puts after that of agents and runs."""
 
-    def __init__(self, middleware: FunctionMiddleware) -> None:
+    def __init__(self, middleware: FunctionMiddleware | ChatMiddleware) -> None:
         super().__init__("providing")
         self.middleware = middleware
 
@@ -97,6 +111,49 @@ async def test_a_call_that_a_context_provider_repeats_does_not_run_again(stream:
     with pytest.raises(FairleadError, match="did not run again"):
         await stage.run(stream=stream)
     assert len(stage.bench.ran) == 1
+
+
+class Adding(ChatMiddleware):
+    """Adds a message to each request."""
+
+    async def process(self, context: ChatContext, call_next: Any) -> None:
+        context.messages = [*context.messages, Message("user", ["the secret"])]
+        await call_next()
+
+
+async def test_messages_that_a_context_provider_s_middleware_adds_are_judged(stream: bool) -> None:
+    stage = Stage(Say("Fine."), context_providers=[Providing(Adding())])
+    stage.add(lambda step: stop("no secrets") if "secret" in str(step.messages) else None, "before_model")
+    response = await stage.run(stream=stream)
+    assert (response.text, stage.sent) == ("[Stopped: no secrets]", [])
+
+
+class Answering(AgentMiddleware):
+    """Answers in place of the agent, or changes its answer."""
+
+    def __init__(self, *, calls: bool) -> None:
+        self.calls = calls
+
+    async def process(self, context: AgentContext, call_next: Any) -> None:
+        if self.calls:
+            await call_next()
+        context.result = AgentResponse(messages=[Message("assistant", ["A secret."])])
+
+
+@pytest.mark.parametrize("calls", [True, False])
+async def test_what_an_agent_middleware_before_it_answers_is_on_the_page_and_not_seen(calls: bool) -> None:
+    assert "What an agent middleware before `Fairlead` answers" in not_governed("agent_framework")
+    stage = Stage(Say("Fine."), middleware=[Answering(calls=calls)])
+    stage.add(lambda step: change(content="***"), "before_output")
+    assert (await stage.run()).text == "A secret."
+
+
+@pytest.mark.parametrize("calls", [True, False])
+async def test_what_an_agent_middleware_after_it_answers_is_judged(calls: bool) -> None:
+    stage = Stage(Say("Fine."))
+    stage.agent.middleware.append(Answering(calls=calls))
+    stage.add(lambda step: change(content=step.content.replace("secret", "***")), "before_output")
+    assert (await stage.run()).text == "A ***."
 
 
 class Meddling(AgentMiddleware):
@@ -299,12 +356,74 @@ async def test_a_helper_that_a_tool_runs_is_judged(run: Any) -> None:
 # --- what is not governed ---------------------------------------------------------------------------
 
 
-@pytest.mark.ungoverned("An agent without `Fairlead`")
-async def test_an_agent_without_fairlead_inside_of_a_tool() -> None:
+async def test_the_tools_of_an_agent_without_fairlead_inside_of_a_tool_are_judged() -> None:
     stage = Stage()
     stage.add(no_rm, "before_tool")
     await delegating(stage, here, governed=False).run("Go.")
+    assert stage.bench.ran == [("shell", {"command": "ls"})]
+
+
+@pytest.mark.ungoverned("An agent without `Fairlead`")
+async def test_an_agent_without_fairlead_in_a_thread_of_a_tool() -> None:
+    stage = Stage()
+    stage.add(no_rm, "before_tool")
+    await delegating(stage, in_a_thread, governed=False).run("Go.")
     assert ("shell", RM) in stage.bench.ran
+
+
+# --- calls that a tool makes by itself ----------------------------------------------------------------
+
+
+def executor_of(stage: Stage, caught: list[str], **call: Any) -> Any:
+    """A code executor, whose code calls the shell. It has the tool, and the model has not."""
+    shell = next(one for one in tools_of(stage.bench) if one.name == "shell")
+
+    @tool(approval_mode="never_require")
+    async def execute_code(code: str) -> str:
+        """Run code."""
+        try:
+            return f"done: {await shell.invoke(**call)}"
+        except Exception as error:
+            caught.append(str(error))
+            return "the code has failed"
+
+    return execute_code
+
+
+def executing(*, refused: list[str] | None = None, **call_options: Any) -> Stage:
+    stage = Stage(call("execute_code", code="shell(...)"))
+    stage.agent.default_options["tools"] = [executor_of(stage, [] if refused is None else refused, **call_options)]
+    return stage
+
+
+@pytest.mark.parametrize("given", [{"arguments": RM}, RM], ids=["arguments", "keywords"])
+async def test_a_tool_that_a_code_executor_calls_is_judged(given: Any, stream: bool) -> None:
+    refused: list[str] = []
+    stage = executing(refused=refused, **given)
+    stage.add(no_rm, "before_tool")
+    await stage.run(stream=stream)
+    assert stage.bench.ran == []
+    assert refused == ["Hook blocked tool 'shell': no rm"]
+    assert [(step.tool, step.outcome) for step in stage.steps("after_tool")] == [
+        ("shell", "denied"), ("execute_code", "ok")
+    ]  # fmt: skip
+
+
+async def test_what_hooks_make_of_a_call_of_a_code_executor_is_carried_out() -> None:
+    stage = executing(arguments={"command": "ls"})
+    stage.add(change(args={"command": "pwd"}), "before_tool", tool="shell")
+    stage.add(change(output="[redacted]"), "after_tool", tool="shell", name="redact")
+    await stage.run()
+    assert stage.bench.ran == [("shell", {"command": "pwd"})]
+    assert stage.sent[-1][-1] == "tool: done: [redacted]"
+
+
+async def test_a_code_executor_cannot_swallow_an_abort() -> None:
+    stage = executing(arguments={"command": "ls"})
+    stage.add(abort("no"), "before_tool", tool="shell")
+    with pytest.raises(HookAborted):
+        await stage.run()
+    assert stage.bench.ran == []
 
 
 @pytest.mark.ungoverned("A tool that your code calls by itself")

@@ -82,7 +82,7 @@ class Fairlead(Adapter, AgentMiddleware):
         await AgentFrameworkRun(self, context, call_next).run()
 
 
-wrap(lambda middleware: isinstance(middleware, Fairlead))
+wrap(lambda middleware: isinstance(middleware, Fairlead), lambda middleware: isinstance(middleware, _ModelMiddleware))
 
 
 class AgentFrameworkRun(AgentRun):

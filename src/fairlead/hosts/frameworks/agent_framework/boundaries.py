@@ -5,7 +5,7 @@ Importing the adapter wraps methods of the framework. For programs without a `Fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -29,6 +29,9 @@ from . import messages
 if TYPE_CHECKING:
     from ..tool_call import ToolCall
 
+CallInside = Callable[[Any, Any, dict[str, Any]], Awaitable[Any]]
+"""Judges a call that a tool makes by itself. It takes the other tool, its `invoke`, and the options of the call."""
+
 JUDGED: ContextVar[JudgedRun | None] = ContextVar("fairlead_agent_framework_judged", default=None)
 """The run of a tool that hooks have just permitted."""
 WORKFLOW: ContextVar[str | None] = ContextVar("fairlead_agent_framework_workflow", default=None)
@@ -41,8 +44,9 @@ _sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 class JudgedRun:
     """One run of one tool, with the arguments that hooks have judged."""
 
-    def __init__(self, call: ToolCall, function: Any, args: dict[str, Any]) -> None:
+    def __init__(self, call: ToolCall, function: Any, args: dict[str, Any], call_inside: CallInside) -> None:
         self.call, self.function, self.args, self.used = call, function, args, False
+        self.call_inside = call_inside
 
     def check(self, args: Any) -> None:
         """Raise `ArgumentsChanged` if the tool is about to run with other arguments, or a second time."""
@@ -59,11 +63,14 @@ class JudgedRun:
 
 def _check_tool(invoke: Any) -> Any:
     @wraps(invoke)
-    async def checked(self: Any, *, arguments: Any = None, **options: Any) -> Any:
+    async def checked(self: Any, **options: Any) -> Any:
         judged = JUDGED.get()
-        if judged is not None and judged.function is self and options.get("context") is not None:
-            judged.check(arguments)
-        return await invoke(self, arguments=arguments, **options)
+        if judged is None:
+            return await invoke(self, **options)
+        if judged.function is not self or options.get("context") is None:
+            return await judged.call_inside(self, invoke, options)
+        judged.check(options.get("arguments"))
+        return await invoke(self, **options)
 
     return checked
 
@@ -131,15 +138,21 @@ def _refusing_client(init: Any, is_ours: IsOurs) -> Any:
     return refusing
 
 
-def _refusing_request(get_response: Any, is_ours: IsOurs) -> Any:
+def _checking_request(get_response: Any, is_ours: IsOurs, is_last: IsOurs) -> Any:
+    """Refuse a `Fairlead` among a client's middleware, and put our chat middleware after that of context providers."""
+
     @wraps(get_response)
-    def refusing(self: Any, *args: Any, **options: Any) -> Any:
+    def checking(self: Any, *args: Any, **options: Any) -> Any:
         own = [getattr(self, name, None) for name in ("chat_middleware", "function_middleware")]
-        passed = [options.get("middleware"), (options.get("client_kwargs") or {}).get("middleware")]
-        _refuse_in([*own, *passed], is_ours, "a chat client")
+        passed, kwargs = options.get("middleware"), options.get("client_kwargs") or {}
+        _refuse_in([*own, passed, kwargs.get("middleware")], is_ours, "a chat client")
+        if isinstance(passed, list):
+            options["middleware"] = sorted(passed, key=is_last)
+        if isinstance(kwargs.get("middleware"), list):
+            options["client_kwargs"] = {**kwargs, "middleware": sorted(kwargs["middleware"], key=is_last)}
         return get_response(self, *args, **options)
 
-    return refusing
+    return checking
 
 
 def _refusing_agent(init: Any, is_ours: IsOurs) -> Any:
@@ -152,8 +165,8 @@ def _refusing_agent(init: Any, is_ours: IsOurs) -> Any:
     return refusing
 
 
-def wrap(is_ours: IsOurs) -> None:
-    """Wrap the framework's methods, once. `is_ours` recognises a `Fairlead`."""
+def wrap(is_ours: IsOurs, is_last: IsOurs) -> None:
+    """Wrap the framework's methods, once. `is_ours` recognises a `Fairlead`, and `is_last` its chat middleware."""
     agent: Any = AgentMiddlewareLayer
     agent._middleware_handler = _add_last(agent._middleware_handler)
     tool: Any = FunctionTool
@@ -167,4 +180,4 @@ def wrap(is_ours: IsOurs) -> None:
     layers: list[Any] = [ChatMiddlewareLayer, FunctionInvocationLayer]
     for layer in layers:
         layer.__init__ = _refusing_client(layer.__init__, is_ours)
-        layer.get_response = _refusing_request(layer.get_response, is_ours)
+        layer.get_response = _checking_request(layer.get_response, is_ours, is_last)

@@ -19,6 +19,7 @@ from agent_framework import (
     MiddlewareTermination,
     UserInputRequiredException,
 )
+from agent_framework.exceptions import ToolException
 from pydantic_core import to_json
 
 from ....approvals import Approval
@@ -150,6 +151,32 @@ class MiddlewareState:
                 )
 
 
+async def call_inside(state: MiddlewareState, function: Any, invoke: Any, options: dict[str, Any]) -> Any:
+    """Judge a call that a tool makes by itself, as a code executor does, or an agent without hooks that runs in a tool.
+
+    A call that is refused raises in the tool. Of humans, it can ask only the approver of the hooks.
+    """
+    about = {name: options.pop(name) for name in ("context", "tool_call_id", "skip_parsing") if name in options}
+    given = options.get("arguments")
+    args = messages.arguments({k: v for k, v in options.items() if k != "arguments"} if given is None else given)
+
+    def run(judged: dict[str, Any]) -> Any:
+        return invoke(function, **(options if judged == args else {"arguments": judged}), **about)
+
+    call = state.turn.tool(
+        function.name, args, about.get("tool_call_id"), run, read=messages.readable, **_about(function, state)
+    )
+    try:
+        result = await run_flow(call.perform())
+    except FairleadError as error:
+        state.failure = state.failure or error  # the run fails with it, whatever the tool does
+        state.turn.over = True
+        raise
+    if result.replaced and result.is_error:
+        raise ToolException(result.text)
+    return messages.result(result.output, None) if result.replaced else result.result()
+
+
 async def call_handoff(state: MiddlewareState, context: FunctionInvocationContext, call_next: Next) -> None:
     """Judge the call with which an agent hands the conversation over. The framework's own middleware carries it out."""
     if state.failure is not None:
@@ -211,7 +238,8 @@ class AgentFrameworkToolCall:
     async def _run(self, args: dict[str, Any]) -> Any:
         context = self.context
         context.arguments = self.native if args == self.args else args
-        judged = JUDGED.set(JudgedRun(self.tool_call, context.function, deepcopy(args)))
+        inner = partial(call_inside, self.state)
+        judged = JUDGED.set(JudgedRun(self.tool_call, context.function, deepcopy(args), inner))
         inside = INSIDE.set(self.state.turn)
         try:
             await self.call_next()
