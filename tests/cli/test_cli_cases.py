@@ -94,3 +94,31 @@ def test_an_interruption_saves_nothing(run: Run, machine: Machine, monkeypatch: 
     monkeypatch.setattr(Bar, "__call__", lambda *_: os.kill(os.getpid(), signal.SIGINT))
     assert run("replay", "--journal", str(journal), "--save", "cases.jsonl").code == 130
     assert not list(machine.project.glob("cases*"))
+
+
+# --- other spellings ------------------------------------------------------------------------
+
+
+def test_mutate_ends_with_2_if_a_spelling_gets_past(run: Run, machine: Machine):
+    machine.user(FORCE)
+    ended = run("test", "--mutate", "git push --force origin main", "--json")
+    assert ended.code == 2
+    (found,) = ended.json["commands"]
+    assert found["hook"] == "no-force-push"
+    assert 0 < found["past"] < found["proven"]
+    machine.file("sound.toml", 'packs = ["recommended"]')
+    assert run("test", "--mutate", "git push --force", "--policy", "sound.toml").code == 0
+
+
+def test_mutate_takes_commands_from_cases_and_from_a_journal(run: Run, machine: Machine, cases: Path):
+    machine.user(FORCE)
+    assert "'git push --force' get past" in run("test", "--mutate", "--cases", str(cases)).out
+    journal = machine.home / "own.db"
+    record(journal)
+    assert "no-force-push" in run("test", "--mutate", "--journal", str(journal)).out
+
+
+def test_mutate_says_if_there_is_nothing_to_get_around(run: Run, machine: Machine):
+    ended = run("test", "--mutate", "ls")
+    assert ended.code == 1
+    assert "the policy stops none of 1 commands: ls" in ended.err

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..display import CONTROL_COLOURS, escape, paint, print_json, short, styled
 from .cases import add_cases, run_cases
 from .loading import add_folder, host_name, quiet_log, say_never_trusted, sound_config
+from .mutations import add_mutations, run_mutations
 
 if TYPE_CHECKING:
     from ..config.layers import Config
@@ -57,12 +58,16 @@ def add_to(commands: Any) -> None:
     )  # fmt: skip
     add_folder(parser)
     add_cases(parser)
+    add_mutations(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     import asyncio
 
+    if options.mutate is not None:
+        _refuse_one_step(options)
+        return run_mutations(options)
     if options.cases:
         _refuse_one_step(options)
         return run_cases(options)
@@ -83,7 +88,7 @@ def _refuse_one_step(options: argparse.Namespace) -> None:
     from ..errors import FairleadError
 
     if options.step is not None or options.fields or options.file or options.host:
-        raise FairleadError("--cases has the steps; leave out the event, --set, --step and --host")
+        raise FairleadError("--cases and --mutate have the steps; leave out the event, --set, --step and --host")
 
 
 def _config_for_ci(options: argparse.Namespace, step: Step) -> Config:

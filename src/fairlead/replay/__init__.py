@@ -14,6 +14,7 @@ Read the modules in this order:
 - `reproduce`: one policy judges the steps, and is compared with what was recorded
 - `cases`: steps with what is expected of a policy, and records as such
 - `coverage`: hooks that never fire, and why
+- `mutation`: other spellings of the commands that a policy stops
 - `published`: a result as rows that can be published
 - `formats`: the rows as JUnit, SARIF, annotations, Markdown and HTML
 - `accepted`: the changes that a human has accepted
