@@ -286,8 +286,24 @@ class Client(_Common):
         return found
 
     def answer(self, name: str, approve: bool, **about: Any) -> dict[str, Any]:
-        """Answer a question: `who=`, `why=`, and for how many seconds an approval is `valid_for=`."""
+        """Answer a question: `who=`, `why=`, and for how many seconds an approval is `valid_for=`.
+
+        `shown=` is the digest of what you saw. `grant={"scope": "session", "lasts": 3600}` answers later calls, too.
+        """
         return self.request("POST", f"/v1/approvals/{quote(name, safe='')}", {"approve": approve, **about})
+
+    def question(self, name: str) -> dict[str, Any]:
+        """One question, with all that it shows."""
+        return self.request("GET", f"/v1/approvals/{quote(name, safe='')}")
+
+    def grants(self, *, every: bool = False) -> list[dict[str, Any]]:
+        """The grants in force, or all that are kept."""
+        found: list[dict[str, Any]] = self.request("GET", f"/v1/grants{'?all=1' if every else ''}")["grants"]
+        return found
+
+    def revoke(self, name: str) -> dict[str, Any]:
+        """End a grant at once."""
+        return self.request("DELETE", f"/v1/grants/{quote(name, safe='')}")
 
     def decisions(self, **filters: Any) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.request("GET", f"/v1/decisions?{urlencode(filters)}")["decisions"]
