@@ -405,6 +405,32 @@ async def test_a_call_that_may_run_can_be_left_out(verdicts: dict[str, Verdict],
 
 # --- what hooks and the framework read ------------------------------------------------------------
 
+
+async def test_hooks_read_what_the_framework_tells_the_model_about_a_failure() -> None:
+    scene = Scene()
+    seen = scene.record("after_tool")
+
+    def fail(args: Any) -> None:
+        call.failure_text = "Try again with a path."
+        raise ValueError("no path")
+
+    call = await scene.call(fail)
+    result = await run_flow(call.perform())
+    assert [(step.outcome, step.output, step.error) for step in seen] == [
+        ("error", "Try again with a path.", "ValueError: no path")
+    ]
+    assert isinstance(result.error, ValueError)
+
+
+async def test_hooks_read_the_reason_of_a_refusal_and_not_an_earlier_failure() -> None:
+    scene = Scene(before_tool=deny("not here"))
+    seen = scene.record("after_tool")
+    call = await scene.call()
+    call.failure_text = "Try again with a path."
+    await run_flow(call.perform())
+    assert [step.output for step in seen] == ["Hook blocked tool 'shell': not here"]
+
+
 ENDLESS: list[Any] = []
 ENDLESS.append(ENDLESS)
 
