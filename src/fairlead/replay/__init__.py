@@ -4,7 +4,7 @@ Read the modules in this order:
 
 - `records`: a record of the journal becomes a step again
 - `sources`: journals and exported files, session by session, each in the order in which its steps began
-- `surroundings`: the clock, the sessions and the approver of a replay
+- `sessions`: the clock, the sessions and the approver of a replay
 - `policies`: a policy is loaded from a file, a folder or a revision of git
 - `judge`: one policy answers one recorded step
 - `memo`: equal steps are judged once, where all hooks are pure

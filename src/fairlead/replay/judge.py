@@ -1,4 +1,4 @@
-"""One policy answers one recorded step, in rebuilt surroundings."""
+"""One policy answers one recorded step, in a rebuilt session."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ..lifecycle import EVENTS, Step
 from ..verdict import apply
 from .memo import Memo
 from .records import Recorded
+from .sessions import Clock, RecordedApprover, ReplaySession, ReplayStore, same_state
 from .stand_ins import variants
-from .surroundings import Clock, RecordedApprover, ReplaySession, ReplayStore, same_state
 
 if TYPE_CHECKING:
     from ..registry import Hooks

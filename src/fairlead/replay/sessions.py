@@ -1,4 +1,4 @@
-"""The surroundings of a replay: the time, the sessions with their stores, and the answers of humans.
+"""What a replayed step finds: the clock, the sessions with their stores, and the answers of humans.
 
 They are rebuilt from the record, so that a hook that depends only on them decides as it did.
 """
