@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
+from time import localtime, strftime
 from typing import TYPE_CHECKING, Any, Self
 
 from ..display import counted, escape, paint, short, styled
@@ -242,7 +242,7 @@ def judged(totals: Any) -> str:
     """How much was judged, and how long that took."""
     when = ""
     if totals.steps:
-        first, last = (datetime.fromtimestamp(at).strftime("%Y-%m-%d") for at in (totals.first, totals.last))
+        first, last = (strftime("%Y-%m-%d", localtime(at)) for at in (totals.first, totals.last))
         when = f", {first}" if first == last else f", {first} to {last}"
     sessions = counted(totals.sessions, "session")
     return f"{counted(totals.steps, 'step')} of {sessions}{when}, in {totals.took:.1f} s"
@@ -250,7 +250,7 @@ def judged(totals: Any) -> str:
 
 def reach(spread: Spread) -> str:
     """How far a class reaches, in words."""
-    first, last = (datetime.fromtimestamp(at).strftime("%m-%d %H:%M") for at in (spread.first, spread.last))
+    first, last = (strftime("%m-%d %H:%M", localtime(at)) for at in (spread.first, spread.last))
     words = [counted(spread.count, "step"), counted(spread.sessions, "session")]
     words += [counted(len(names), word) for names, word in ((spread.users, "user"), (spread.folders, "folder"))
               if names]  # fmt: skip

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,8 @@ from .journals import add_journals, open_journals, settings
 from .loading import add_json
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from ..config.hook_entry import ConfiguredHook
     from ..config.layers import Config
     from ..journal.reading import Record
@@ -231,6 +232,8 @@ def _covers(exemption: Exemption, gate: PackGate, hit: RuleHit, step: BeforeTool
 
 
 def _last_day(text: str | None) -> date:
+    from datetime import date, timedelta
+
     from ..amounts import seconds
     from ..errors import FairleadError
 
@@ -252,6 +255,7 @@ def _heading(
 ) -> Iterator[str]:
     """What a reviewer wants to know, as comments."""
     import getpass
+    from datetime import date
 
     from ..config.layers import SYSTEM_FILE, user_file
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +70,8 @@ EXAMPLES = {
 
 def starter(monitor: bool = False) -> str:
     """The text of the starter file."""
+    from datetime import date, timedelta
+
     last = (date.today() + timedelta(days=7)).isoformat()
     return STARTER.replace("OPTIONS", MONITORED.replace("LAST", last) if monitor else ENFORCED)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..display import columns, escape, paint, print_json, short, styled
@@ -88,6 +87,8 @@ def _story(record: Record) -> Iterator[str]:
 
 
 def _about(record: Record) -> Iterator[tuple[str, str]]:
+    from datetime import datetime
+
     body, step = record.body, record.body["step"]
     yield "record", f"{escape(record.id)} (number {record.seq})"
     yield "at", datetime.fromtimestamp(record.at).astimezone().isoformat(timespec="milliseconds")

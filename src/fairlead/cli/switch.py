@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from datetime import datetime
 from typing import Any
 
 from ..display import escape
@@ -68,7 +67,7 @@ def _describe(setting: Any) -> str:
         return "Hooks are enforced."
     if setting.until is None:
         return "Hooks are only watched, until `fairlead enforce`. Locked hooks are enforced all the same."
-    end = datetime.fromtimestamp(setting.until).strftime("%H:%M:%S")
+    end = time.strftime("%H:%M:%S", time.localtime(setting.until))
     return f"Hooks are only watched until {end}: {escape(setting.reason)}. Locked hooks are enforced all the same."
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from datetime import datetime
+from time import localtime, strftime
 from typing import Any
 
 from ..display import columns, escape, print_json
@@ -41,9 +41,7 @@ def run(options: argparse.Namespace) -> int:
         if options.json:
             print_json([{"name": name, "scopes": scopes, "created": made} for name, scopes, made in found])
         else:
-            rows = [
-                (escape(n), ", ".join(s), datetime.fromtimestamp(c).strftime("%Y-%m-%d %H:%M")) for n, s, c in found
-            ]
+            rows = [(escape(n), ", ".join(s), strftime("%Y-%m-%d %H:%M", localtime(c))) for n, s, c in found]
             print(columns(rows) if rows else "There are no tokens.")
         return 0
     if options.name is None:

@@ -55,7 +55,7 @@ class TranscriptImport:
     def record(
         self, transcripts: Transcripts, source: TranscriptSource, on_line: Callable[[], None] | None = None
     ) -> None:
-        """Record what one transcript tells. What makes no sense counts as garbage. `on_line` is called for each line."""
+        """Record what one transcript tells. What makes no sense counts as garbage. It calls `on_line` for each line."""
         self._left_out.clear()
         written = 0
         refused = _refused_calls(transcripts, source) if self._journal is not None else frozenset()
