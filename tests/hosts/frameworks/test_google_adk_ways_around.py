@@ -15,10 +15,15 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.long_running_tool import LongRunningFunctionTool
+from google.adk.tools.mcp_tool.mcp_session_manager import MCPSessionManager
+from google.adk.tools.mcp_tool.mcp_tool import McpTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
+from mcp import StdioServerParameters
+from mcp.types import Tool as RemoteTool
 from test_google_adk import LS, SECOND, Stage
 
 from fairlead import Approval, ArgumentsChanged, Hooks, allow, ask, change, deny, retry
@@ -33,6 +38,28 @@ def cause(error: BaseException | None) -> BaseException | None:
     while error is not None and not isinstance(error, ArgumentsChanged):
         error = error.__cause__ or error.__context__
     return error
+
+
+class Toolset(BaseToolset):
+    """What an `McpToolset` gives an agent."""
+
+    async def get_tools(self, readonly_context: Any = None) -> list[Any]:
+        schema = {"type": "object", "properties": {"command": {"type": "string"}}}
+        remote = RemoteTool(name="shell", description="Run.", inputSchema=schema)
+        return [McpTool(mcp_tool=remote, mcp_session_manager=MCPSessionManager(StdioServerParameters(command="none")))]
+
+
+@pytest.mark.parametrize("server", ["box", None])
+async def test_a_tool_of_an_mcp_server_is_judged_by_what_it_does(server: str | None) -> None:
+    stage = Stage(judge=deny("no shells"), kind="shell")
+    name = f"{server}_shell" if server else "shell"
+    root = stage.agent("agent", call(name, command="rm -rf /"), tools=[Toolset(tool_name_prefix=server)])
+    await stage.run(stage.runner(root))
+    (step,) = stage.of("before_tool")
+    assert (step.tool, step.kind, step.target.server, step.target.command) == (
+        name, "shell", server or "mcp", "rm -rf /"
+    )  # fmt: skip
+    assert [step.outcome for step in stage.of("after_tool")] == ["denied"]
 
 
 class Rewrites(BasePlugin):

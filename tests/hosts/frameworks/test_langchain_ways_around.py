@@ -24,10 +24,12 @@ from langchain.agents.middleware import (
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolArg, StructuredTool, tool
+from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command, Send
+from mcp.types import Tool as McpTool
 from test_langchain import GO, LS, Node, Stage, last
 
 from fairlead import ArgumentsChanged, HookAborted, abort, ask, change, current_session, deny
@@ -612,6 +614,29 @@ async def test_an_mcp_call_as_it_was_judged_passes() -> None:
     stage.hooks.add(lambda step: change(args={"command": "pwd"}), on="before_tool", name="judge")
     await stage.run()
     assert ran == [{"command": "pwd"}]
+
+
+@pytest.mark.parametrize("server", ["box", None])
+async def test_a_tool_of_an_mcp_server_is_judged_by_what_it_does(server: str | None) -> None:
+    ran: list[Any] = []
+
+    class Session:
+        async def call_tool(self, name: str, arguments: Any, **options: Any) -> Any:
+            ran.append((name, arguments))
+
+    schema = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+    remote = convert_mcp_tool_to_langchain_tool(
+        Session(), McpTool(name="shell", description="Run.", inputSchema=schema),  # type: ignore[arg-type]
+        server_name=server, tool_name_prefix=True,
+    )  # fmt: skip
+    stage = Stage(call(remote.name, command="rm -rf /"), tools=[remote])
+    stage.hooks.add(lambda step: deny("no shells"), on="before_tool", kind="shell", name="no-shells")
+    await stage.run()
+    assert ran == []
+    (step,) = stage.steps("before_tool")
+    assert (step.tool, step.kind, step.target.server, step.target.command) == (
+        remote.name, "shell", server or "mcp", "rm -rf /"
+    )  # fmt: skip
 
 
 async def test_the_calls_of_one_reply_are_each_judged_with_what_reaches_the_tool() -> None:

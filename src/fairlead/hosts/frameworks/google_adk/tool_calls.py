@@ -15,7 +15,7 @@ from google.adk.plugins.plugin_manager import PluginManager
 from ....approvals import Approval
 from ....decision import Decision
 from ....frozen import thaw
-from ..adapter import safety_from_hints, without
+from ..adapter import MCP_SERVER, safety_from_hints, without
 from ..flow import Flow, run_flow
 from ..tool_call import ToolCall, ToolResult
 from .messages import output_of
@@ -90,7 +90,10 @@ def _about(tool: Any) -> dict[str, Any]:
     """What the framework knows of a tool."""
     if tool.name == TRANSFER or getattr(tool, "agent", None) is not None:
         return {"kind": "agent"}
-    return safety_from_hints(getattr(getattr(tool, "raw_mcp_tool", None), "annotations", None))
+    if (remote := getattr(tool, "raw_mcp_tool", None)) is None:
+        return {}
+    prefix = tool.name.removesuffix(remote.name).rstrip("_")  # `tool_name_prefix` of its toolset
+    return {"server": prefix or MCP_SERVER, "remote": remote.name, **safety_from_hints(remote.annotations)}
 
 
 # --- at the tool itself ---------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import wraps
+from inspect import getclosurevars
 from typing import Any, TypeAlias
 from weakref import ref
 
@@ -21,7 +22,7 @@ from ....approvals import Approval
 from ....decision import Decision
 from ....errors import FairleadError, HookAborted
 from ....frozen import thaw
-from ..adapter import safety_from_hints, without
+from ..adapter import MCP_SERVER, safety_from_hints, without
 from ..flow import Call, Flow, run_flow, run_flow_sync
 from ..messages import as_text
 from ..tool_call import ToolCall
@@ -215,7 +216,7 @@ def tool_flow(
     about = turn.tool(
         tool_call["name"], tool_call["args"], tool_call["id"],
         lambda args: call(args, about), ask=ask, through=(GraphBubbleUp,), read=read,
-        **safety_from_hints(getattr(tool, "metadata", None)),
+        **safety_from_hints(getattr(tool, "metadata", None)), **_mcp_server(tool),
     )  # fmt: skip
     result = yield from about.perform()
     if isinstance(result.error, ToolFailed) and not result.replaced:
@@ -226,6 +227,19 @@ def tool_flow(
     if result.outcome != "ok" or result.is_error:
         return message
     return with_message(native, message) if content_of(native, tool_call["id"]) is not None else message
+
+
+def _mcp_server(tool: BaseTool | None) -> dict[str, Any]:
+    """The server of a tool that `langchain-mcp-adapters` has made, and the tool's name there.
+
+    Only the function that calls the server knows them.
+    """
+    function: Any = getattr(tool, "coroutine", None)
+    if not str(getattr(function, "__module__", "")).startswith("langchain_mcp_adapters."):
+        return {}
+    known = getclosurevars(function).nonlocals
+    server, remote = known.get("server_name"), getattr(known.get("tool"), "name", None)
+    return {"server": server if isinstance(server, str) else MCP_SERVER, "remote": remote}
 
 
 def call_tool(boundary: Boundary, request: Any, call: Callable[[Any], Any]) -> Flow[Any]:
