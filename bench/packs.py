@@ -14,7 +14,7 @@ from time import process_time
 from fairlead.hook import Hook
 from fairlead.lifecycle import BeforeTool
 from fairlead.packs import Pack, packs
-from fairlead.packs.judging import PackGate, kinds_of, line_of, pack_hook
+from fairlead.packs.judging import PackGate, line_of, pack_hook
 
 from .shell import ordinary, shapes
 
@@ -34,10 +34,10 @@ def judged(gates: list[PackGate], text: str) -> float:
     return process_time() - began
 
 
-def of_no_command(shell: list[Pack]) -> float:
+def of_no_command(every: list[Pack]) -> float:
     """Microseconds that the packs add to a call of a tool that is no shell: the best of many rounds."""
     step = BeforeTool(tool="Read", args={"file_path": f"{FOLDER}/main.py"}, cwd=FOLDER)
-    hooks: list[Hook] = [pack_hook(pack) for pack in shell]
+    hooks: list[Hook] = [pack_hook(pack) for pack in every]
     gates = [hook.fn for hook in hooks if hook.kind is None or step.kind in hook.kind]
     best = []
     for _ in range(50):
@@ -64,19 +64,18 @@ def rivals() -> list[tuple[str, str]]:
 
 def main() -> None:
     every = packs("recommended")
-    shell = [pack for pack in every if not pack.of_session and "shell" in kinds_of(pack)]
-    gates = [PackGate(pack) for pack in shell]
+    gates = [PackGate(pack) for pack in every]
     texts = ordinary()
     for text in texts[:200]:
         judged(gates, text)
     taken = sorted(judged(gates, text) * 1e6 for text in texts)
-    print(f"{len(shell)} packs that read commands, {len(texts)} ordinary commands")
+    print(f"{len(every)} packs, {len(texts)} ordinary commands")
     print(f"  {'median':24}{median(taken):10.1f} us (at most {MEDIAN:.0f})")
     print(f"  {'99 of 100 below':24}{taken[int(len(taken) * 0.99)]:10.1f} us")
     for name, text in shapes(100_000).items():
         worst = min(judged(gates, text) for _ in range(3)) * 1e3
         print(f"  100 KB of {name:14}{worst:10.1f} ms{f' (at most {GARBAGE:.0f})' if name == 'garbage' else ''}")
-    print(f"  {'a call of no command':24}{of_no_command(shell):10.2f} us (at most {OTHER:.0f})")
+    print(f"  {'a call of no command':24}{of_no_command(every):10.2f} us (at most {OTHER:.0f})")
     for name, text in rivals():
         print(f"  {name:24}{text}")
 

@@ -141,7 +141,7 @@ def delete_in_code(command: Command, line: PackLine) -> Objection:
     if not is_interpreter(command.program):
         return None
     code = code_of(command, line)
-    found = _METHOD.search(code) if code else None
+    found = _METHOD.search(code) if "delete" in code.lower() else None
     if found is None:
         return None
     addresses = re.findall(r"https?://[^\s'\"]+", code)

@@ -412,16 +412,22 @@ _RESETS = {
     ],
 )
 def framework_reset(command: Command, line: PackLine) -> Objection:
-    if {"test"} & {
-        line.variables_of(command).get(name, "") for name in ("RAILS_ENV", "RACK_ENV", "APP_ENV", "MIX_ENV")
-    }:
+    found = _reset_by(command)
+    if found and {"test"} & {line.variables_of(command).get(name) for name in _ENVIRONMENTS}:
         return None  # a database of tests is made anew for each run
-    words = [command.program, *map(str, command.args)]
-    for at, word in enumerate(words[:4]):
-        name = word.rpartition("/")[2].removesuffix("-cli")
+    return found
+
+
+_ENVIRONMENTS = ("RAILS_ENV", "RACK_ENV", "APP_ENV", "MIX_ENV")
+
+
+def _reset_by(command: Command) -> str | None:
+    """The framework that drops its tables, and how."""
+    for at, word in enumerate([command.program, *command.args[:3]]):
+        name = str(word).rpartition("/")[2].removesuffix("-cli")
         if name not in _RESETS:
             continue
-        rest = " ".join(words[at + 1 :])
+        rest = " ".join(command.args[at:])
         for reset in _RESETS[name]:
             if reset == "migrate zero" and re.search(r"\bmigrate\s+(?:\S+\s+)?zero\b", rest):
                 return f"{name} {reset}"

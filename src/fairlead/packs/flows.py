@@ -166,9 +166,17 @@ def reads_code(command: Command) -> bool:
     return not script or script in ("-", "/dev/stdin")
 
 
-def written_by(command: Command, line: PackLine) -> Iterator[str]:
+def written_by(command: Command, line: PackLine) -> list[str]:
     """The files that a command writes: by redirection, or because it is told to."""
+    if (found := line.written.get(id(command))) is None:  # several rules ask
+        found = line.written[id(command)] = list(_written_by(command))
+    return found
+
+
+def _written_by(command: Command) -> Iterator[str]:
     yield from command.writes()
+    if command.program not in _WRITES:
+        return
     options = command.options
     match command.program:
         case "curl":
@@ -202,6 +210,12 @@ def written_by(command: Command, line: PackLine) -> Iterator[str]:
             ending = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}[command.program]
             suffix = options.get("-S") or ending
             yield from (f"{one}{suffix}" for one in command.operands)
+
+
+_WRITES = frozenset({
+    "curl", "wget", "http", "https", "xh", "aria2c", "tee", "dd", "cp", "mv", "install", "ln", "link", "rsync", "scp",
+    "tar", "zip", "gpg", "openssl", "sqlite3", "gzip", "bzip2", "xz", "zstd",
+})  # fmt: skip
 
 
 def read_by(command: Command) -> Iterator[str]:

@@ -101,6 +101,12 @@ class PackGate:
 
     def worst(self, step: BeforeTool) -> Finding | None:
         """The most severe finding about a call. Among equals, the first in the order of the line."""
+        if (
+            not step.target.command
+            and step.kind not in self._by_kind
+            and (not self._of_session or current_session(None) is None)
+        ):
+            return None  # most calls of tools that are no shell: nothing looks at them
         return max(self.findings(step), key=self._severity, default=None)
 
     def _severity(self, finding: Finding) -> tuple[int, int]:
@@ -121,7 +127,7 @@ class PackGate:
         if not rules and not text:
             return
         command = text if isinstance(text, str) else ""
-        folder, home, options = step.cwd or "", os.path.expanduser("~"), self.options
+        folder, home, options = step.cwd or "", os.environ.get("HOME") or os.path.expanduser("~"), self.options
         line = line_of(command, folder, home, options.protect, options.allow_hosts, step.target.dialect)
         for rule in rules:
             if part := rule.check(step, line):

@@ -103,6 +103,7 @@ class PackLine:
         "home",
         "line",
         "text",
+        "written",
     )
 
     def __init__(
@@ -130,6 +131,8 @@ class PackLine:
         self._temporary = all(self._is_temporary(os.path.normpath(path or "/")) for path in folders)
         self._descriptors: dict[str, set[str]] | None = None
         self._texts: dict[str, str] | None = None
+        self.written: dict[int, list[str]] = {}
+        """The files that commands write, by the command's identity, as far as a rule has asked."""
         self._protected = [join("/", path, self.home).rstrip("/") for path in protect]
         self._allowed = frozenset(host.lower() for host in allow_hosts)
 

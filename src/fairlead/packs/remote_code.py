@@ -376,13 +376,19 @@ def encoded_command(command: Command, line: PackLine) -> Objection:
 )
 def decode_in_code(command: Command, line: PackLine) -> Objection:
     code = code_of(command, line)
-    gets = re.search(
-        r"b64decode|urlsafe_b64decode|fromhex|codecs\.decode|urlopen|requests\.get|base64|atob|decode64|pack\(", code
-    )
-    runs = re.search(
-        r"\bexec\(|\beval\(|os\.system|subprocess\.|popen|child_process|system\(|compile\(|new Function", code
-    )
-    return bool(gets and runs) or _RUNS_ADDRESS.search(code) is not None
+    if not code:
+        return None
+    if _GETS_CODE.search(code) and _RUNS_CODE.search(code):
+        return True
+    return ("eval" in code or "include" in code) and _RUNS_ADDRESS.search(code) is not None
+
+
+_GETS_CODE = re.compile(
+    r"b64decode|urlsafe_b64decode|fromhex|codecs\.decode|urlopen|requests\.get|base64|atob|decode64|pack\("
+)
+_RUNS_CODE = re.compile(
+    r"\bexec\(|\beval\(|os\.system|subprocess\.|popen|child_process|system\(|compile\(|new Function"
+)
 
 
 _RUNS_ADDRESS = re.compile(

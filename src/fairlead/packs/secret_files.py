@@ -51,6 +51,11 @@ _HINT = re.compile(
 )
 
 
+def may_name_secrets(text: str) -> bool:
+    """Might a text name a file of secrets? Quick, for texts that mostly do not."""
+    return _HINT.search(text) is not None
+
+
 @lru_cache(maxsize=1024)
 def is_secret_file(path: str) -> bool:
     """Does a path, by its name, hold secrets? A pattern counts if it may mean such a file."""
@@ -61,4 +66,4 @@ def is_secret_file(path: str) -> bool:
     return any(bool(_SECRET.search(one)) and not _PUBLIC.search(one) for one in {path, plain})
 
 
-__all__ = ["is_secret_file"]
+__all__ = ["is_secret_file", "may_name_secrets"]

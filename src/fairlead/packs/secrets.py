@@ -13,7 +13,7 @@ from .files import code_of
 from .flows import is_download, is_interpreter, written_by
 from .lines import PackLine
 from .rules import Objection, Pack
-from .secret_files import is_secret_file
+from .secret_files import is_secret_file, may_name_secrets
 
 if TYPE_CHECKING:
     from ..lifecycle import BeforeTool
@@ -81,12 +81,15 @@ def secret_files_of(command: Command, line: PackLine) -> Iterator[str]:
     if program in _NAMES_ONLY and program != "git" and not _uploads(command):
         return
     words = command.args
+    if not may_name_secrets(" ".join(words)):
+        return
     if program not in READERS:
         # any other program may show a file that only holds secrets, but what it is given as a key it uses
         words = [
             word
             for before, word in zip(["", *words], words, strict=False)
-            if not _MAY_HOLD.search(str(word))
+            if may_name_secrets(word)
+            and not _MAY_HOLD.search(str(word))
             and not _IDENTITY.match(before)
             and not (word[:1] == "-" and _IDENTITY.match(word.partition("=")[0]))
         ]
@@ -104,7 +107,7 @@ def secret_files_of(command: Command, line: PackLine) -> Iterator[str]:
         words = _without_identity(command)
     if program == "socat":
         words = [name for word in words for name in _FILES_OF_SOCAT.findall(word)]
-    for word in words:
+    for word in filter(may_name_secrets, words):
         for part in {word, *re.split(r"[=@,;:\"()|]", word)[1:]} if word[:1] != "/" else {word}:
             path = part.removeprefix("file://").replace("\\", "/") if "\\" in part else part.removeprefix("file://")
             if path and is_secret_file(path):
@@ -209,7 +212,7 @@ _SHOWS_IN_CODE = re.compile(
 
 def secret_files_in(code: str) -> Iterator[str]:
     """The files with secrets that code reads, by name."""
-    if not code:
+    if not code or not may_name_secrets(code):
         return
     for path in _READS_IN_CODE.findall(code):
         if is_secret_file(path if "/" in path else f"./{path}"):
@@ -252,6 +255,8 @@ def read_in_code(command: Command, line: PackLine) -> Objection:
         return None
     if path := next(secret_files_in(code), None):
         return f"{path} holds secrets"
+    if "env" not in code.lower():
+        return None
     return next((f"{name} holds a secret" for name in _SHOWS_IN_CODE.findall(code) if _SECRET_NAME.search(name)), None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from ..shell import Command
 from ..shell.words import unknown_of
@@ -228,12 +228,15 @@ _WHOLE_ENVIRONMENT = re.compile(
 )
 def send_in_code(command: Command, line: PackLine) -> Objection:
     code = code_of(command, line) if is_interpreter(command.program) else ""
-    if not code or not (starts := [found.end() for found in _SENDS_IN_CODE.finditer(code)]):
+    reads = next(secret_files_in(code), None) is not None
+    if not reads and not ("environ" in code or "process.env" in code):
         return None
-    addresses = re.findall(r"https?://[^\s'\"]+", code)
+    starts = [found.end() for found in islice(_SENDS_IN_CODE.finditer(code), 50)]
+    addresses = re.findall(r"https?://[^\s'\"]+", code) if starts else []
     if addresses and all(map(line.is_allowed, addresses)):
         return None
-    holders = [name for name, value in _READ_INTO.findall(code) if next(secret_files_in(value), None)]
+    values = _READ_INTO.findall(code) if starts and reads else []
+    holders = [name for name, value in values if next(secret_files_in(value), None)]
     for start in starts:
         sent = code[start : start + 400]
         if path := next(secret_files_in(sent.partition("\n")[0]), None):

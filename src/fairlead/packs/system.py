@@ -316,6 +316,14 @@ def wipe_traces(command: Command, line: PackLine) -> Objection:
     return overwrites and program in (":", "true", "echo", "cat", "")
 
 
+_FUNCTION = re.compile(r"([\w:.-]{1,80})\s*\(\)\s*\{(.{0,4000}?)\}", re.DOTALL)
+_ENDLESS = re.compile(
+    r"(?:while\s+(?:true|:|/bin/true|\[\[?\s+(?:1|true)\s+\]\]?|\(\(\s*1\s*\)\))|"
+    r"until\s+(?:/usr/bin/|/bin/)?false|for\s*\(\(\s*[^;]*;\s*;[^)]*\)\))\s*;?\s*do\b(.*?)\bdone\b",
+    re.DOTALL,
+)
+
+
 @system.line_rule(
     "fork-bomb",
     level="disaster",
@@ -348,7 +356,7 @@ def fork_bomb(line: PackLine) -> Objection:
     text = line.text
     if "&" not in text and "|" not in text:
         return None
-    bodies = dict(re.findall(r"([\w:.-]{1,80})\s*\(\)\s*\{(.{0,4000}?)\}", text[:20_000], re.DOTALL)[:50])
+    bodies = dict(_FUNCTION.findall(text, 0, 20_000)[:50]) if re.search(r"\(\)\s*\{", text) else {}
     for name in bodies:
         calls, seen, forks = [name], set[str](), False
         while calls:
@@ -359,11 +367,7 @@ def fork_bomb(line: PackLine) -> Objection:
             seen |= callees
         if name in seen and forks:
             return f"{name} starts itself"
-    endless = (
-        r"(?:while\s+(?:true|:|/bin/true|\[\[?\s+(?:1|true)\s+\]\]?|\(\(\s*1\s*\)\))|"
-        r"until\s+(?:/usr/bin/|/bin/)?false|for\s*\(\(\s*[^;]*;\s*;[^)]*\)\))"
-    )
-    for found in re.finditer(endless + r"\s*;?\s*do\b(.*?)\bdone\b", text, re.DOTALL):
+    for found in _ENDLESS.finditer(text) if "done" in text else ():
         body = found[1]
         last = body.rstrip().rstrip(";").rstrip()
         if (

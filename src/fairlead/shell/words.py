@@ -429,24 +429,31 @@ def multiplied(text: str, budget: Budget) -> list[str]:
     return done
 
 
+_LONGEST_RANGE = 80
+"""Characters of `{1..3}`, the braces included."""
+
+
 def _outermost(text: str, budget: Budget) -> tuple[int, int, list[str]] | None:
     """The first braces that mean something: where they begin and end, and their choices."""
-    start = text.find("{")
-    while start >= 0:
-        budget.spend(1 + len(text) // 256)
-        depth, commas = 0, [start]
-        for sign in _BRACE_SIGN.finditer(text, start):
-            depth += (sign[0] == "{") - (sign[0] == "}")
-            if sign[0] == "," and depth == 1:
-                commas.append(sign.start())
-            elif depth == 0:
-                inside, end = text[start + 1 : sign.start()], sign.end()
-                commas.append(sign.start())
-                choices = [text[a + 1 : b] for a, b in pairwise(commas)] if len(commas) > 2 else _range(inside)
-                if choices is not None:
-                    return start, end, choices
-                break
-        start = text.find("{", start + 1)
+    if "{" not in text or "}" not in text:
+        return None
+    budget.spend(1 + len(text) // 256)
+    opened: list[list[int]] = []  # where each open brace begins, and its commas
+    closed: list[list[int]] = []
+    for sign in _BRACE_SIGN.finditer(text):
+        at = sign.start()
+        if sign[0] == "{":
+            opened.append([at])
+        elif opened and sign[0] == ",":
+            opened[-1].append(at)
+        elif opened and sign[0] == "}":
+            closed.append([*opened.pop(), at])
+    for commas in sorted(closed):
+        start, end = commas[0], commas[-1]
+        if len(commas) > 2:
+            return start, end + 1, [text[a + 1 : b] for a, b in pairwise(commas)]
+        if end - start <= _LONGEST_RANGE and (choices := _range(text[start + 1 : end])) is not None:
+            return start, end + 1, choices
     return None
 
 
