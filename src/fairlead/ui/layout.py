@@ -59,8 +59,10 @@ def page(
     crumbs: Sequence[Crumb] = (),
     status: int = 200,
     live: str | None = None,
+    summary: str | None = None,
 ) -> Response:
-    """A page with the menu around it. `live` is the address of its feed of new rows."""
+    """A page with the menu around it. `live` is the address of its feed of new rows, `summary` that of
+    the part with the id "summary", which is fetched again when rows came."""
     ui = ui_of(request)
     return HTMLResponse(
         document(
@@ -70,6 +72,7 @@ def page(
             h.header(
                 h.a(h.span("fairlead", class_="name"), " inspector", href="/", class_="brand"),
                 h.nav([_menu_item(word, to, request.url.path) for word, to in ui.menu], aria_label="Pages"),
+                h.span("connecting", id="live", role="status") if live else None,
                 class_="top",
             ),
             h.main(
@@ -83,6 +86,7 @@ def page(
                 id="content",
                 tabindex="-1",
                 data_live=live,
+                data_summary=summary,
             ),
         ),
         status,

@@ -17,7 +17,9 @@ from ..escaping import escape as spell_out
 VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 """The elements that have no end tag."""
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
-_ADDRESSES = frozenset({"href", "src", "action", "formaction", "xlink-href", "data-src", "data-post", "data-live"})
+_ADDRESSES = frozenset(
+    {"href", "src", "action", "formaction", "xlink-href", "data-src", "data-post", "data-live", "data-summary"}
+)
 
 
 class Html(str):

@@ -108,16 +108,13 @@ class Timeline(msgspec.Struct):
 
     moments: list[Moment]
     more: int | None
-    subagents: list[str]
 
 
 def timeline_of(reader: Reader, session: str, *, after: int = 0, limit: int = PAGE) -> Timeline:
     """The moments of a session and of its subagents, after a record."""
-    children = subagents_of(reader, session)
-    texts = TextReader(reader)
-    grouping = Grouping(session, texts)
+    grouping = Grouping(session, TextReader(reader))
     more, last = None, after
-    for row in _rows(reader, [session, *children], after):
+    for row in session_rows(reader, session, after):
         if len(grouping.moments) >= limit and not grouping.belongs(row):
             more = last
             break
@@ -126,7 +123,7 @@ def timeline_of(reader: Reader, session: str, *, after: int = 0, limit: int = PA
     moments = sorted(grouping.moments, key=lambda moment: (moment.began, moment.seq))
     for moment in moments:
         grouping.finish(moment)
-    return Timeline(moments, more, children)
+    return Timeline(moments, more)
 
 
 def subagents_of(reader: Reader, session: str) -> list[str]:
@@ -135,8 +132,8 @@ def subagents_of(reader: Reader, session: str) -> list[str]:
         return []
     found = reader.db.execute(
         "SELECT other.session, other.first FROM sessions AS this JOIN sessions AS other ON other.first > this.first "
-        "AND other.first < this.last WHERE this.session = ? ORDER BY other.first LIMIT ?",
-        (session, _LOOK_FOR_SUBAGENTS),
+        "AND other.first < this.last + ? WHERE this.session = ? ORDER BY other.first LIMIT ?",
+        (_LOOK_FOR_SUBAGENTS, session, _LOOK_FOR_SUBAGENTS),
     ).fetchall()
     return [name for name, first in found if _root_of(reader, first) == session]
 
@@ -166,8 +163,10 @@ class TextReader:
         return unfold(value, self._known)
 
 
-def _rows(reader: Reader, sessions: list[str], after: int) -> Iterator[Row]:
-    return merge(*(_rows_of(reader, session, after) for session in sessions), key=lambda row: row.seq)
+def session_rows(reader: Reader, session: str, after: int) -> Iterator[Row]:
+    """The records of a session and of its subagents after a number, in order."""
+    sessions = (session, *subagents_of(reader, session))
+    return merge(*(_rows_of(reader, one, after) for one in sessions), key=lambda row: row.seq)
 
 
 def _rows_of(reader: Reader, session: str, after: int) -> Iterator[Row]:
@@ -212,7 +211,16 @@ class Grouping:
         self._session = session
         self._texts = texts
         self._open: dict[tuple[Any, ...], Moment] = {}
-        self._main: str | None = None
+
+    def use(self, texts: Callable[[Any], Any]) -> None:
+        """Read long texts from here from now on: a feed opens the journal again for each look."""
+        self._texts = texts
+
+    def forget(self, but: int) -> None:
+        """Forget all moments but the newest ones."""
+        self.moments = self.moments[-but:]
+        kept = {moment.seq for moment in self.moments}
+        self._open = {key: moment for key, moment in self._open.items() if moment.seq in kept}
 
     def belongs(self, row: Row) -> bool:
         """Whether a record is part of a moment that is there already."""

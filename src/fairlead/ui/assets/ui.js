@@ -88,3 +88,83 @@ document.addEventListener("keydown", (event) => {
   next?.focus();
   next?.scrollIntoView({ block: "nearest" });
 });
+
+// --- what is live: one feed for each tab, closed while the tab is hidden -----------------------------
+
+const MOST = 500; // rows of a page
+const SUMMARY_EVERY = 2000; // milliseconds
+
+function follow(main) {
+  const rows = document.getElementById("rows");
+  const status = document.getElementById("live");
+  const newestFirst = rows.tagName === "TBODY";
+  let source = null;
+  let last = 0;
+  let summary = 0;
+
+  const say = (word, on) => {
+    if (status.textContent !== word) status.textContent = word;
+    status.classList.toggle("on", on);
+  };
+
+  const open = () => {
+    if (source || document.hidden) return;
+    const address = new URL(main.dataset.live, location.origin);
+    if (last) address.searchParams.set("after", last);
+    source = new EventSource(address);
+    source.onopen = () => say("live", true);
+    source.onerror = () => say("not connected", false); // the browser tries again
+    source.addEventListener("row", (event) => {
+      last = event.lastEventId;
+      add(event.data);
+      if (main.dataset.summary && !summary) summary = setTimeout(refresh, SUMMARY_EVERY);
+    });
+  };
+
+  const close = () => {
+    source?.close();
+    source = null;
+    say("paused", false);
+  };
+
+  const refresh = async () => {
+    summary = 0;
+    const answer = await fetch(main.dataset.summary);
+    const place = document.getElementById("summary");
+    if (answer.ok && !place.contains(document.activeElement)) place.innerHTML = await answer.text();
+  };
+
+  const add = (html) => {
+    const template = document.createElement("template");
+    template.innerHTML = html; // the server escapes it
+    const row = template.content.firstElementChild;
+    const old = document.getElementById(row.id);
+    const following = !newestFirst && innerHeight + scrollY >= document.documentElement.scrollHeight - 60;
+    if (old && !newestFirst) update(old, row);
+    else {
+      old?.remove();
+      row.classList.add("new");
+      if (newestFirst) rows.prepend(row);
+      else rows.append(row);
+    }
+    while (rows.children.length > MOST) (newestFirst ? rows.lastElementChild : rows.firstElementChild).remove();
+    if (following) scrollTo({ top: document.documentElement.scrollHeight });
+  };
+
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  addEventListener("pagehide", close);
+  open();
+}
+
+// A row that got another record: what is open stays open, and what has the focus keeps it.
+function update(old, row) {
+  old.className = row.className;
+  const [before, after] = [old.querySelector("summary"), row.querySelector("summary")];
+  before.replaceChildren(...after.childNodes);
+  const details = old.querySelector("details");
+  details.dataset.src = row.querySelector("details").dataset.src;
+  if (details.open) details.dispatchEvent(new Event("toggle"));
+}
+
+const main = document.querySelector("main[data-live]");
+if (main) follow(main);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -16,8 +17,9 @@ from ..clock import moment as shown_moment
 from ..findings import Finding
 from ..lanes import lanes
 from ..layout import Crumb, fragment, number, page, reader_of
+from ..live import feed, newest
 from ..markup import Html, h, join
-from ..moments import Moment, Timeline, standing_out, timeline_of
+from ..moments import Grouping, Moment, TextReader, Timeline, session_rows, standing_out, timeline_of
 from ..record_details import moment_details
 from .sessions import ListedSession, by_another, one_session, session_address
 
@@ -65,13 +67,16 @@ def session_page(view: SessionView) -> Html:
     moments = view.timeline.moments
     if not moments:
         return join(heading(view), h.p("There is nothing after this.", class_="empty"))
-    found = standing_out(moments)
+    return join(h.div(summary(view), id="summary"), every_moment(view), pages_of(view))
+
+
+def summary(view: SessionView) -> Html:
+    """What is above the list of all moments. While the session goes on, it is fetched again."""
+    moments = view.timeline.moments
     return join(
         heading(view),
-        what_stands_out(found),
+        what_stands_out(standing_out(moments)),
         h.section(h.h2("When"), lanes(moments), class_="when-lanes"),
-        every_moment(view),
-        pages_of(view),
     )
 
 
@@ -221,8 +226,60 @@ def pages_of(view: SessionView) -> Html | None:
 def show(request: Request) -> Response:
     session, after, at = request.query_params.get("id", ""), number(request, "after"), number(request, "at")
     with reader_of(request) as reader:
+        now = newest(reader)
         view = session_view(reader, session, after=after, at=at)
-    return page(request, view.listed.message or session, session_page(view), crumbs=[Crumb("Sessions", "/")])
+    moments = view.timeline.moments
+    feed_address = None
+    if moments and view.timeline.more is None:
+        began = int(moments[0].began * 1e6)
+        feed_address = f"/session/live?{urlencode({'id': session, 'after': now, 'began': began})}"
+    title = view.listed.message or session
+    again = f"/session/summary?{urlencode({'id': session, 'after': view.after})}" if feed_address else None
+    crumbs = [Crumb("Sessions", "/")]
+    return page(request, title, session_page(view), crumbs=crumbs, live=feed_address, summary=again)
+
+
+def show_summary(request: Request) -> Response:
+    with reader_of(request) as reader:
+        view = session_view(reader, request.query_params.get("id", ""), after=number(request, "after"))
+    return fragment(summary(view))
+
+
+def live(request: Request) -> Response:
+    """The feed of a session: moments that are new, and those that got another record."""
+    following = Following(request.query_params.get("id", ""), number(request, "began"))
+    return feed(request, following.rows)
+
+
+class Following:
+    """What a feed of a session knows: the moments near its end, to which the next record may belong."""
+
+    def __init__(self, session: str, began: int) -> None:
+        self._session = session
+        self._first = began / 1e6
+        self._grouping: Grouping | None = None
+
+    def rows(self, reader: Reader, after: int, now: int) -> Iterator[tuple[int, Html]]:
+        """The rows of the moments that records after a number belong to."""
+        texts = TextReader(reader)
+        if self._grouping is None:
+            self._grouping = Grouping(self._session, texts)
+            for row in session_rows(reader, self._session, _some_before(reader, self._session, after)):
+                if row.seq > after:
+                    break
+                self._grouping.add(row)
+        self._grouping.use(texts)
+        changed: dict[int, tuple[int, Moment]] = {}
+        for row in session_rows(reader, self._session, after):
+            if row.seq > now:
+                break
+            moment = self._grouping.add(row)
+            changed.pop(moment.seq, None)
+            changed[moment.seq] = (row.seq, moment)
+        for seq, moment in changed.values():
+            self._grouping.finish(moment)
+            yield seq, moment_row(moment, self._first)
+        self._grouping.forget(AROUND)
 
 
 def show_moment(request: Request) -> Response:
@@ -237,4 +294,9 @@ def show_moment(request: Request) -> Response:
     return fragment(details)
 
 
-ROUTES = [Route("/session", show), Route("/moment", show_moment)]
+ROUTES = [
+    Route("/session", show),
+    Route("/session/summary", show_summary),
+    Route("/session/live", live),
+    Route("/moment", show_moment),
+]

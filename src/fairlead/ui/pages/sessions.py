@@ -17,6 +17,7 @@ from ...journal.reading import Reader, SessionRow
 from ...peers import user_name
 from ..clock import duration, moment
 from ..layout import number, page, reader_of
+from ..live import feed, newest
 from ..marks import MARKS
 from ..markup import Html, h
 
@@ -48,6 +49,15 @@ def one_session(reader: Reader, session: str) -> ListedSession | None:
     """One session by its id; None if the journal has none of that id."""
     row = reader.session(session)
     return None if row is None else _described(reader, row)
+
+
+def changed_sessions(reader: Reader, after: int, now: int) -> list[ListedSession]:
+    """The sessions with records after a number, the newest last."""
+    if reader.version < 2:
+        return []
+    query = "SELECT * FROM sessions WHERE last > ? AND last <= ? ORDER BY last DESC LIMIT ?"
+    rows = reader.db.execute(query, (after, now, PAGE)).fetchall()
+    return [_described(reader, SessionRow(*row)) for row in reversed(rows)]
 
 
 def _described(reader: Reader, row: SessionRow) -> ListedSession:
@@ -150,15 +160,27 @@ def nothing_yet() -> Html:
 
 def show(request: Request) -> Response:
     with reader_of(request) as reader:
+        after = newest(reader)
         found = newest_sessions(reader, before=number(request, "before") or None, limit=PAGE + 1)
     shown, more = found[:PAGE], found[PAGE:]
     return page(
         request,
         "Sessions",
         h.h1("Sessions"),
-        sessions_table(shown) if shown else nothing_yet(),
+        sessions_table(shown),
+        None if shown else nothing_yet(),
         more and h.p(h.a("Older sessions", href=f"/?before={shown[-1].row.last}", rel="next"), class_="more"),
+        live=None if number(request, "before") else f"/live?after={after}",
     )
 
 
-ROUTES = [Route("/", show)]
+def live(request: Request) -> Response:
+    """The feed of the list: a session that has something new comes to the top."""
+
+    def rows(reader: Reader, after: int, now: int) -> list[tuple[int, Html]]:
+        return [(one.row.last, session_row(one)) for one in changed_sessions(reader, after, now)]
+
+    return feed(request, rows)
+
+
+ROUTES = [Route("/", show), Route("/live", live)]
