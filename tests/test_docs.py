@@ -62,6 +62,14 @@ def test_what_the_page_about_the_internals_names_is_where_it_says(name: str, fil
     assert any(re.search(rf"(?:def|class) {last}\b|^{last}\b.* = ", path.read_text(), re.MULTILINE) for path in sources)
 
 
+def test_every_file_that_the_page_about_the_internals_names_exists():
+    named = set(re.findall(r"`((?:\w+/)*\w+\.py)`", (ROOT / "docs/internals.md").read_text()))
+    there = (path for folder in ("src/fairlead", "docs") for path in (ROOT / folder).rglob("*.py"))
+    sources = [f"/{path.relative_to(ROOT)}" for path in there]
+    assert sorted(file for file in named if not any(path.endswith(f"/{file}") for path in sources)) == []
+    assert len(named) > 50
+
+
 def test_the_readme_names_the_two_commands_that_do_everything():
     text = (ROOT / "README.md").read_text()
     assert "make demo" in text
