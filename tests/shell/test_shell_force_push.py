@@ -83,6 +83,23 @@ PUSHES = [
     "git config alias.p '!f() { git push -f; }; f'; git p",
     "perl -e 'system(\"git push -f\")'",
     "perl -e 'exec(\"git\", \"push\", \"-f\")'",
+    "perl -e 'open F, \"git push -f|\"; <F>'",
+    "git -c remote.origin.push=+main push",
+    "git -c remote.origin.mirror=true push",
+    "git config remote.origin.push +main; git push",
+    "GIT_CONFIG_PARAMETERS=\"'remote.origin.push=+main'\" git push",
+    "git remote add --mirror=push other ../remote.git; git push other",
+    "git send-pack --force ../remote.git main",
+    "git send-pack ../remote.git +main",
+    "git push --for${X}ce",
+    "git $X push -f",
+    "git pu${X}sh -f",
+    "if(git push -f);then :;fi",
+    "!(git push -f)",
+    "x='a[$(git push -f >&2)]'; echo $((x))",
+    "x='$(git push -f)'; : \"${x@P}\"",
+    "f() { git push \"${@:2}\"; }; f a -f",
+    "echo 'git push --force' > s; . ./s",
 ]  # fmt: skip
 """Lines that replace the branch of the remote. Each has been run: see the first test."""
 
@@ -114,6 +131,10 @@ NEIGHBOURS = [
     "# git push -f\ngit status",
     "echo 'git push -f' | cat",
     "xargs echo git push <<< -f",
+    "git push $NONE origin my-feature",
+    "git -c remote.origin.push=main:my-feature push",
+    "git -c remote.other.push=+main push origin my-feature",
+    "git config remote.origin.push; git push origin my-feature",
 ]  # fmt: skip
 """Lines that do not, though they look like it."""
 

@@ -236,6 +236,15 @@ def test_names_of_files_that_a_pattern_stands_for_are_no_doubt_about_the_command
     assert read("rm *.log").sure
 
 
+@pytest.mark.parametrize("line", ["git $X push -f", "g${X}it push -f", "git pu${X}sh -f", "$X git push --for${X}ce"])
+def test_a_variable_that_nothing_sets_may_be_empty(line: str) -> None:
+    (command,) = read(line).commands
+    assert not command.sure
+    assert command.runs("git push") and command.has("--force")
+    data = command.to_builtins()
+    assert "git push" in data["runs"] and "--force" in data["options"]
+
+
 def test_redirections_say_what_they_write() -> None:
     (command,) = read("p >a 2>>b <c >&2 &>d").commands
     assert command.writes() == ["a", "b", "d"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from .options import Argument, Options, arguments, read_options
-from .words import Word, is_exact, is_known, is_number, unknown_of
+from .words import Word, emptied, is_exact, is_known, is_number, unknown_of
 
 Dialect = Literal["posix", "powershell", "cmd"]
 """Whose syntax a line has."""
@@ -63,7 +63,7 @@ class Command:
         """How many branches it stands in, each of which may not run."""
         self.sure = sure and all(map(is_known, words)) and (not words or is_exact(words[0]))
         """False where something of it is decided only when it runs."""
-        self._options: Options | None = None
+        self._options: list[tuple[str, Options]] | None = None
 
     def read_from(self, feed: Feed | None) -> None:
         """Have it read this. None: what the shell reads."""
@@ -86,18 +86,34 @@ class Command:
         return arguments(self.program, self.args)
 
     def _read(self) -> Options:
+        return self._readings()[0][1]
+
+    def _readings(self) -> list[tuple[str, Options]]:
+        """The program and its options; and the same again if all variables that are not known are empty."""
         if self._options is None:
-            self._options = read_options(self.program, self.args)
+            self._options = self._parse()
         return self._options
+
+    def _parse(self) -> list[tuple[str, Options]]:
+        readings = [(self.program, read_options(self.program, self.args))]
+        if not self.sure and any(map(unknown_of, (self.path, *self.args))):
+            words = [text for word in (self.path, *self.args) if (text := emptied(word)) or not unknown_of(word)]
+            if words and words != [self.path, *self.args]:  # `git $X push`
+                program = program_name(words[0])
+                readings.append((program, read_options(program, words[1:])))
+        return readings
 
     def has(self, *options: str) -> bool:
         """Has it any of these options, in whatever spelling? `has("--force")` is true of `git push -f`."""
-        return self._read().has(options)
+        return any(reading.has(options) for _, reading in self._readings())
 
     def runs(self, words: str) -> bool:
         """Is this its program, and do its operands begin so? `runs("git push")` is true of `git -C x push -f a`."""
         program, *first = words.split()
-        return self.program == program and (not first or self.operands[: len(first)] == first)
+        return any(
+            name == program and (not first or reading.operands[: len(first)] == first)
+            for name, reading in self._readings()
+        )
 
     @property
     def carries(self) -> bool:
@@ -112,12 +128,17 @@ class Command:
     def to_builtins(self) -> dict[str, Any]:
         """What rules see of it. Options stand there in every spelling, and `runs` has its first words, one to three."""
         operands = [str(word) for word in self.operands]
+        readings = self._readings()
         data: dict[str, Any] = {
             "program": str(self.program),
             "args": [str(word) for word in self.args],
-            "options": {name: str(value or "") for name, value in self._read().spellings()},
+            "options": {name: str(value or "") for _, one in readings for name, value in one.spellings()},
             "operands": operands,
-            "runs": [" ".join([self.program, *operands[:count]]) for count in range(min(len(operands), 2) + 1)],
+            "runs": [
+                " ".join([name, *one.operands[:count]])
+                for name, one in readings
+                for count in range(min(len(one.operands), 2) + 1)
+            ],
             "assignments": {name: str(value) for name, value in self.assignments.items()},
             "writes": [str(path) for path in self.writes()],
             "via": list(self.via),

@@ -17,39 +17,69 @@ if TYPE_CHECKING:
 def run_git(shell: Shell, command: Command) -> None:
     """Lines and aliases that git runs: `-c alias.x='!rm y'`, `rebase --exec LINE`, `submodule foreach LINE`."""
     args, operands = command.args, command.operands
-    aliases = dict(shell.git_aliases)
-    for name, value in _git_settings(shell, command):
-        _git_setting(shell, command, name, value, aliases)
-    for word, after in pairwise((*args, "")):
+    settings = dict(shell.git_settings)
+    for name, value in _settings_of_call(shell, command):
+        _set(shell, command, name, value, settings)
+    _run_options(shell, command)
+    subcommand = operands[0] if operands else ""
+    rest = args[args.index(subcommand) + 1 :] if operands else []
+    if subcommand == "config" and len(operands) > 2:
+        _set(shell, command, operands[-2], operands[-1], shell.git_settings)
+    elif operands[:2] == ["remote", "add"] and {"--mirror", "--mirror=push"} & set(args):
+        shell.git_settings[f"remote.{operands[-2]}.mirror"] = "true"
+    elif operands[:2] in (["submodule", "foreach"], ["bisect", "run"]):
+        _run_each(shell, command)
+    elif subcommand == "push":
+        _push_by_settings(shell, command, rest, settings)
+    elif subcommand == "send-pack":
+        shell.program(["git", "push", *rest], "git send-pack", command)
+    elif (alias := settings.get(f"alias.{subcommand.lower()}")) is not None and not alias.startswith("!"):
+        shell.program(["git", *alias.split(), *rest], f"git alias {subcommand}", command)
+
+
+def _run_options(shell: Shell, command: Command) -> None:
+    """Options and addresses with a line: `--exec LINE`, `--upload-pack=LINE`, `ext::LINE`."""
+    for word, after in pairwise((*command.args, "")):
         name, sign, value = word.partition("=")
-        if name in ("-x", "--extcmd", "--open-files-in-pager", *_GIT_LINES) or (
-            name[:2] == "--" and name.endswith("-filter")
-        ):
+        if name in _GIT_LINES or (name[:2] == "--" and name.endswith("-filter")):
             shell.line(value if sign else after, "git --exec", command, apart=True)
-        elif word[:2] == "-O" and operands[:1] == ["grep"]:
+        elif word[:2] == "-O" and command.operands[:1] == ["grep"]:
             shell.line(word[2:], "git --exec", command, apart=True)
         elif word.startswith("ext::"):
             words = re.split(r"(?<!%) ", word[5:])
             shell.program([re.sub("%(.)", r"\1", one) for one in words], "git ext::", command)
-    if operands[:1] == ["config"] and len(operands) > 2:
-        _git_setting(shell, command, operands[-2], operands[-1], shell.git_aliases)
-    elif operands[:2] in (["submodule", "foreach"], ["bisect", "run"]):
-        at = args.index(operands[1]) + 1
-        at += sum(1 for word in args[at : at + 1] if word[:1] == "-")
-        via = f"git {operands[0]} {operands[1]}"
-        if operands[0] == "bisect" or len(args) > at + 1:
-            shell.program(args[at:], via, command)
-        else:
-            shell.line(joined(args[at:]), via, command, apart=True)
-    elif operands and (alias := aliases.get(operands[0])) is not None and not alias.startswith("!"):
-        rest = args[args.index(operands[0]) + 1 :]
-        shell.program(["git", *alias.split(), *rest], f"git alias {operands[0]}", command)
 
 
-_GIT_LINES = frozenset({"--exec", "--upload-pack", "--receive-pack"})
+def _run_each(shell: Shell, command: Command) -> None:
+    """`git submodule foreach LINE`, `git bisect run WORDS`"""
+    args, (subcommand, action) = command.args, command.operands[:2]
+    at = args.index(action) + 1
+    at += sum(1 for word in args[at : at + 1] if word[:1] == "-")
+    via = f"git {subcommand} {action}"
+    if subcommand == "bisect" or len(args) > at + 1:
+        shell.program(args[at:], via, command)
+    else:
+        shell.line(joined(args[at:]), via, command, apart=True)
 
 
-def _git_settings(shell: Shell, command: Command) -> Iterator[tuple[str, str]]:
+def _push_by_settings(shell: Shell, command: Command, rest: list[str], settings: dict[str, str]) -> None:
+    """What `git push` pushes where settings say so: `git -c remote.origin.push=+main push`."""
+    remote = command.operands[1:2]
+    for name, value in settings.items():
+        found = _PUSHES.fullmatch(name)
+        if found is None or remote not in ([], [found[1]]) or value == "false":
+            continue
+        if found[2] == "mirror" and not command.has("--mirror"):
+            shell.program(["git", "push", "--mirror", *rest], "git config", command)
+        elif found[2] == "push" and len(command.operands) < 3:
+            shell.program(["git", "push", *rest, *([] if remote else [found[1]]), value], "git config", command)
+
+
+_PUSHES = re.compile(r"remote\.(.+)\.(push|mirror)")
+_GIT_LINES = frozenset({"-x", "--extcmd", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"})
+
+
+def _settings_of_call(shell: Shell, command: Command) -> Iterator[tuple[str, str]]:
     """What is set for one call: `-c name=value`, and the variables that stand for it."""
     args = command.args
     for word, after in pairwise((*args, "")):
@@ -79,15 +109,14 @@ _PARAMETER = re.compile(r"'((?:[^']|'\\'')*)'(?:='((?:[^']|'\\'')*)')?")
 """A setting in GIT_CONFIG_PARAMETERS: `'name=value'` or `'name'='value'`."""
 
 
-def _git_setting(shell: Shell, command: Command, name: str, value: str, aliases: dict[str, str]) -> None:
-    """A setting that is a line, or the alias of a git command."""
-    name = name.lower()
-    if name.startswith("alias."):
-        aliases[name[6:]] = value
+def _set(shell: Shell, command: Command, name: str, value: str, settings: dict[str, str]) -> None:
+    """Note a setting, and follow one that is a line."""
+    section, *middle = name.split(".")
+    name = ".".join([section.lower(), *middle[:-1], *(one.lower() for one in middle[-1:])])
+    settings[name] = value
     if value.startswith("!") or _RUNS_A_LINE.search(name):
-        shell.line(
-            value.lstrip("!"), "git -c" if command.operands[:1] != ["config"] else "git config", command, apart=True
-        )
+        via = "git config" if command.operands[:1] == ["config"] else "git -c"
+        shell.line(value.lstrip("!"), via, command, apart=True)
 
 
 _RUNS_A_LINE = re.compile(

@@ -51,6 +51,10 @@ _QUOTED_COMMAND = re.compile(
     r"(?:\bqx|%x|\b(?:system|exec)\b\s*\(?\s*q[qw]?)\s*(?:\{([^}]*)\}|\(([^)]*)\)|\[([^\]]*)\]|([/!|])(.*?)\4)",
     re.DOTALL,
 )
+_OPENS_PIPE = re.compile(
+    r"""\bopen\w*\b[^;"']{0,80}(?:["']\s*\|\s*([^"'|]+)["']|["']([^"'|]+)\|\s*["']|["'](?:-\||\|-)["']\s*,\s*["']([^"']+)["'])"""
+)
+"""`open F, "| rm x"`, `open F, "rm x |"`, `open F, "-|", "rm x"`"""
 _STRING = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _PLAIN_STRINGS = re.compile(
     r"""(?<![fF\w])[rbuRBU]{0,2}(?:\"\"\".*?\"\"\"|'''.*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')""", re.DOTALL
@@ -130,6 +134,9 @@ def follow_code(shell: Shell, command: Command, code: str, family: str) -> None:
         for quoted in _QUOTED_COMMAND.finditer(code):
             text = next((part for part in (quoted[1], quoted[2], quoted[3], quoted[5]) if part), "")
             shell.line(Word(text, ("code",)), via, command, apart=True)
+        for piped in _OPENS_PIPE.finditer(code):
+            text = next(part for part in piped.groups() if part)
+            shell.line(Word(_decoded(text), ("code",)), via, command, apart=True)
     if family == "awk":
         for pipe in _PIPES.finditer(code):
             shell.line(Word(_decoded(pipe[1] or pipe[2]).strip("| "), ("code",)), via, command, apart=True)

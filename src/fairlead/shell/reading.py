@@ -7,6 +7,7 @@ not say what happens, the command is not `sure`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -102,7 +103,7 @@ class Shell:
         """The bodies that a function of the line may have: one, or more where branches define it."""
         self.uncalled: dict[str, Node] = {}
         self.aliases: dict[str, str] = {}
-        self.git_aliases: dict[str, str] = {}
+        self.git_settings: dict[str, str] = {}
         self.exported = set(variables) - {"IFS"}
         """Variables that other programs get, too."""
         self.descriptors: dict[str, str | None] = {}
@@ -398,7 +399,7 @@ class Shell:
     def path_of(self, path: str) -> str:
         """The absolute path of a file in the folder of the shell, or as it is written if that is not known."""
         home = self.variables.get("HOME")
-        return join(self.folder, path, home if isinstance(home, str) else "~") or path
+        return join(self.folder, path, home if isinstance(home, str) else "~") or os.path.normpath(path)
 
     @contextmanager
     def environment(self, values: Mapping[str, Value]) -> Iterator[None]:

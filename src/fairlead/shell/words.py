@@ -57,6 +57,14 @@ def unknown_of(text: str) -> tuple[str, ...]:
     return text.unknown if isinstance(text, Word) else ()
 
 
+_VARIABLE = re.compile(r"\$(?:\{\w+\}|[A-Za-z_]\w*|[0-9@*])")
+
+
+def emptied(word: str) -> str:
+    """What a word is if the variables in it that are not known are empty, as most are that nothing sets."""
+    return _VARIABLE.sub("", word) if unknown_of(word) else word
+
+
 def made(texts: Sequence[str]) -> str:
     """Texts as one, which is not fully known where one of them is not."""
     unknown = [one for text in texts for one in unknown_of(text)]

@@ -182,14 +182,11 @@ class WindowsCommand(Command):
         self.listed = frozenset(at - 1 for at in listed)
         """Which of its args go on with the list of the one before."""
 
-    def _read(self) -> Options:
-        if self._options is None:
-            table = parameters_of(self.program)
-            if table.written or _CMDLET.fullmatch(self.program):
-                self._options = read_parameters(table, self.args, self.listed)
-            else:
-                self._options = _read_switches(self.program, self.args)
-        return self._options
+    def _parse(self) -> list[tuple[str, Options]]:
+        table = parameters_of(self.program)
+        if table.written or _CMDLET.fullmatch(self.program):
+            return [(self.program, read_parameters(table, self.args, self.listed))]
+        return [(self.program, _read_switches(self.program, self.args))]
 
 
 def read_parameters(table: Parameters, args: list[str], listed: Collection[int] = ()) -> WindowsOptions:
