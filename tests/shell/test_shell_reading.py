@@ -240,9 +240,11 @@ def test_names_of_files_that_a_pattern_stands_for_are_no_doubt_about_the_command
 def test_a_variable_that_nothing_sets_may_be_empty(line: str) -> None:
     (command,) = read(line).commands
     assert not command.sure
-    assert command.runs("git push") and command.has("--force")
+    assert command.runs("git push")
+    assert command.has("--force")
     data = command.to_builtins()
-    assert "git push" in data["runs"] and "--force" in data["options"]
+    assert "git push" in data["runs"]
+    assert "--force" in data["options"]
 
 
 def test_redirections_say_what_they_write() -> None:
