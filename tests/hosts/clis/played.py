@@ -58,6 +58,7 @@ def made(event: str) -> dict[str, Any]:
     return {
         **ids, "cwd": "/home/dev/proj", "hook_event_name": event, "agent_action_name": event, "prompt": "run echo hi",
         "tool_name": "Bash", "tool_input": {"command": "echo hi"}, "tool_info": info,
+        "file_path": "/home/dev/proj/a.py",
     }  # fmt: skip
 
 

@@ -257,6 +257,7 @@ CURSOR: Takes = {
     "preToolUse": {
         "deny": _SAID, "allow": {"permission": "allow"}, "args": {"permission": "allow", "updated_input": "ARGS"},
     },
+    "beforeTabFileRead": {"deny": _SAID},
     "postToolUse": {"context": {"additional_context": "TEXT"}},
     "postToolUseFailure": NOTHING,
     "subagentStart": {"deny": _SAID},

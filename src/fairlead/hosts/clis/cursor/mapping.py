@@ -1,4 +1,8 @@
-"""Cursor. Experimental: this follows the documentation and was never tested with the CLI."""
+"""Cursor. Experimental: its code for hooks is part of the tests, and the agent was never run.
+
+Its generic events fire for every tool, so its events for single kinds of tools (`beforeShellExecution` and others)
+would only bring the same calls again. Cursor Tab, which completes what a user types, has no generic events.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ....errors import FairleadError
 from .. import hook_json
 from ..effect import Effect
 from ..mapping import (
@@ -31,6 +36,14 @@ def _identify(payload: Payload) -> Identity:
     return Identity(session_id, a_text(payload.get("generation_id")), cwd, own_agent(session_id))
 
 
+def _parse_tab_read(payload: Payload) -> dict[str, Any]:
+    """Parse the reading of a file for a completion. The payload also has the content, which no hook needs."""
+    path = a_text(payload.get("file_path"))
+    if path is None:
+        raise FairleadError("the path of a file was expected, and what came has none")
+    return {"tool": "TabRead", "args": {"file_path": path}}
+
+
 def _parse_tool_result(payload: Payload) -> dict[str, Any]:
     output = payload.get("tool_output", payload.get("tool_response"))
     return {**hook_json.parse_tool(payload), "output": content(output), "duration": to_seconds(payload.get("duration"))}
@@ -49,10 +62,8 @@ def _parse_subagent_stop(payload: Payload) -> dict[str, Any]:
 
 
 def _render_before_tool(effect: Effect, event: str, payload: Payload) -> dict[str, Any]:
-    refused = effect.deny or effect.ask
-    if refused is not None:
-        word = "deny" if effect.deny is not None else "ask"
-        return {"permission": word, "user_message": refused, "agent_message": refused}
+    if effect.deny is not None:
+        return {"permission": "deny", "user_message": effect.deny, "agent_message": effect.deny}
     runs = effect.allow is not None or effect.args is not None
     return without_none(updated_input=effect.args, permission="allow" if runs else None)
 
@@ -89,6 +100,7 @@ HOST = Host(
             "before_input", hook_json.parse_prompt, _render_input, ("deny", "stop", "abort"), _refine_input
         ),
         "preToolUse": EventMapping("before_tool", hook_json.parse_tool, _render_before_tool, ("deny", "allow", "args")),
+        "beforeTabFileRead": EventMapping("before_tool", _parse_tab_read, _render_before_tool, ("deny",)),
         "postToolUse": EventMapping("after_tool", _parse_tool_result, _render_context, ("context",)),
         "postToolUseFailure": EventMapping("after_tool", _parse_tool_failure, no_reply),
         "subagentStart": EventMapping("subagent_start", _parse_subagent_start, _render_before_tool, ("deny",)),
@@ -96,4 +108,5 @@ HOST = Host(
         "preCompact": EventMapping("before_compact", hook_json.parse_compact, no_reply),
         "stop": EventMapping("before_turn_end", hook_json.parse_turn_end, _render_turn_end, ("extend",)),
     },
+    tools=(("TabRead", "read", {}),),
 )
