@@ -12,7 +12,7 @@ PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Which modules `make mutants` mutates: all that decide what a hook means, or those that are named.
 MUTANTS ?=
 
-.PHONY: demo test test-pythons test-frameworks test-frameworks-newest e2e e2e-clis e2e-guests soak mutants check bench corpora docs format clean
+.PHONY: demo test test-pythons test-frameworks test-frameworks-newest e2e e2e-clis e2e-guests e2e-recipes soak mutants check bench corpora docs format clean
 
 demo: $(VENV)/demo
 	@$(BIN)/fairlead demo
@@ -48,6 +48,11 @@ e2e-clis: $(VENV)/dev
 e2e-guests: $(VENV)/dev
 	$(BIN)/python tests/hosts/clis/real/fetch.py .clis cursor_sdk copilot_sdk jetbrains vscode
 	$(BIN)/python tests/hosts/clis/real/offline.py $(BIN)/python -m pytest -m clis -n auto tests/hosts/clis/real/test_guests.py
+
+# The recipes of docs/clis/machines.md, as they stand there, on a clean machine.
+e2e-recipes: $(VENV)/dev
+	$(BIN)/python tests/hosts/clis/real/fetch.py .clis recipes claude_code codex copilot
+	$(BIN)/python tests/hosts/clis/real/offline.py $(BIN)/python -m pytest -m clis -n auto tests/hosts/clis/real/test_recipes.py
 
 soak: $(VENV)/dev
 	$(BIN)/python -m pytest -m soak -n auto --timeout=1800

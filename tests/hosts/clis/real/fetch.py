@@ -24,8 +24,29 @@ GUESTS = {
 """Programs that run the hooks of these CLIs: what of them can be had. Their own install scripts are not needed."""
 
 
+WHEELS = "recipes"
+"""The name of what the recipes of docs/clis/machines.md install: fairlead as it is now, and what it needs."""
+REPOSITORY = Path(__file__).parents[4]
+
+
+def make_wheels(place: Path) -> bool:
+    """Build fairlead's wheel, and have those that it needs beside it. Whether they are there."""
+    wanted = [f"{REPOSITORY}[rules,serve]", "-c", str(REPOSITORY / "constraints.txt")]
+    made = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(place), *wanted],
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        print(f"{WHEELS}: {made.stderr.strip()[-500:]}", file=sys.stderr)
+        return False
+    (place / "fetched").touch()
+    return True
+
+
 def fetch(folder: Path, name: str) -> bool:
     """Install one, unless it is there. Whether it is."""
+    if name == WHEELS:
+        return make_wheels(folder / name)
     packages = (VERSIONS | GUESTS)[name]
     place, wanted = folder / name, "\n".join(packages)
     mark = place / "fetched"
@@ -50,7 +71,8 @@ if __name__ == "__main__":
     found = {name: fetch(Path(sys.argv[1]), name) for name in sys.argv[2:] or VERSIONS}
     print(
         "\n".join(
-            f"{'have' if there else 'NO  '} {' '.join((VERSIONS | GUESTS)[name])}" for name, there in found.items()
+            f"{'have' if there else 'NO  '} {' '.join((VERSIONS | GUESTS).get(name, (name,)))}"
+            for name, there in found.items()
         )
     )
     sys.exit(any(not found.get(name, True) for name in REQUIRED))

@@ -43,7 +43,8 @@ async function* execute(context, command, { workingDirectory, env, signal }) {
     pathContainsSymlink: async () => false,
   };
   const loader = new globalThis.cursor.Loader(reader, {
-    enterpriseConfigPath: undefined,
+    enterpriseConfigPath: "/etc/cursor/hooks.json",
+    teamConfigPath: settings(homedir(), "team-hooks.json"),
     userConfigPath: settings(homedir(), ".cursor/hooks.json"),
     claudeUserConfigPath: settings(homedir(), ".claude/settings.json"),
     projectConfigPath: settings(workspace, ".cursor/hooks.json"),
