@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from boundary import Boundary, not_governed
+from crewai import Crew
 from crewai.hooks import InterceptionPoint, clear_all_global_hooks, register_hook, unregister_hook
 from crewai.hooks.dispatch import clear_all, register_scoped, scoped_hooks
 from crewai.tools import BaseTool, tool
@@ -16,7 +17,7 @@ from crewai.tools.mcp_native_tool import MCPNativeTool
 from crewai.tools.mcp_tool_wrapper import MCPToolWrapper
 from driver import Say, call
 from pydantic import BaseModel
-from test_crewai import ACTION, FINAL, LS, Stage, a_crew
+from test_crewai import ACTION, FINAL, LS, Stage, a_crew, a_task
 from test_crewai import stage as stage
 
 from fairlead import change, current_session, deny
@@ -236,6 +237,23 @@ def test_a_helper_inside_of_a_tool_shares_its_limits(stage: Stage) -> None:
 
 
 # --- what is not governed ---------------------------------------------------------------------------
+
+
+def test_what_a_task_s_guardrail_makes_of_an_answer_is_on_the_page_and_not_seen(strict: Stage) -> None:
+    assert "What a task makes of an answer" in not_governed("crewai")
+    strict.add(change(content="[redacted]"), "before_output")
+    agent = strict.agent(Say("Fine."))
+    tasks = [a_task(agent, guardrail=lambda output: (True, f"{output.raw} A secret."))]
+    assert strict.kickoff(agent, tasks=tasks) == "[redacted] A secret."
+
+
+def test_a_crew_with_a_cache_has_every_call_judged(strict: Stage) -> None:
+    strict.add(lambda step: change(output="[redacted]"), "after_tool")
+    agent = strict.text_agent(ACTION, ACTION, FINAL)  # crewai runs the second call of a text model from its cache
+    with Fairlead(strict.hooks):
+        Crew(agents=[agent], tasks=[a_task(agent)], cache=True).kickoff()
+    assert len(strict.steps("before_tool")) == len(strict.steps("after_tool")) == 2
+    assert not any("ran ls" in one for request in strict.played.sent for one in request)
 
 
 @pytest.mark.ungoverned("A tool that your code calls by itself")

@@ -246,6 +246,17 @@ async def test_a_run_whose_plugins_are_removed_is_free() -> None:
     assert stage.bench.ran
 
 
+async def test_what_another_plugin_makes_of_an_event_is_on_the_page_and_not_seen() -> None:
+    assert "`on_event_callback`" in boundary.not_governed("google_adk")
+
+    class Tells(BasePlugin):
+        async def on_event_callback(self, *, invocation_context: Any, event: Any) -> Any:
+            return event.model_copy(update={"content": types.ModelContent("A secret.")})
+
+    stage = Stage(judge=change(content="[redacted]"), on="before_output")
+    assert await stage.run(stage.runner(stage.agent("agent", Say("Fine.")), Tells(name="tells"))) == ["A secret."]
+
+
 async def test_what_a_callback_of_the_agent_makes_of_a_result_is_on_the_page_and_seen_before_the_model() -> None:
     assert "after_tool_callback" in boundary.not_governed("google_adk")
     stage = Stage(judge=lambda step: deny("no") if "secret" in str(step.messages) else None, on="before_model")
