@@ -749,3 +749,30 @@ def test_unregistering_an_object_leaves_alone_what_only_sounds_like_it():
     hooks.add(lambda s: None, on="before_tool", name="Guard.custom")
     hooks.unregister("Guard")
     assert [hook.name for hook in hooks] == ["Guard.custom"]
+
+
+# --- a change that has no effect --------------------------------------------------------------------
+
+
+async def test_a_change_that_has_no_effect_is_told():
+    hooks = Hooks()
+    hooks.add(lambda step: change(args={"command": "ls"}), on="before_tool", name="same")
+    decision = await hooks.dispatch(STEP)
+    assert (decision.changed, decision.unchanged) == ((), ("args",))
+    assert "args is as it was: nothing in it was changed" in str(decision)
+
+
+async def test_a_change_that_a_later_hook_takes_back_has_no_effect():
+    hooks = Hooks()
+    hooks.add(lambda step: change(output="***"), on="after_tool", name="redact", priority=1)
+    hooks.add(lambda step: change(output="a secret"), on="after_tool", name="restore", priority=2)
+    decision = await hooks.dispatch(AfterTool(tool="bash", args={}, outcome="ok", output="a secret"))
+    assert decision.unchanged == ("output",)
+
+
+async def test_a_change_that_has_an_effect_is_not_called_one_without():
+    hooks = Hooks()
+    hooks.add(lambda step: change(command="pwd"), on="before_tool", kind="shell", name="other")
+    decision = await hooks.dispatch(STEP)
+    assert ("args" in decision.changed, decision.unchanged) == (True, ())
+    assert "as it was" not in str(decision)

@@ -246,6 +246,14 @@ async def test_a_run_whose_plugins_are_removed_is_free() -> None:
     assert stage.bench.ran
 
 
+@pytest.mark.parametrize("same_hooks", [True, False])
+@pytest.mark.parametrize("kind", [Fairlead, type("Mine", (Fairlead,), {})])
+def test_two_on_one_app_are_an_error(kind: type[Fairlead], same_hooks: bool) -> None:
+    stage = Stage()
+    with pytest.raises(ValueError, match="name 'fairlead'"):
+        stage.runner(stage.agent("agent"), kind(stage.hooks if same_hooks else Hooks()))
+
+
 async def test_what_another_plugin_makes_of_an_event_is_on_the_page_and_not_seen() -> None:
     assert "`on_event_callback`" in boundary.not_governed("google_adk")
 

@@ -32,8 +32,8 @@ from langgraph.types import Command, Send
 from mcp.types import Tool as McpTool
 from test_langchain import GO, LS, Node, Stage, last
 
-from fairlead import ArgumentsChanged, HookAborted, abort, ask, change, current_session, deny
-from fairlead.hosts.langchain import check_mcp_call
+from fairlead import ArgumentsChanged, HookAborted, Hooks, abort, ask, change, current_session, deny
+from fairlead.hosts.langchain import Fairlead, check_mcp_call
 
 BOTH = pytest.mark.parametrize("sync", [False, True])
 ANY_ORDER = pytest.mark.parametrize("first", [True, False])
@@ -408,6 +408,15 @@ async def test_a_callback_handler_that_changes_nested_arguments_is_free(sync: bo
     stage.hooks.add(lambda step: None, on="before_tool", name="judge")
     stage.config["callbacks"] = [Handler()]
     await stage.run(sync=sync)
+
+
+@pytest.mark.parametrize("same_hooks", [True, False])
+@pytest.mark.parametrize("kind", [Fairlead, type("Mine", (Fairlead,), {})])
+def test_two_on_one_agent_are_an_error(kind: type[Fairlead], same_hooks: bool) -> None:
+    hooks = Hooks()
+    second = kind(hooks if same_hooks else Hooks())
+    with pytest.raises(AssertionError, match="duplicate middleware"):
+        create_agent(Scripted(script=[], played=Played()), [], middleware=[Fairlead(hooks), second])
 
 
 # --- graphs -----------------------------------------------------------------------------------------

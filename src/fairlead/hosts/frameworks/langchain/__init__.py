@@ -117,6 +117,11 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
         self._handed: dict[tuple[str | None, str], GraphRun] = {}  # by user message and call: call ids recur
         self._answered: OrderedDict[str, tuple[Turn, str]] = OrderedDict()  # turns that are over, and their answers
 
+    @property
+    def name(self) -> str:
+        """The name by which LangChain refuses a second one in an agent, also one of a subclass."""
+        return "Fairlead"
+
     # --- what LangChain calls ---------------------------------------------------------------
 
     @hook_config(can_jump_to=["end"])
