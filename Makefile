@@ -12,7 +12,7 @@ PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Which modules `make mutants` mutates: all that decide what a hook means, or those that are named.
 MUTANTS ?=
 
-.PHONY: demo test test-pythons test-frameworks test-frameworks-newest e2e e2e-clis e2e-guests e2e-recipes soak mutants check bench corpora docs format clean
+.PHONY: demo test test-pythons test-frameworks test-frameworks-newest e2e e2e-ui e2e-clis e2e-guests e2e-recipes soak mutants check bench corpora docs format clean
 
 demo: $(VENV)/demo
 	@$(BIN)/fairlead demo
@@ -39,6 +39,10 @@ endif
 
 e2e: $(VENV)/dev
 	$(BIN)/python -m pytest -m "(e2e or sweep) and not soak" -n auto
+
+# The inspector in a real browser: Chromium of the distribution. Screenshots are in build/screenshots.
+e2e-ui: $(VENV)/e2e-ui
+	$(BIN)/python -m pytest -m browser -n auto --dist loadfile tests/ui/browser
 
 e2e-clis: $(VENV)/dev
 	$(BIN)/python tests/hosts/clis/real/fetch.py .clis $(CLIS)
@@ -111,6 +115,10 @@ $(VENV)/demo: $(VENV)/core
 
 $(VENV)/dev: $(VENV)/core
 	$(BIN)/python $(PIP) -e '.[dev]'
+	@touch $@
+
+$(VENV)/e2e-ui: $(VENV)/dev
+	$(BIN)/python $(PIP) -e '.[e2e-ui]'
 	@touch $@
 
 $(BENCH)/ready: pyproject.toml bench/constraints.txt

@@ -66,7 +66,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job, wh
 @cache
 def mark_of(path: Path) -> str | None:
     """The marker of a whole module."""
-    for mark, parts in (("e2e", END_TO_END), ("sweep", SWEEPS)):
+    for mark, parts in (("e2e", END_TO_END), ("sweep", SWEEPS), ("browser", ("ui/browser",))):
         if any(path.is_relative_to(HERE / part) for part in parts):
             return mark
     return None

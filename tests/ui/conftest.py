@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -33,7 +34,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A journal that the tests share. They only read it."""
     path = tmp_path_factory.mktemp("ui") / "journal.db"
-    asyncio.run(write_journal(path))
+    writer = Thread(target=asyncio.run, args=(write_journal(path),))  # playwright has a loop on the test's own thread
+    writer.start()
+    writer.join()
     return path
 
 

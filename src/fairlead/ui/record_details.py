@@ -36,17 +36,27 @@ _FAILED = frozenset({"error", "timeout", "malformed", "quarantined", "dropped"})
 
 
 def moment_details(records: Sequence[Record]) -> Html:
-    """All that the records of one moment say: the first in full, of the others what they add."""
-    first = records[0]
+    """All that the records of one moment say: what came, what was decided, each hook that ran, and what came of it."""
+    decided = [(record, decision) for record in records if (decision := _decision(record)) is not None]
     return h.div(
-        _values(_came(first), "came"),
-        [_decided(record) for record in records],
+        _values(_came(records[0]), "came"),
+        [_decided(record, decision) for record, decision in decided],
+        hooks_table([decision for _, decision in decided]),
         _values(_outcome(records[-1]), "went") if len(records) > 1 else None,
+        [h.p(f"Record {one.id} cannot be read in full.", class_="dim") for one in records if not one.is_whole],
         _redacted(records),
         _command(records),
         _records(records),
         class_="details",
     )
+
+
+def _decision(record: Record) -> Decision[Any] | None:
+    """The recorded decision; None for a record that is not whole."""
+    try:
+        return record.decision if record.is_whole else None
+    except BadRecord:
+        return None
 
 
 # --- what came and went ---------------------------------------------------------------------------
@@ -86,20 +96,14 @@ def value_of(value: Any) -> Html:
 # --- what was decided -----------------------------------------------------------------------------
 
 
-def _decided(record: Record) -> Html | None:
-    """What hooks did at one record; nothing for a record at which none ran and nothing was said."""
-    body = record.body
-    if not (body.get("runs") or body.get("said") or body.get("left") or body.get("unanswered")):
+def _decided(record: Record, decision: Decision[Any]) -> Html | None:
+    """What came of one step; nothing where no hook had anything to say."""
+    if not (decision.contributions or decision.step is not decision.original or decision.unanswered):
         return None
-    try:
-        decision = record.decision
-    except BadRecord as error:
-        return h.p(f"Record {record.id} cannot be read: {error}", class_="dim")
     return h.section(
         h.h3("at ", h.code(decision.event), ": ", _control(decision)),
         h.p(decision.reason, class_="reason") if decision.reason else None,
-        [difference(change, body) for change in changes(decision)],
-        hooks_table(decision),
+        [difference(change, record.body) for change in changes(decision)],
         _said(decision),
         class_="decided",
     )
@@ -135,19 +139,21 @@ def _lines(value: Any) -> list[str]:
     return msgspec.json.format(msgspec.json.encode(thaw(value), enc_hook=str)).decode().splitlines()
 
 
-def hooks_table(decision: Decision[Any]) -> Html | None:
-    """Each hook that ran: in which phase, what it answered, and how long it took."""
-    if not decision.runs:
+def hooks_table(decisions: Sequence[Decision[Any]]) -> Html | None:
+    """Each hook that ran: at which event, in which phase, what it answered, and how long it took."""
+    runs = [(decision, run) for decision in decisions for run in decision.runs]
+    if not runs:
         return None
-    head = ("hook", "phase", "outcome", "seconds")
+    head = ("at", "hook", "phase", "outcome", "seconds")
     rows = [
         h.tr(
+            h.td(decision.event, class_="dim"),
             h.td(run.hook),
             h.td(_PHASES.get(run.phase, run.phase), title=run.phase),
             h.td(_answer(decision, run), h.span(_facts(run.details), class_="dim")),
             h.td(short_seconds(run.duration), class_="number"),
         )
-        for run in decision.runs
+        for decision, run in runs
     ]
     return h.table(
         h.thead(h.tr([h.th(word, scope="col", class_="number" if word == "seconds" else None) for word in head])),
@@ -205,11 +211,16 @@ def _redacted(records: Sequence[Record]) -> Html | None:
 
 def _command(records: Sequence[Record]) -> Html | None:
     """The command that asks the hooks of today about the step that hooks judged."""
-    judged = next((one for one in records if one.body.get("runs")), records[0])
+    judged = max(records, key=_is_judged)
     command = None if judged.is_note else as_test_command(judged.body.get("step") or {})
     if command is None:
         return None
     return h.figure(h.figcaption("Try it with the hooks of today"), h.pre(command, tabindex="0"), class_="command")
+
+
+def _is_judged(record: Record) -> tuple[bool, bool]:
+    """Whether hooks said something about a step, and whether it is the one that they usually judge."""
+    return bool(record.body.get("said")), (record.body.get("step") or {}).get("event") == "before_tool"
 
 
 def _records(records: Sequence[Record]) -> Html:
