@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal
 
@@ -23,6 +24,8 @@ from ..config.trust import Trust
 from ..errors import FairleadError
 from ..hook import Layer
 from ..hosts.clis.opening import open_hooks
+from ..lifecycle import Step
+from ..packs.installed import installed_names
 from .judge import External, Judge
 from .report import Place
 
@@ -46,7 +49,7 @@ class Policy(msgspec.Struct, frozen=True):
 
     def open(self, external: External = "recorded") -> tuple[Judge, PolicyInfo]:
         """Make the hooks of the policy, and a judge of them. Raises `ConfigError` for mistakes in it."""
-        config, trusted = self._config()
+        config, trusted, not_loaded = self._config()
         if config.mistakes:
             raise ConfigError(config.mistakes)
         if lacking := [mistake for one in config.hooks if one.form in _INSIDE for mistake in _lacks(one)]:
@@ -54,21 +57,26 @@ class Policy(msgspec.Struct, frozen=True):
         hooks = open_hooks(Path(self.path).parent, config.apply, record=False)
         hooks.unregister(GUARD)  # it protects fairlead's own files, and is no part of the policy
         forms = {configured.name: configured.form for configured in config.hooks}
+        for pack in not_loaded:
+            hooks.add(_not_loaded, on="*", phase="gate", name=f"fairlead.{pack}")
+            forms[f"fairlead.{pack}"] = "worker"  # code that runs elsewhere, or not at all
         judge = Judge(hooks, forms=forms, external=external, trusted=trusted)
+        judge.versions |= {f"fairlead.{pack}": settings for pack, settings in not_loaded.items()}
         code = sorted(judge.external)
         places = {configured.name: Place(configured.file, configured.line) for configured in config.hooks}
         return judge, PolicyInfo(self.name, len(config.hooks), [] if trusted else code, code, places, forms)
 
-    def _config(self) -> tuple[Config, bool]:
-        """The configuration that this file is by itself, and whether its code may run."""
+    def _config(self) -> tuple[Config, bool, dict[str, str]]:
+        """The configuration that this file is by itself, whether its code may run, and packs that were not loaded."""
         path = Path(self.path)
         nothing = Sources(None, None, (), path.parent)
         if self.layer == "project" and not self.is_revision and (trusted := _trusted_layer(path)) is not None:
-            return Config(nothing, [trusted]), True
+            return Config(nothing, [trusted]), True, {}
         document = Document(path, self.content)
+        is_own = self.layer != "project" and not self.is_revision and self.path in (str(user_file()), str(SYSTEM_FILE))
+        not_loaded = {} if is_own or self.layer == "project" else _take_packs_of_others(document)
         file = ConfigFile(self.layer, document, path.parent, as_trusted=True)
-        own = (str(user_file()), str(SYSTEM_FILE))
-        return Config(nothing, [file]), self.layer != "project" and not self.is_revision and self.path in own
+        return Config(nothing, [file]), is_own, not_loaded
 
 
 class PolicyInfo(msgspec.Struct, frozen=True):
@@ -88,6 +96,23 @@ _INSIDE: Final = ("rule", "pack")
 def _lacks(configured: ConfiguredHook) -> list[Mistake]:
     """What a hook that runs in this process needs, and this machine does not have."""
     return [] if configured.unavailable is None else [configured.unavailable.mistake]
+
+
+def _take_packs_of_others(document: Document) -> dict[str, str]:
+    """Take out the packs of other packages: to load one runs code. Returns a digest of the settings of each."""
+    listed, tables = document.data.get("packs"), document.data.get("pack")
+    if not isinstance(listed, list):
+        return {}
+    found = {name: name for name in installed_names() if name in listed}
+    listed[:] = [name for name in listed if not (isinstance(name, str) and name in found)]  # which may name one twice
+    for name in found:
+        settings = tables.pop(name, None) if isinstance(tables, dict) else None
+        found[name] = sha256(repr((name, settings)).encode()).hexdigest()[:16]
+    return found
+
+
+def _not_loaded(step: Step) -> None:
+    """Stand for the hooks of a pack that was not loaded."""
 
 
 def _trusted_layer(path: Path) -> ConfigFile | None:
@@ -160,22 +185,36 @@ def _of_revision(name: str, layer: Layer) -> Policy:
     top = Path(os.fsdecode((_git("rev-parse", "--show-toplevel") or b".").strip()))
     prefix = os.fsdecode((_git("rev-parse", "--show-prefix") or b"").strip())
     for place in dict.fromkeys([inner] if inner else [f"{prefix}{FILE_NAME}", FILE_NAME]):
-        blob = f"{commit.decode()}:{place}"
-        size = _git("cat-file", "-s", blob)
-        if size is None:
+        blob = _blob_at(commit.decode(), place, name)
+        if blob is None:
             continue
-        if int(size) > LARGEST:
+        size = _git("cat-file", "-s", blob)
+        if size is not None and int(size) > LARGEST:
             raise FairleadError(f"{name}: {place} is larger than {LARGEST >> 20} MiB")
         content = _git("cat-file", "blob", blob)
-        if content is not None:
-            return Policy(name, str(top / place), content, layer, is_revision=True)
+        if content is None:
+            raise FairleadError(f"{name}: git has no content of {place} here, and a diff fetches nothing")
+        return Policy(name, str(top / place), content, layer, is_revision=True)
     raise FairleadError(f"{name} has no {inner or FILE_NAME}; name one with {revision}:path/to/{FILE_NAME}")
+
+
+def _blob_at(commit: str, place: str, name: str) -> str | None:
+    """The object of a file in a commit. None if there is no file."""
+    for entry in (_git("ls-tree", "-z", "--full-tree", commit, "--", place) or b"").split(b"\0"):
+        about, _, path = entry.partition(b"\t")
+        if os.fsdecode(path) == place:
+            mode, kind, blob = about.decode().split()
+            if mode == "120000":
+                raise FairleadError(f"{name}: {place} is a symbolic link, and links of a revision are not followed")
+            return blob if kind == "blob" else None
+    return None
 
 
 def _git(*words: str) -> bytes | None:
     """What a command of git writes; None if it fails. It runs no hook, no filter and no pager, and fetches nothing."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     env |= {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    env |= {"GIT_ALLOW_PROTOCOL": "none", "GIT_LITERAL_PATHSPECS": "1"}  # also where git knows no GIT_NO_LAZY_FETCH
     command = ["git", "--no-pager", "--no-replace-objects", "-c", "core.fsmonitor=false", *words]
     try:
         done = subprocess.run(  # noqa: S603 (a list of words; revisions cannot begin with a dash)
