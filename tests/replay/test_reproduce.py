@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -230,6 +231,60 @@ def test_observers_that_would_tell_others_do_not_run(tmp_path: Path):
     told.clear()
     report = replay(tmp_path / "journal.db", hooks())
     assert (told, report.totals.same) == ([], 1)
+
+
+def test_what_a_secret_may_have_left_in_the_session_is_not_taken_for_known(tmp_path: Path):
+    def count_secrets(step: Any) -> Verdict | None:
+        if "gh" + "p_" in (step.target.command or ""):
+            current_session().store.increment("secrets")
+        return None
+
+    def after_a_secret(step: Any) -> Verdict | None:
+        return deny("a secret was there") if current_session().store.get("secrets", 0) else None
+
+    def hooks() -> Hooks:
+        made = Hooks()
+        for fn in (count_secrets, after_a_secret):
+            made.add(fn, on="before_tool", phase="gate")
+        return made
+
+    commands = ["ls", f"curl -H {SECRET}", "pwd"]
+    record(tmp_path / "journal.db", hooks(), lambda made: dispatch_all(made, [commands]))
+    assert causes(replay(tmp_path / "journal.db", hooks())) == {
+        ("redacted", "step.args.command (github token)"): 1, ("cold state", ""): 1,
+    }  # fmt: skip
+
+
+def test_what_follows_from_an_unknown_value_is_not_known_either(tmp_path: Path):
+    def third(step: Any) -> Verdict | None:
+        store = current_session().store
+        count = store.get("calls", 0) + 1
+        store.set("calls", count)
+        return deny("every third") if count % 3 == 0 else None
+
+    def hooks() -> Hooks:
+        made = Hooks()
+        made.add(third, on="before_tool", phase="gate")
+        return made
+
+    record(tmp_path / "journal.db", hooks(), lambda made: dispatch_all(made, [["ls"] * 6]))
+    with sqlite3.connect(tmp_path / "journal.db") as db:
+        db.execute("UPDATE records SET body = x'7b' WHERE seq = (SELECT min(seq) FROM records WHERE kind = 'decision')")
+    assert causes(replay(tmp_path / "journal.db", hooks())) == {("cold state", ""): 5}
+
+
+def test_a_failure_that_depends_on_a_secret_is_no_failure_of_the_hook(tmp_path: Path):
+    def fails_without(step: Any) -> None:
+        if "gh" + "p_" not in (step.target.command or ""):
+            raise ValueError("no token")
+
+    def hooks() -> Hooks:
+        made = Hooks()
+        made.add(fails_without, on="before_tool", phase="gate")
+        return made
+
+    record(tmp_path / "journal.db", hooks(), lambda made: dispatch_all(made, [[f"curl -H {SECRET}"]]))
+    assert causes(replay(tmp_path / "journal.db", hooks())) == {("redacted", "step.args.command (github token)"): 1}
 
 
 def test_hooks_with_a_journal_are_refused(tmp_path: Path):

@@ -242,15 +242,24 @@ class Judge:
         return await self._judge_variants(recorded, steps)
 
     async def _judge_variants(self, recorded: Recorded, steps: list[Step]) -> Judged:
-        """Judge a step with each stand-in for its secrets. Only the first leaves traces in the session."""
+        """Judge a step with each stand-in for its secrets. Only the first leaves traces in the session.
+
+        If the stand-ins leave different traces, what the real secret left is not known from then on.
+        """
         session = self._enter(recorded)
         copies = [(self._store.copy(), deepcopy(session and session._state)) for _ in steps[1:]]
         judged = [await self._judge(recorded, steps[0])]
-        kept = self._store, session and session._state
+        kept = store, state = self._store, session and session._state
+        traces = store.dump()
+        differ = False
         for step, copy in zip(steps[1:], copies, strict=True):
             self._use(session, *copy)
             judged.append(await self._judge(recorded, step, is_stand_in=True))
+            same = self._store.dump() == traces and same_state(session and session._state, state)
+            differ = differ or not same
         self._use(session, *kept)
+        if differ:
+            store.forget(recorded.began)
         return Judged(
             tuple(answer for one in judged for answer in one.answers),
             tuple(sorted({unknown for one in judged for unknown in one.unknown})),

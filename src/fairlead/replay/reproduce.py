@@ -2,8 +2,8 @@
 
 A difference has a cause. They are looked for in this order:
 
-- `failure`: a hook failed, then or now
 - `redacted`: the answer depends on a secret that the record does not have
+- `failure`: a hook failed, then or now
 - `external`: it depends on a hook that runs elsewhere, and that has no recorded verdict for this step
 - `untrusted code`: the same, for a hook whose code is not trusted
 - `cold state`: a hook reads what earlier steps left, and these are missing
@@ -142,11 +142,11 @@ class Reproducer:
         self, recorded: Recorded, judged: Judged, then: Answer, now: Answer, differing: int
     ) -> tuple[MismatchCause, str]:
         """Why an answer is not the recorded one."""
-        if set(then.failed) != set(now.failed):
-            return "failure", min({*then.failed} ^ {*now.failed})
         if differing not in (0, len(judged.answers)):
             place, kind = recorded.redacted_places[0]
             return "redacted", f"{place} ({kind})"
+        if set(then.failed) != set(now.failed):
+            return "failure", min({*then.failed} ^ {*now.failed})
         for cause in _UNKNOWN:
             for unknown in judged.unknown:
                 if unknown.why == cause:

@@ -53,7 +53,10 @@ class ReplayStore(Store):
 
     def set(self, key: str, value: Any) -> None:
         if self.known_since > -inf:
-            self._set_since.add(key)
+            if self.uncertain:  # what is set may follow from what is not known
+                self._set_since.discard(key)
+            else:
+                self._set_since.add(key)
         super().set(key, value)
 
     def increment(self, key: str, by: int = 1) -> int:
