@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from logging import NullHandler
 from multiprocessing.connection import Connection, wait
+from threading import Thread
 from typing import Any, Final
 from zlib import crc32
 
@@ -144,9 +145,18 @@ def _workers(job: Job) -> Iterator[list[Connection]]:
             end.close()
 
 
+def _end_with_parent() -> None:
+    """End this process when the first one ends, however that was: killed, too."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
 def _help(encoded: bytes, end: Connection) -> None:
     """Judge a share of the sessions, in a process of its own, and send the report."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends this one
+    Thread(target=_end_with_parent, daemon=True).start()
     logger.addHandler(NullHandler())
     try:
         job = msgspec.json.decode(encoded, type=Job)
