@@ -72,7 +72,7 @@ REASONS: dict[str, dict[str, str]] = {
     module: {edit: reason for reason, edits in reasons.items() for edit in edits}
     for module, reasons in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
 }
-"""Edits that nobody can observe, and why: they are not run. By module; as "function: before -> after"."""
+"""Edits that no test can observe, and why: they are not run. By module; as "function: before -> after"."""
 
 PYTEST = (
     "-qq", "-m", "not soak", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--tb=native", "--timeout=0",

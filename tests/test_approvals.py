@@ -49,7 +49,7 @@ async def test_anything_but_a_clear_answer_is_deny(odd):
     assert (await asking(answering(odd)).dispatch(STEP)).control == "deny"
 
 
-async def test_nobody_there_is_deny():
+async def test_no_approver_is_a_deny():
     decision = await asking().dispatch(STEP)
     assert (decision.control, decision.cause) == ("deny", "approval")
     assert "no approver is set" in decision.reason
@@ -89,7 +89,7 @@ async def test_the_approver_sees_the_final_step_the_question_and_the_hook():
     assert (request.step.target.command, request.question, request.hook) == ("rm -r dist", "Delete it?", "asks")
 
 
-async def test_nobody_is_asked_when_another_hook_denies():
+async def test_no_human_is_asked_when_another_hook_denies():
     async def approver(request):
         raise AssertionError("asked")
 
@@ -158,7 +158,7 @@ async def test_the_terminal_approver_shows_no_escapes():
     assert "\u202e" not in shown.getvalue()
 
 
-async def test_a_question_nobody_answers_at_the_terminal_times_out():
+async def test_a_question_without_an_answer_at_the_terminal_times_out():
     read_end, write_end = os.pipe()
     with os.fdopen(read_end) as silent, os.fdopen(write_end, "w"):
         hooks = asking(TerminalApprover(io.StringIO(), silent), approval_timeout=0.02)

@@ -1,4 +1,4 @@
-"""The switch: hooks are only watched for a while, by somebody's word that was written down first."""
+"""The switch: hooks are only watched for a while, by a human's decision that was written down first."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def control(client: Client, event: str = "before_tool") -> str:
 # --- the file -----------------------------------------------------------------------------------
 
 
-def test_hooks_are_enforced_if_nobody_said_otherwise(tmp_path: Path) -> None:
+def test_hooks_are_enforced_by_default(tmp_path: Path) -> None:
     assert EnforcementSwitch(tmp_path)()
 
 

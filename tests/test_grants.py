@@ -501,7 +501,7 @@ async def test_a_revoked_grant_lets_nothing_through(desk: Desk, bash: Any) -> No
     assert not await desk.runs(bash())
 
 
-async def test_a_grant_that_nobody_waited_for_leaves_no_approval_behind(desk: Desk, bash: Any) -> None:
+async def test_a_grant_without_a_waiting_caller_leaves_no_approval_behind(desk: Desk, bash: Any) -> None:
     desk.store.revoke(await desk.grant(bash()))
     assert not await desk.runs(bash())
 

@@ -394,7 +394,7 @@ def test_a_hook_is_in_hooks_by_its_name() -> None:
     assert "something" not in hooks
 
 
-def test_has_hooks_says_whether_anybody_listens() -> None:
+def test_has_hooks_says_whether_a_hook_subscribes() -> None:
     hooks = Hooks()
     hooks.add(nothing, on=["before_tool", "turn_end"])
     assert [event for event in EVENTS if hooks.has_hooks(event)] == ["before_tool", "turn_end"]
@@ -611,7 +611,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         r"'mine'.*\(step, decision\)",
     ),
     "only keyword parameters": (lambda *, step: None, {}, r"'mine'.*\(step\)"),
-    "a keyword parameter nobody gives": (lambda step, *, limit: None, {}, r"'mine'.*\(step\)"),
+    "a keyword parameter without a value": (lambda step, *, limit: None, {}, r"'mine'.*\(step\)"),
     "not callable": (5, {}, "'mine'.*5"),
     "a text": ("nothing", {}, "'mine'.*nothing"),
     "nothing at all": (None, {}, "'mine'.*None"),
@@ -911,11 +911,11 @@ def test_an_observer_may_make_its_decision_optional() -> None:
 # --- what is heard ------------------------------------------------------------------------------
 
 
-def test_nothing_is_heard_where_nobody_listens() -> None:
+def test_no_step_is_subscribed_to_without_hooks() -> None:
     assert Hooks().subscribed_steps == frozenset()
 
 
-def test_what_a_hook_is_on_is_heard_as_long_as_it_is_there() -> None:
+def test_steps_are_subscribed_to_as_long_as_a_hook_is_there() -> None:
     hooks = Hooks()
     hooks.add(nothing, on=["before_tool", "turn_end"])
     assert hooks.subscribed_steps == {BeforeTool, TurnEnd}
@@ -923,13 +923,13 @@ def test_what_a_hook_is_on_is_heard_as_long_as_it_is_there() -> None:
     assert hooks.subscribed_steps == frozenset()
 
 
-def test_tools_of_ones_own_are_nobody_s_to_hear() -> None:
+def test_tools_of_one_s_own_add_no_subscription() -> None:
     hooks = Hooks()
     hooks.tools.add("deploy", "shell")
     assert hooks.subscribed_steps == frozenset()
 
 
-def test_all_is_heard_where_decisions_are_recorded() -> None:
+def test_every_step_is_subscribed_to_where_decisions_are_recorded() -> None:
     assert Hooks(journal=lambda decision: None).subscribed_steps == {event.step for event in EVENTS.values()}
 
 

@@ -161,7 +161,7 @@ def test_a_request_is_refused_for_as_long_as_its_time_is_good(signed: float, lat
 
 
 def test_what_is_not_signed_is_not_remembered():
-    """Or anybody could make a server refuse a request that is on its way."""
+    """Or an attacker could make a server refuse a request that is on its way."""
     seen = Nonces()
     with pytest.raises(BadSignature):
         verify("another secret", SIGNED, BODY, seen=seen, now=NOW)

@@ -185,7 +185,7 @@ def test_a_refused_ask_is_a_deny(event: str, form: str) -> None:
 
 @forms
 @pytest.mark.parametrize("event", ["before_tool", "before_permission"])
-def test_an_ask_with_nobody_there_is_a_deny(event: str, form: str) -> None:
+def test_an_ask_without_an_approver_is_a_deny(event: str, form: str) -> None:
     hooks = Hooks()
     hooks.add(lambda step: AS[form]("ask"), on=event, name="h")
     decision = hooks.dispatch_sync(step_of(event))
@@ -407,7 +407,7 @@ def test_context_is_added(event: str, form: str) -> None:
 
 @forms
 @pytest.mark.parametrize("event", sorted(NO_CONTEXT))
-def test_context_is_malformed_where_nobody_would_read_it(event: str, form: str) -> None:
+def test_context_is_malformed_where_no_model_would_read_it(event: str, form: str) -> None:
     decision = decide(event, CONTEXT[form], on_failure="open")
     assert decision.context == ()
     assert decision.failures[0].kind == "malformed"

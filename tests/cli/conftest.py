@@ -25,7 +25,7 @@ COMMAND = [sys.executable, "-m", "fairlead.cli"]
 AT_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
-# What would change what is shown or who is asking, in the environment of whoever runs these tests.
+# What would change what is shown or who is asking, in the environment of these tests.
 UNSET = (
     "CLAUDECODE", "CODEX_SANDBOX", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE", "QWEN_CODE", "FAIRLEAD_AGENT",
     "NO_COLOR", "PYTHONUNBUFFERED", "PYTHONIOENCODING", "XDG_STATE_HOME", "COLUMNS",
@@ -161,7 +161,7 @@ def terminal() -> Iterator[Run]:
             while select.select([master], [], [], max(0, until - monotonic()))[0]:
                 try:
                     found = os.read(master, 65536)
-                except OSError:  # how Linux says that nobody is at the other end
+                except OSError:  # how Linux says that the other end is closed
                     break
                 if not found:
                     break
@@ -181,7 +181,7 @@ def terminal() -> Iterator[Run]:
 
 
 def unsafe(text: str) -> list[str]:
-    """Characters that could take over the terminal of whoever reads this."""
+    """Characters that could take over the reader's terminal."""
     return sorted({c for c in text if not c.isprintable() and c != "\n"})
 
 

@@ -214,7 +214,7 @@ def test_a_hook_that_cannot_run_here_is_shown_in_its_place_and_the_rest_is_in_fo
 
 @pytest.fixture
 def clone(machine, monkeypatch):
-    """A project that nobody has trusted, as in CI: with a rule, a program in it, one of the system, and a secret."""
+    """A project that no human has trusted, as in CI: with a rule, a program in it, one of the system, and a secret."""
     monkeypatch.delenv("ACME_TOKEN", raising=False)
     machine.file("check.sh", "#!/bin/sh\n", 0o755)
 

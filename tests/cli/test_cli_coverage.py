@@ -396,14 +396,14 @@ def test_since_leaves_out_what_is_older(run, claude):
     assert [gap["call"] for gap in told["gaps"]] == ["toolu_2"]
 
 
-def test_a_call_of_which_nobody_knows_when_it_was_is_not_left_out(run, claude):
+def test_a_call_at_an_unknown_time_is_not_left_out(run, claude):
     claude.ran("toolu_1")
     claude.path.write_text(re.sub('"timestamp": "[^"]*"', '"timestamp": 1e20', claude.path.read_text()))
     ended = run("coverage", "--since", "1h")
     assert (ended.code, "1 gap" in ended.out) == (1, True)
 
 
-def test_a_file_that_nobody_wrote_to_since_is_not_read(run, claude):
+def test_a_file_that_has_not_changed_since_is_not_read(run, claude):
     claude.ran("toolu_1", at=time.time() - 7200)
     os.utime(claude.path, (1e9, 1e9))
     assert run("coverage", "--since", "1h", "--json").json["transcripts"] == 0
@@ -459,7 +459,7 @@ def test_what_cannot_be_told_ends_with_2(run, assert_safe, words, problem):
     assert_safe(ended)
 
 
-def test_a_transcript_must_be_said_to_be_somebodys(run, claude):
+def test_a_transcript_needs_the_name_of_its_cli(run, claude):
     claude.ran("toolu_1")
     ended = run("coverage", "--path", str(claude.path))
     assert (ended.code, "name its CLI with --cli" in ended.err) == (2, True)

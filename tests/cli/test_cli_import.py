@@ -275,7 +275,7 @@ def test_one_file_that_cannot_be_read_does_not_keep_the_others_out(run, machine,
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions")
 def test_a_journal_that_cannot_be_written_is_an_error(run, transcript, tmp_path):
-    (tmp_path / "journal.db").write_text("this is somebody else's file, and it is no database at all" * 20)
+    (tmp_path / "journal.db").write_text("this is another program's file, and it is no database at all" * 20)
     ended = run("import", "claude", str(transcript), "--journal", str(tmp_path / "journal.db"))
     assert ended.code == 1
     assert str(tmp_path / "journal.db") in ended.err

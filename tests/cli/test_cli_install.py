@@ -256,7 +256,7 @@ sys.exit(main(["install", "claude"]))
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_folder_that_one_may_not_write_to_is_left_alone(machine, claude, tmp_path):
     for folder in (machine.home, *machine.home.parents):  # others are let in
         folder.chmod(folder.stat().st_mode | 0o055)

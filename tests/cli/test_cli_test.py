@@ -86,7 +86,7 @@ def test_a_hook_that_breaks_open_lets_the_step_pass(machine, run):
     assert (ended.code, "warning      hook 'judge' failed" in ended.out) == (0, True)
 
 
-def test_a_hook_that_is_only_monitored_stands_in_nobody_s_way(machine, run):
+def test_a_monitored_hook_denies_nothing(machine, run):
     machine.user(says({"control": "deny", "reason": "no"}, "before_tool", "judge", "enforce = false"))
     ended = run("test", "before_tool")
     assert (ended.code, "would deny: no" in ended.out) == (0, True)

@@ -170,7 +170,7 @@ def test_show_says_nothing_of_steps_that_are_redacted(machine, run, hook):
     assert ("as they are" in out, "may also" in out) == (False, False)
 
 
-def test_show_trusts_nothing_and_ends_with_1_until_somebody_has(machine, run, trust):
+def test_show_trusts_nothing_and_ends_with_1_until_a_human_has(machine, run, trust):
     machine.hooks(RULE)
     assert (run("trust", "--show").code, pinned(machine)) == (1, False)
     trust()
@@ -243,7 +243,7 @@ def test_forget_takes_trust_back(machine, run, trust):
     assert run("check").code == 1
 
 
-def test_forgetting_what_nobody_trusted_is_no_mistake(machine, run):
+def test_forgetting_what_was_never_trusted_is_no_mistake(machine, run):
     machine.hooks(RULE)
     ended = run("trust", "--forget")
     assert (ended.code, "It was not trusted." in ended.err) == (0, True)

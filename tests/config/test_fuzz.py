@@ -185,7 +185,7 @@ def test_a_damaged_configuration_is_loaded_or_refused(machine, text: str, layer:
     machine.write(system=None, user=None, project=None)
     registered = check(machine, text.encode(), layer)
     if registered is not None:
-        assert registered == (entries(text) if layer != "project" else [])  # which nobody has trusted
+        assert registered == (entries(text) if layer != "project" else [])  # which no human has trusted
 
 
 def test_the_configuration_that_is_damaged_is_sound_by_itself(machine):

@@ -155,7 +155,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         hook('url = "https://a.example"', 'phase = "observe"', 'fields = «["args"]'),
         "an observer judges nothing, so it takes no fields",
     ),
-    "raw in may where nobody needs it": (
+    "raw in may where no hook needs it": (
         hook('url = "https://a.example"', "raw = true", 'may = [«"raw"]'),
         'only a project\'s hook needs "raw" in may; here, raw = true is enough',
     ),
@@ -282,7 +282,7 @@ def test_not_utf_8_too_large_and_unreadable_files_are_mistakes_of_their_layer(ma
     assert "larger than 1 MiB" in mistakes[2].problem
 
 
-def test_a_file_that_anybody_may_write_is_a_mistake(machine):
+def test_a_file_that_other_users_may_write_is_a_mistake(machine):
     machine.write(user=RULE)
     machine.user.chmod(0o646)
     (mistake,) = machine.mistakes()
@@ -482,7 +482,7 @@ async def test_python_that_raises_is_a_failure_that_says_so(machine):
     assert (decision.control, decision.cause, "boom" in decision.reason) == ("deny", "failure", True)
 
 
-async def test_python_prints_to_nobody(machine):
+async def test_python_prints_nothing(machine):
     (machine.user.parent / "policy.py").write_text("print('loading')\ndef check(step):\n    print('noise')\n")
     assert (await decide(machine.hooks(user=hook('python = "policy:check"')))).failures == ()
 

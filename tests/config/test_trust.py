@@ -1,4 +1,4 @@
-"""Trust: a project's hooks run once somebody has looked at them, and only as they were then."""
+"""Trust: a project's hooks run once a human has looked at them, and only as they were then."""
 
 from __future__ import annotations
 
@@ -120,10 +120,10 @@ def program(path: Path, text: str) -> Path:
     return path
 
 
-# --- until somebody has trusted them --------------------------------------------------------------
+# --- until a human has trusted them --------------------------------------------------------------
 
 
-def test_a_hook_nobody_trusted_does_not_run(project: Project):
+def test_an_untrusted_hook_does_not_run(project: Project):
     project.program("judge.sh", "#!/bin/sh\ntouch ran; exit 2\n")
     project.hook('command = ["./judge.sh"]')
     assert project.decide().control == "proceed"
@@ -1008,7 +1008,7 @@ def test_failing_the_request_must_be_asked_for_also_by_failing(project):
         pass
 
 
-def test_nobody_is_told_to_ask_for_what_a_project_never_gets(project):
+def test_no_error_proposes_to_ask_for_what_a_project_never_gets(project):
     assert "add 'allow'" not in project.says({"control": "allow"}).failures[0].error
 
 

@@ -512,7 +512,7 @@ async def test_forgetting_a_signed_policy_ends_it(machine: Any, key: Path):
 
 
 @pytest.mark.e2e
-async def test_whoever_runs_a_command_that_only_reads_does_not_choose_the_signers(
+async def test_the_user_of_a_command_that_only_reads_does_not_choose_the_signers(
     project: Path, key: Path, tmp_path: Path, machine: Any
 ):
     (project / "fairlead.toml").write_text(HARMLESS)
@@ -527,7 +527,7 @@ async def test_whoever_runs_a_command_that_only_reads_does_not_choose_the_signer
 
 
 @pytest.mark.e2e
-async def test_whoever_runs_a_command_that_only_reads_does_not_choose_what_checks_signatures(
+async def test_the_user_of_a_command_that_only_reads_does_not_choose_what_checks_signatures(
     project: Path, key: Path, tmp_path: Path, machine: Any
 ):
     signer(machine, key)
@@ -540,7 +540,7 @@ async def test_whoever_runs_a_command_that_only_reads_does_not_choose_what_check
 
 
 @pytest.mark.e2e
-async def test_whoever_runs_a_command_that_only_reads_does_not_choose_the_programs_of_a_signed_policy(
+async def test_the_user_of_a_command_that_only_reads_does_not_choose_the_programs_of_a_signed_policy(
     key: Path, tmp_path: Path, machine: Any
 ):
     signer(machine, key)
@@ -602,7 +602,7 @@ def test_two_trusts_at_once_are_both_kept(tmp_path: Path):
 
 
 @pytest.fixture
-def nobodys() -> Iterator[Path]:
+def unprivileged() -> Iterator[Path]:
     import tempfile
 
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
@@ -623,32 +623,32 @@ def as_nobody(folder: Path, *words: str, cwd: Path | None = None) -> subprocess.
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 @pytest.mark.parametrize("name", [".", "fairlead.toml", "gate.sh", "rules.txt", ".git", "lib"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_what_cannot_be_read_opens_nothing_and_ends_in_no_traceback(nobodys: Path, name: str, when: str):
+def test_what_cannot_be_read_opens_nothing_and_ends_in_no_traceback(unprivileged: Path, name: str, when: str):
     import json
 
-    root = make_project(nobodys / "p")
+    root = make_project(unprivileged / "p")
     (root / ".git").mkdir()
     (root / "lib").mkdir()
     (root / "lib/rules").write_text("x")
     (root / "fairlead.toml").write_text(GATE.replace('"rules.txt"', '"rules.txt", "lib"'))
-    (nobodys / "home").mkdir()
+    (unprivileged / "home").mkdir()
     if when == "before":
         (root / name).chmod(0)
-        said = as_nobody(nobodys, "trust", "--show", "-C", str(root))
+        said = as_nobody(unprivileged, "trust", "--show", "-C", str(root))
         assert "Traceback" not in said.stderr
-        said = as_nobody(nobodys, "check", "-C", str(root))
+        said = as_nobody(unprivileged, "check", "-C", str(root))
         assert "Traceback" not in said.stderr
         return
-    shown = as_nobody(nobodys, "trust", "--show", "--json", cwd=root)
+    shown = as_nobody(unprivileged, "trust", "--show", "--json", cwd=root)
     digest = json.loads(shown.stdout)["digest"]
-    trusted = as_nobody(nobodys, "trust", "--expect", digest, cwd=root)
+    trusted = as_nobody(unprivileged, "trust", "--expect", digest, cwd=root)
     assert trusted.returncode == 0, trusted.stderr
-    assert "owner 0" in as_nobody(nobodys, "trust", "--show", cwd=root).stdout
+    assert "owner 0" in as_nobody(unprivileged, "trust", "--show", cwd=root).stdout
     (root / name).chmod(0)
-    said = as_nobody(nobodys, "check", "-C", str(root))
+    said = as_nobody(unprivileged, "check", "-C", str(root))
     assert "Traceback" not in said.stderr
     if name != ".":
-        said = as_nobody(nobodys, "test", "before_tool", cwd=root)
+        said = as_nobody(unprivileged, "test", "before_tool", cwd=root)
         assert (said.returncode, "as trusted" in said.stdout) == (2, True), said
 
 

@@ -893,7 +893,7 @@ async def test_a_mistake_in_a_file_that_was_never_trusted_switches_nothing_off(m
     async with Hooks(record=True) as hooks:
         Reloader(hooks, machine.workspace)
         call = step("before_tool", tool="bash", args={"command": "ls"}, cwd=str(machine.workspace))
-        expected = "proceed" if policy == "proceed" else "deny"  # here, nobody can be asked
+        expected = "proceed" if policy == "proceed" else "deny"  # here, no human can be asked
         assert (await hooks.dispatch(call)).control == expected
         assert (await hooks.dispatch(step("before_input"))).control == "deny"
         call = step("before_tool", tool="bash", args={"command": f"rm -r {machine.state}"}, cwd=str(machine.workspace))

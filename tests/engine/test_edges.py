@@ -301,7 +301,7 @@ async def test_an_approval_that_comes_too_late_is_a_deny():
     assert (await asking(late, approval_timeout=0.02).dispatch(STEP)).control == "deny"
 
 
-async def test_an_approver_that_will_not_be_cancelled_holds_up_nobody():
+async def test_an_approver_that_will_not_be_cancelled_holds_up_no_dispatch():
     tasks = []
 
     async def never(request):

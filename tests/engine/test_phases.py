@@ -518,7 +518,7 @@ async def test_a_monitored_failure_is_recorded_and_closes_nothing():
     assert (decision.monitored[0].control, decision.monitored[0].cause) == ("deny", "failure")
 
 
-async def test_a_monitored_ask_asks_nobody():
+async def test_a_monitored_ask_asks_no_human():
     async def approver(request):
         raise AssertionError("asked")
 

@@ -36,7 +36,7 @@ RANK = {control: rank for rank, controls in enumerate(RANKS) for control in cont
 
 
 def oracle(controls: list[str]) -> int | None:
-    """Which of these decides: the first of the most severe, None if nobody minds."""
+    """Which of these decides: the first of the most severe, None if none objects."""
     best = None
     for at, control in enumerate(controls):
         if RANK[control] > (0 if best is None else RANK[controls[best]]):
@@ -135,7 +135,7 @@ def in_chain_order(spec: list[Any]) -> list[tuple[str, str | None]]:
 
 @quick
 @given(chains)
-def test_gates_fold_by_severity_and_chain_order_whoever_finishes_first(spec: list[Any]) -> None:
+def test_gates_fold_by_severity_and_chain_order_whichever_finishes_first(spec: list[Any]) -> None:
     hooks = Hooks(approver=approve)
     for at, (control, priority, is_async, pause) in enumerate(spec):
         register(hooks, f"h{at}", control, priority, is_async, pause, "gate")

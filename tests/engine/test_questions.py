@@ -166,7 +166,7 @@ async def test_a_second_question_without_an_answer_in_time_is_a_deny() -> None:
     [[], [Approval("allow")], [Approval("allow")] * 3, ("allow", "allow"), None, [Approval("allow"), None],
      {"budget": "allow", "ops": "allow"}, [Approval("allow"), ("maybe",)]],
 )  # fmt: skip
-async def test_whoever_is_asked_all_at_once_and_does_not_answer_all_denies(answers: Any) -> None:
+async def test_an_approver_that_is_asked_all_at_once_and_does_not_answer_all_denies(answers: Any) -> None:
     class Careless(Desk):
         async def approve_all(self, requests: Sequence[ApprovalRequest]) -> Any:
             return answers
@@ -346,7 +346,7 @@ async def test_an_allow_of_another_hook_answers_no_question() -> None:
     assert (await hooks.dispatch(STEP)).control == "deny"
 
 
-async def test_nobody_is_asked_anything_once_a_gate_denies() -> None:
+async def test_no_question_is_asked_once_a_gate_denies() -> None:
     approver = Desk()
     hooks = two(approver)
     hooks.add(lambda s: deny("no"), on="before_tool", name="no", phase="gate")

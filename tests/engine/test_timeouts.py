@@ -181,7 +181,7 @@ async def test_a_dispatch_in_the_cleanup_of_a_cancelled_task_runs_and_times_out_
     assert (task.cancelled(), decisions[0].failures[0].kind) == (True, "timeout")
 
 
-async def test_a_hook_that_runs_into_somebody_elses_cancelled_future_has_failed():
+async def test_a_hook_that_awaits_a_cancelled_future_of_other_code_has_failed():
     hooks = Hooks()
 
     @hooks.on.before_tool
@@ -190,7 +190,7 @@ async def test_a_hook_that_runs_into_somebody_elses_cancelled_future_has_failed(
         asyncio.get_running_loop().call_soon(future.cancel)
         await future
 
-    decision = await hooks.dispatch(STEP)  # nobody cancelled us, so the hook failed
+    decision = await hooks.dispatch(STEP)  # the caller is not cancelled, so the hook failed
     assert (decision.cause, decision.failures[0].kind) == ("failure", "error")
 
 
@@ -875,7 +875,7 @@ async def test_too_many_abandoned_threads_fail_further_blocking_hooks(monkeypatc
 async def test_a_hook_that_always_has_something_to_read_is_held_to_its_time_out():
     """The loop reads before it looks at the clock, so what the hook waits for is done at every tick."""
     loop, (ours, theirs) = asyncio.get_running_loop(), socket.socketpair()
-    theirs.send(b"x")  # which nobody takes
+    theirs.send(b"x")  # which is never read
     future = loop.create_future()
     loop.add_reader(ours, lambda: future.done() or future.set_result(None))
 

@@ -39,7 +39,7 @@ FRAMEWORK = Framework(name="some", title="Some", package="some", versions=">=1",
     ("while_at", "on"),
     [("tool_requested", "before_tool"), ("tool_requested", "before_permission"), ("before_tool", "before_permission")],
 )
-async def test_a_hook_that_is_added_while_a_call_is_judged_is_heard(while_at: str, on: str) -> None:
+async def test_a_hook_that_is_added_while_a_call_is_judged_is_asked(while_at: str, on: str) -> None:
     hooks = Hooks()
     ran: list[Any] = []
     hooks.add(lambda step: hooks.add(lambda step: deny("no"), on=on, name="late") and None, on=while_at, name="adds")
@@ -259,7 +259,7 @@ async def test_a_hook_that_grants_the_permission_answers_the_framework() -> None
     assert (call.shown, len(call.ran)) == ([], 1)
 
 
-async def test_nobody_is_asked_when_the_permission_is_denied() -> None:
+async def test_no_human_is_asked_when_the_permission_is_denied() -> None:
     call = Question("allow", before_tool=ask("spend?"), before_permission=deny("no"))
     await call.play()
     assert (call.shown, call.ran) == ([], [])

@@ -1,4 +1,4 @@
-"""Anchors: the newest digest is told to somebody else now and then, and at the end."""
+"""Anchors: the newest digest is copied to another place now and then, and at the end."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ FAILING = {
     "a file in no folder": Anchor(file="/nowhere/at/all"),
     "a command that fails": Anchor(command=(sys.executable, "-Sc", "import sys; sys.exit('the sink is full')")),
     "a command that is not there": Anchor(command=("/nowhere/at/all",)),
-    "nobody at the address": Anchor(url="http://127.0.0.1:9/"),
+    "no server at the address": Anchor(url="http://127.0.0.1:9/"),
     "no web address": Anchor(url="file:///etc/passwd"),
 }
 

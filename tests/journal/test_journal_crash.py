@@ -89,7 +89,7 @@ def test_what_was_acknowledged_survives_fifty_kills(
 # --- at every line ---------------------------------------------------------------------------------
 
 # Forks a process for each line that the journal's modules execute, and kills it right there. What is left must
-# verify, also after somebody has opened and written it again, and must have what was acknowledged.
+# verify, also after another process has opened and written it again, and must have what was acknowledged.
 EVERY_LINE = """
 import json, shutil
 from fairlead.journal.verify import verify

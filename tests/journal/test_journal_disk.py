@@ -218,7 +218,7 @@ except JournalError:
     say("stopped")
 os._exit(0)
 """
-root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def reachable(tmp_path: Path) -> None:
 
 @root
 @pytest.mark.usefixtures("reachable")
-@pytest.mark.parametrize("mode", [0o755, 0o777], ids=["a folder of somebody else's", "a file of somebody else's"])
+@pytest.mark.parametrize("mode", [0o755, 0o777], ids=["a folder of another user", "a file of another user"])
 def test_a_journal_one_may_not_write_says_so(mode: int, tmp_path: Path, open_journal: Any, keep: Any, run: Any) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()
@@ -294,7 +294,7 @@ def _database(path: Path) -> None:
 
 
 NOT_JOURNALS = {
-    "a database of somebody else's": _database,
+    "a database of another program": _database,
     "a text": lambda path: path.write_text("dear diary\n" * 200),
     "garbage": lambda path: path.write_bytes(os.urandom(5000)),
     "a folder": lambda path: path.mkdir(),

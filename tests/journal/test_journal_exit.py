@@ -147,7 +147,7 @@ at, stride = int(sys.argv[2]), int(sys.argv[3])
 while True:
     pid = os.fork()
     if pid == 0:
-        faulthandler.register(signal.SIGALRM, chain=True)  # whoever hangs says where
+        faulthandler.register(signal.SIGALRM, chain=True)  # a process that hangs says where
         signal.alarm(10)
         dispatch(at)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -338,7 +338,7 @@ def test_two_journals_of_one_process_may_share_a_file(open_journal: Any, keep: A
     assert sorted(kept(), key=int) == [str(number) for number in range(20)]
 
 
-def test_closing_while_others_dispatch_leaves_nobody_waiting(run: Any, kept: Kept) -> None:
+def test_closing_while_others_dispatch_leaves_none_waiting(run: Any, kept: Kept) -> None:
     code = """
 journal = Journal(path, durability="full")
 hooks = Hooks(journal=journal)

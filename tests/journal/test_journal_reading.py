@@ -108,7 +108,7 @@ def test_a_record_is_found_by_its_id_and_by_its_number(filled: Path, records: An
         assert reader.record(third.id) == reader.record("3") == third
 
 
-@pytest.mark.parametrize("name", ["99", "nobody-1", "", "\u00b2", "1 OR 1", "9" * 30])
+@pytest.mark.parametrize("name", ["99", "no-session-1", "", "\u00b2", "1 OR 1", "9" * 30])
 def test_a_record_that_is_not_there_is_said(name: str, filled: Path) -> None:
     with Reader(filled) as reader, pytest.raises(JournalError, match="has no record"):
         reader.record(name)

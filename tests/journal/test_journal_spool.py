@@ -162,7 +162,7 @@ GARBAGE = {
     "a run that never ends": spooled(
         b'{"id":"x","at":1,"kind":"decision","step":{},"runs":[["a","gate","none",1e300]]}'
     ),
-    "a run of nobody's": spooled(
+    "a run without a hook": spooled(
         {"id": "x", "at": 1, "kind": "decision", "step": {}, "runs": [[{}, "gate", "none", 1]]}
     ),
     "a decision without a step": spooled({"id": "x", "at": 1, "kind": "decision", "step": "s"}),

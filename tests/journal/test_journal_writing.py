@@ -109,7 +109,7 @@ async def test_a_dispatch_cancelled_while_it_is_written_is_recorded_once(
 
 
 def wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is written that nobody waits for."""
+    """Nothing is written unless a caller waits for it."""
     for name in ("QUIET_DELAY", "MAX_DELAY"):
         monkeypatch.setattr(writer, name, 3600)
 
@@ -207,7 +207,7 @@ def test_what_comes_while_a_batch_is_written_is_gathered_like_all_else(
 
 
 class Steadily:
-    """In place of the event that somebody hurries: whenever it is waited for, something more comes, and nobody does."""
+    """In place of the event that hurries the writer: each wait for it brings another decision, and no hurry."""
 
     def __init__(self, queue: Any) -> None:
         self._queue, self._until = queue, time.monotonic() + 10
@@ -247,14 +247,14 @@ def test_a_batch_that_is_full_is_written_at_once(
     assert len(journal._queue) == writer.BATCH
 
 
-def test_whoever_has_time_makes_the_records_itself(
+def test_a_caller_that_has_time_makes_the_records_itself(
     journal: Journal, keep: Any, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = keep(journal, 1)
     wait_for_ever(monkeypatch)
     keep(journal, 2, hooks=hooks, flush=False)
     prepare_newest(journal)
-    monkeypatch.setattr(writer, "make_entry", None)  # so that nobody makes any more
+    monkeypatch.setattr(writer, "make_entry", None)  # so that no thread makes any more
     journal.flush()
     assert kept() == ["1", "2"]
 
@@ -539,7 +539,7 @@ def test_a_note_cannot_pass_for_something_else(word: str, journal: Journal, reco
 
 
 @pytest.mark.parametrize("word", ["pruned", "damaged", "crashed", "lost"])
-def test_what_the_journal_notes_itself_nobody_else_can(word: str, journal: Journal) -> None:
+def test_what_the_journal_notes_itself_no_hook_can(word: str, journal: Journal) -> None:
     with pytest.raises(JournalError, match=word):
         journal.note(word)
 

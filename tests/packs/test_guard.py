@@ -612,7 +612,7 @@ def test_the_reason_names_the_path_and_the_way_out(world: World):
     )
 
 
-# --- tools that nobody knows --------------------------------------------------------------------------
+# --- unknown tools --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def survivors(text: str) -> list[Planted]:
 
 
 class Shown:
-    """What this process has of failures to show to somebody."""
+    """What this process has of failures to show to a user."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -256,7 +256,7 @@ class Agent:
         text = next(self.answers[request.step.tool])
         if request.step.tool == "approver-error":
             raise ConnectionError(text)
-        return Approval("allow" if "question" in request.step.tool else "deny", "somebody", text)
+        return Approval("allow" if "question" in request.step.tool else "deny", "a human", text)
 
     # --- in steps
 
@@ -439,7 +439,7 @@ class Agent:
     def log(self) -> None:
         from fairlead.redaction.logs import logger
 
-        for one in ALL["bare-log"]:  # nobody has set up logging: this goes to stderr
+        for one in ALL["bare-log"]:  # the program has not set up logging: this goes to stderr
             logger.error("it is %s", one.text)
         handler = logging.FileHandler(self.folder / "out" / "handler.log")
         handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s"))

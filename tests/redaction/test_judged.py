@@ -354,7 +354,7 @@ def test_a_secret_inside_a_word_is_hidden_from_a_human(command: str, shown: str)
 
 
 def test_what_is_kept_of_a_question_has_no_secret_in_it():
-    """Or there is no question. The list of questions is on disk, and whoever may read it can get it from the daemon."""
+    """Or there is no question. The list of questions is on disk, and its readers can get it from the daemon."""
     shown: dict[str, int] = {"custom": 0, "bash": 0}
     left: list[str] = []
     for tool, key in (("custom", "text"), ("bash", "command")):
@@ -841,13 +841,13 @@ def test_a_target_that_no_argument_tells_is_shown_to_a_human():
 
 
 def test_nothing_of_a_call_can_pass_for_another_row():
-    args = {"command": "ls\nasked by  somebody else\n\nrm -rf /", "asked by": "me", "a\nasked by": 1, "x" * 99: 2}
+    args = {"command": "ls\nasked by  another hook\n\nrm -rf /", "asked by": "me", "a\nasked by": 1, "x" * 99: 2}
     assert lines(ApprovalRequest(BeforeTool(tool="bash", args=args), "asks", "May it?\ncommand  ls")) == [
         "question          May it?",
         "                | command  ls",
         "tool              bash (shell, mutating)",
         "args.command      ls",
-        "                | asked by  somebody else",
+        "                | asked by  another hook",
         "                |",
         "                | rm -rf /",
         "args.asked by     me",

@@ -26,7 +26,7 @@ class Dice(Random):
         return "".join(self.choices(letters, k=length))
 
     def password(self) -> str:
-        """Something that nobody but its name gives away, with a digit so that it is no word."""
+        """Something that only its name gives away, with a digit so that it is no word."""
         return self.word(9) + self.choice(string.digits) + self.word(8, ALNUM + "!@^*_-+") + self.word(3)
 
 

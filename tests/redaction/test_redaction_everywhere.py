@@ -403,7 +403,7 @@ def test_no_secret_is_in_a_row_of(machine: Machine, file: str):
 
 
 def test_no_secret_is_anywhere(machine: Machine):
-    """In no file, not even in one that nobody has thought of, and in no output."""
+    """In no file, whichever it is, and in no output."""
     left = {way: found for way, text in machine.out.items() if (found := survivors(text))}
     assert left == {}
 
@@ -522,7 +522,7 @@ def test_a_question_on_disk_has_no_digest_by_which_to_guess_its_secrets(machine:
     try:
         guess = binding(ApprovalRequest(step, "daemon-question"), ApprovalContext(str(machine.folder / "home"), policy))
     except TypeError:
-        return  # it takes a key, which whoever has only the file has not
+        return  # it takes a key, which a reader of only the file does not have
     assert guess not in {bound for bound, _ in rows}
 
 

@@ -110,7 +110,7 @@ def test_logs_are_redacted_in_the_scope_that_they_are_written_in():
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["by the journal's thread", "by another"])
-def test_a_record_is_redacted_in_the_scope_of_its_request_whoever_makes_it(tmp_path: Path, elsewhere: bool):
+def test_a_record_is_redacted_in_the_scope_of_its_request_on_any_thread(tmp_path: Path, elsewhere: bool):
     with Journal(tmp_path / "journal.db") as journal:
         hooks = Hooks(journal=journal)
         hooks.dispatch_sync(BeforeInput(input="first"))

@@ -411,7 +411,7 @@ crossmint key                | sk_~production_{a60}
 clearbit key                 | s~k_{h32}
 fillout key                  | sk_~prod_{a60}
 liveblocks key               | sk_~prod_{w40}
-acme, a vendor nobody knows  | acme_~sk_{a32}
+acme, an unknown vendor  | acme_~sk_{a32}
 acme, another                | acme_~live_{h40}
 acme, a personal token       | acme_~pat_{a40}
 # and more

@@ -723,7 +723,7 @@ async def test_one_service_may_judge_and_observe(service: Service):
 
 
 async def test_a_service_that_a_function_asks_judges(service: Service):
-    """Nobody has told it that it only observes."""
+    """Its hook has not said that it only observes."""
     url = Url(service.url)
 
     async def ask(given: Any) -> Any:
@@ -827,7 +827,7 @@ async def test_http_over_ipv6_on_this_machine():
     assert decision.failures == ()
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_a_failure(tmp_path: Path):
+async def test_an_untrusted_certificate_is_a_failure(tmp_path: Path):
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("no openssl to make a certificate with")
@@ -938,7 +938,7 @@ def test_a_project_may_reach_what_is_public(host: str):
 
 @pytest.mark.parametrize("layer", ["builtin", "system", "user"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.1", "[fd00::1]"])
-def test_anybody_else_may_reach_private_addresses(layer: Any, host: str):
+def test_other_layers_may_reach_private_addresses(layer: Any, host: str):
     Url(f"https://{host}/hook", layer=layer)
 
 
@@ -1064,7 +1064,7 @@ async def test_a_name_is_not_resolved_while_its_connection_is_kept(service: Serv
     assert ([d.failures for d in decisions], network.asked) == ([()] * 3, ["localhost"])
 
 
-async def test_a_name_that_nobody_knows_is_a_failure_that_names_it(monkeypatch: pytest.MonkeyPatch):
+async def test_an_unknown_name_is_a_failure_that_names_it(monkeypatch: pytest.MonkeyPatch):
     async def unknown(*_: Any, **__: Any) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 

@@ -20,7 +20,7 @@ from fairlead.testing import every_step, step
 from fairlead.verdict import POWERS
 
 KEY = "sk-abcdefghij0123456789ABCDEFGHIJ"
-"""What anybody would take for a secret."""
+"""What looks like a secret."""
 
 
 class Judge:

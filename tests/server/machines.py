@@ -30,7 +30,7 @@ from fairlead.config.trust import Trust
 
 CLI = [sys.executable, "-m", "fairlead.cli"]
 DEADLINE = 30.0
-# What would change what is asked or who is asking, in the environment of whoever runs these tests.
+# What would change what is asked or who is asking, in the environment of these tests.
 UNSET = ("CLAUDECODE", "CODEX_SANDBOX", "CURSOR_AGENT", "GEMINI_CLI", "OPENCODE", "QWEN_CODE", "FAIRLEAD_AGENT",
          "FAIRLEAD_TOKEN", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "NO_COLOR", "PYTHONDONTWRITEBYTECODE")  # fmt: skip
 # Makes its stdin the controlling terminal, and becomes the command.
@@ -324,7 +324,7 @@ class Machine:
             while select.select([master], [], [], max(0, until - monotonic()))[0]:
                 try:
                     found = os.read(master, 65536)
-                except OSError:  # how Linux says that nobody is at the other end
+                except OSError:  # how Linux says that the other end is closed
                     break
                 if not found:
                     break
@@ -405,7 +405,7 @@ def alive(pid: int) -> bool:
 
 
 def wait_until(true: Callable[[], Any]) -> Any:
-    """Wait for something that tells nobody when it happens."""
+    """Wait for something that raises no event when it happens."""
     until = monotonic() + DEADLINE
     while not (found := true()):
         if monotonic() > until:

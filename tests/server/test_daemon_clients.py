@@ -22,7 +22,7 @@ VETOED = {name: event.veto for name, event in EVENTS.items() if event.veto in ("
 
 @contextmanager
 def answering(path: Path, answer: bytes | None) -> Iterator[None]:
-    """Somebody who listens where the daemon should, and says the same to everybody; None says nothing at all."""
+    """A server in the daemon's place that gives every caller the same answer; None gives no answer at all."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(path))
@@ -108,7 +108,7 @@ no_daemon = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableException
 
 
 @pytest.fixture
-def nobody(machine: Machine) -> Iterator[Client]:
+def lone_client(machine: Machine) -> Iterator[Client]:
     """A client, and no daemon."""
     machine.socket.parent.mkdir(mode=0o700)
     with Client(machine.socket, start=False) as client:
@@ -116,26 +116,26 @@ def nobody(machine: Machine) -> Iterator[Client]:
 
 
 @no_daemon
-def test_without_a_daemon_every_event_gets_its_veto(nobody: Client) -> None:
-    decisions = {one.event: nobody.dispatch(one) for one in every_step()}
+def test_without_a_daemon_every_event_gets_its_veto(lone_client: Client) -> None:
+    decisions = {one.event: lone_client.dispatch(one) for one in every_step()}
     assert {name: decision.control for name, decision in decisions.items() if decision.control != "proceed"} == VETOED
 
 
 @no_daemon
-def test_without_a_daemon_an_open_policy_goes_on_with_a_warning(nobody: Client) -> None:
-    decisions = [nobody.dispatch(one, on_failure="open") for one in every_step()]
+def test_without_a_daemon_an_open_policy_goes_on_with_a_warning(lone_client: Client) -> None:
+    decisions = [lone_client.dispatch(one, on_failure="open") for one in every_step()]
     assert {(decision.control, len(decision.warnings)) for decision in decisions} == {("proceed", 1)}
 
 
 @no_daemon
-def test_without_a_daemon_an_abort_policy_aborts(nobody: Client) -> None:
-    decisions = [nobody.dispatch(one, on_failure="abort") for one in every_step()]
+def test_without_a_daemon_an_abort_policy_aborts(lone_client: Client) -> None:
+    decisions = [lone_client.dispatch(one, on_failure="abort") for one in every_step()]
     assert {(decision.control, decision.cause) for decision in decisions} == {("abort", "failure")}
 
 
 @no_daemon
-def test_without_a_daemon_the_reason_says_what_to_do(nobody: Client) -> None:
-    assert "fairlead serve" in (nobody.dispatch(step("before_tool")).reason or "")
+def test_without_a_daemon_the_reason_says_what_to_do(lone_client: Client) -> None:
+    assert "fairlead serve" in (lone_client.dispatch(step("before_tool")).reason or "")
 
 
 @no_daemon
@@ -214,7 +214,7 @@ def test_a_token_is_taken_from_the_environment(
 
 # --- who listens --------------------------------------------------------------------------------
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 IMPOSTOR = """
 import os, socket, sys
 folder = os.open(os.path.dirname(sys.argv[1]), os.O_RDONLY)

@@ -394,10 +394,10 @@ def test_two_sessions_of_the_same_name_in_two_hosts_share_no_turn(daemon: Daemon
     assert newest(daemon, "same")["step"]["host"] == "droid"
 
 
-# --- asking somebody ----------------------------------------------------------------------------
+# --- asking a human ----------------------------------------------------------------------------
 
 
-def test_claude_code_asks_whoever_sits_before_it(daemon: Daemon, lax: Path, session: str) -> None:
+def test_claude_code_asks_its_user(daemon: Daemon, lax: Path, session: str) -> None:
     attended = {"CLAUDE_CODE_ENTRYPOINT": "cli"}
     reply = told(daemon, "claude_code", "PreToolUse", shell("careful", session), lax, told=attended)
     assert reply["hookSpecificOutput"] == {
@@ -432,7 +432,7 @@ def test_a_record_of_a_cli_that_names_no_program_has_no_metadata(daemon: Daemon,
 
 
 @pytest.mark.parametrize("entrypoint", ["sdk-cli", "sdk-py", "", "CLI"])
-def test_claude_code_that_nobody_sits_before_is_refused_and_the_question_is_open(
+def test_claude_code_without_a_user_is_refused_and_the_question_is_open(
     daemon: Daemon, lax: Path, session: str, entrypoint: str
 ) -> None:
     headless = {"CLAUDE_CODE_ENTRYPOINT": entrypoint}

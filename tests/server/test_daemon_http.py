@@ -120,7 +120,7 @@ def test_a_token_in_the_address_is_not_looked_at(daemon: Daemon, tokens: dict[st
     assert daemon.ask("GET", f"/v1/sessions?{name}={tokens['read']}", tcp=True).status == 401
 
 
-def test_a_token_does_not_make_a_unix_caller_somebody_else(daemon: Daemon, tokens: dict[str, str]) -> None:
+def test_a_token_does_not_make_a_unix_caller_another_user(daemon: Daemon, tokens: dict[str, str]) -> None:
     assert daemon.ask("GET", "/v1/sessions", token=tokens["dispatch"]).status == 200
 
 
@@ -161,7 +161,7 @@ def test_no_page_may_read_what_is_answered(daemon: Daemon) -> None:
     assert not [name for name in daemon.ask("GET", "/v1/health").headers if name.startswith("access-control")]
 
 
-# Somebody else on this machine: no privileges, and the descriptor of the folder for a way to the socket.
+# Another user of this machine: no privileges, and the descriptor of the folder for a way to the socket.
 OTHER_USER = """
 import os, sys
 sys.path.insert(0, sys.argv[3])
@@ -175,7 +175,7 @@ except OSError as error:
 except Exception as error:
     print("refused", type(error).__name__)
 """
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
 def as_another_user(machine: Machine, where: Path, what: str, content: str = "") -> str:
@@ -363,7 +363,7 @@ protocol.HEADER_TIMEOUT, protocol.BODY_TIMEOUT, protocol.ANSWER_TIMEOUT, daemon.
 
 @pytest.fixture(scope="module")
 def impatient(shared: Machine, daemon: Daemon) -> Iterator[Daemon]:
-    """A daemon that waits for nobody, beside the other."""
+    """A daemon that waits for no caller, beside the other."""
     from machines import a_machine
 
     with a_machine() as machine:
@@ -432,7 +432,7 @@ def test_what_does_not_come_after_another_request_is_not_waited_for(impatient: D
 
 
 def test_a_connection_whose_request_was_refused_early_is_kept_as_any_other_is(impatient: Daemon) -> None:
-    """Once the rest of that request has come, nobody is hurried; but the connection is not kept for ever either."""
+    """Once the rest of that request has come, the caller is not hurried. The connection is not kept for ever."""
     connection = impatient.connect()
     half = b"POST /v1/dispatch HTTP/1.1\r\nHost: evil\r\nContent-Length: 10\r\n\r\n12345"
     assert status(answer_to(connection, half)) == 421
@@ -465,14 +465,14 @@ def test_an_answer_that_is_not_taken_is_not_kept(machine: Machine, last: bool) -
     assert 0 < len(exchange(connection, b"")) < 4 << 20
 
 
-def test_a_body_that_nobody_reads_keeps_no_connection(impatient: Daemon) -> None:
+def test_a_body_that_is_never_read_keeps_no_connection(impatient: Daemon) -> None:
     """To a route that takes no body."""
     connection = impatient.connect()
     connection.sendall(b"POST /v1/reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n")
     assert status(exchange(connection, b"x" * 1000)) == 200
 
 
-def test_slow_callers_keep_nobody_from_being_served(impatient: Daemon) -> None:
+def test_slow_callers_keep_no_other_from_being_served(impatient: Daemon) -> None:
     slow = [impatient.connect() for _ in range(100)]
     assert impatient.ask("GET", "/v1/health").status == 200
     for connection in slow:

@@ -1,4 +1,4 @@
-"""A caller's variables are secrets of its own requests: they blind nobody else's judges, and nothing of them stays."""
+"""A caller's variables are secrets of its own requests: they blind no other caller's judges, and none stays."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ async def test_values_that_the_users_file_names_are_those_of_each_caller(
     assert [answer["cause"] for answer in said] == ["failure", "policy", "policy"]
 
 
-def test_a_value_that_cannot_be_redacted_is_refused_and_stops_nobody_else(machine: Machine) -> None:
+def test_a_value_that_cannot_be_redacted_is_refused_and_stops_no_other_caller(machine: Machine) -> None:
     machine.user('[redact]\nvalues = [{ env = "BADGE" }]\n')
     root, daemon = machine.project("p", ""), machine.start()
     body = {"step": {"event": "turn_start"}, "root": str(root)}
@@ -205,7 +205,7 @@ async def test_a_caller_s_variables_are_redacted_in_all_that_is_kept_or_told_of_
         assert SECRET not in json.dumps(told)
 
 
-async def test_and_in_nobody_else_s(machine: Machine, service: Service, gate: Gate) -> None:
+async def test_and_in_no_other_caller_s(machine: Machine, service: Service, gate: Gate) -> None:
     machine.user(
         hook("watches", f'url = "{gate.url}"', 'phase = "observe"')
         + hook("asks", 'rule = "true"', 'ask = "may it?"')

@@ -308,7 +308,7 @@ async def test_one_piece_of_work_is_done_at_a_time() -> None:
     assert (most, len(turns._own)) == (1, 0)
 
 
-async def test_one_who_gives_up_waiting_keeps_nobody_waiting() -> None:
+async def test_a_caller_that_gives_up_waiting_keeps_no_other_waiting() -> None:
     turns = FairLock()
     async with turns.turn("A"):
         waiting = [asyncio.create_task(turns.turn(caller).__aenter__()) for caller in "AB"]

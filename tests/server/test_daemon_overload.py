@@ -1,4 +1,4 @@
-"""More than can be done at once is refused at once, and whoever asked goes by its failure policy."""
+"""More than can be done at once is refused at once, and the caller goes by its failure policy."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_the_locale_of_a_caller_reaches_its_hooks_as_it_does_in_process(
 
 
 def test_a_project_is_trusted_by_the_path_of_its_caller(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever happened to start the daemon may have had another PATH."""
+    """The process that started the daemon may have had another PATH."""
     machine.program("judge-of-mine", "#!/bin/sh\necho judged >&2; exit 2\n")
     monkeypatch.setenv("PATH", f"{machine.outside}:{os.environ['PATH']}")
     root = machine.project("p", '[[hook]]\nname = "j"\non = "before_tool"\ncommand = ["judge-of-mine"]\n')
@@ -243,7 +243,7 @@ async def test_sessions_are_bounded_and_the_oldest_goes(
     assert [one["session_id"] for one in service.sessions.known()] == ["c", "a", "d"]
 
 
-async def test_a_session_that_nobody_used_for_long_begins_anew(
+async def test_a_session_that_was_not_used_for_long_begins_anew(
     machine: Machine, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = machine.project("p", "")
@@ -271,7 +271,7 @@ def test_what_is_saved_of_sessions_is_the_users_alone(machine: Machine) -> None:
     ("size", "answer", "early"), [(100, 200, True), (10_000, 200, False), (100, 100_000, False)],
     ids=["small", "not small", "a large answer"],
 )  # fmt: skip
-async def test_whoever_answers_makes_the_records_of_small_requests(
+async def test_the_thread_that_answers_makes_the_records_of_small_requests(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, size: int, answer: int, early: bool
 ) -> None:
     """A large one would keep everybody waiting."""
@@ -326,7 +326,7 @@ async def test_a_table_beyond_the_bound_is_made_while_all_others_are_busy(
 async def test_a_table_that_is_looked_at_is_not_taken_away(
     machine: Machine, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody else makes room while its files are read again."""
+    """Another request makes room while its files are read again."""
     monkeypatch.setattr(projects_module, "LIMIT", 1)
     monkeypatch.setattr(projects_module, "CHECK_INTERVAL", 0.0)
     first, second = machine.project("first", ""), machine.project("second", "")
@@ -410,7 +410,7 @@ async def test_a_table_that_cannot_be_made_leaves_nothing_behind(machine: Machin
     assert len(service.projects._loading) == 0
 
 
-async def test_a_missing_variable_is_named_to_whoever_asks(machine: Machine, service: Service) -> None:
+async def test_a_missing_variable_is_named_to_the_caller(machine: Machine, service: Service) -> None:
     root = machine.project("p", TELLING, tell_py=TELLS)
     with pytest.raises(NeedsVariables) as raised:
         await service.projects.find(str(root), {})
@@ -514,7 +514,7 @@ def test_a_file_with_mistakes_that_was_never_trusted_is_as_any_other_untrusted_o
     assert (decision.control, decision.failures) == ("proceed", ())
 
 
-def test_a_project_that_nobody_trusts_is_not_run(shared: Machine, client: Client) -> None:
+def test_an_untrusted_project_is_not_run(shared: Machine, client: Client) -> None:
     root = shared.project("untrusted", DENIES.format("no"), trusted=False)
     assert client.dispatch(step("before_tool"), root=str(root)).control == "proceed"
 

@@ -58,7 +58,7 @@ class WaitingDispatch:
         return self.decision
 
 
-# --- while somebody waits -----------------------------------------------------------------------
+# --- while a caller waits -----------------------------------------------------------------------
 
 
 def test_an_approval_wakes_who_waits(daemon: Daemon, client: Client, session: str) -> None:
@@ -120,11 +120,11 @@ async def test_many_questions_at_once_each_get_their_answer(daemon: Daemon, clie
         assert await asyncio.gather(*going) == ["allow", "deny"] * 10
 
 
-# --- when nobody waits any longer ---------------------------------------------------------------
+# --- when no caller waits any longer ---------------------------------------------------------------
 
 
 def pended(client: Client, session: str, **fields: Any) -> str:
-    """The id of a question that nobody has answered in time."""
+    """The id of a question without an answer in time."""
     decision = client.dispatch(step("before_tool", session_id=session, **fields), deadline=0.0)
     (question,) = questions_of(client, session)
     assert f"approval {question['id']} pending" in (decision.reason or "")
@@ -206,7 +206,7 @@ def test_a_question_is_answered_once(client: Client, daemon: Daemon, session: st
 
 
 @pytest.mark.parametrize("name", ["nobody", "%27%20OR%201%3D1", "%00", "a" * 1000])
-def test_a_question_that_nobody_asked_is_not_found(daemon: Daemon, name: str) -> None:
+def test_a_question_that_was_never_asked_is_not_found(daemon: Daemon, name: str) -> None:
     assert daemon.ask("POST", f"/v1/approvals/{name}", {"approve": True}).status == 404
 
 
@@ -482,7 +482,7 @@ def test_the_command_is_refused_below_an_agent(
     assert (ended.code, "runs under claude" in ended.out, len(questions_of(client, session))) == (1, True, 1)
 
 
-def test_the_daemon_refuses_whoever_runs_below_an_agent(
+def test_the_daemon_refuses_callers_below_an_agent(
     shared: Machine, client: Client, session: str, claude: list[str]
 ) -> None:
     """Though it asks the socket itself, and hides what its environment says."""

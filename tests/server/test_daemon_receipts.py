@@ -55,7 +55,7 @@ def state(client: Client, session: str) -> str:
 
 
 def granted(client: Client, session: str, **about: Any) -> None:
-    """A grant for a call: it was asked about, refused because nobody answered, and then approved."""
+    """A grant for a call: it was asked about, refused because no human answered, and then approved."""
     client.dispatch(step("before_tool", session_id=session), deadline=0.0)
     for one in questions_of(client, session):
         client.answer(one["id"], True, **about)
@@ -111,7 +111,7 @@ def test_a_use_that_is_acknowledged_is_final(daemon: Daemon, client: Client, ses
     assert state(client, session) == "used"
 
 
-def test_a_grant_that_nobody_acknowledges_returns_and_the_identical_call_finds_it(
+def test_a_grant_without_an_acknowledgement_returns_and_the_identical_call_finds_it(
     daemon: Daemon, client: Client, session: str
 ) -> None:
     granted(client, session)
@@ -136,7 +136,9 @@ def test_what_is_handed_out_serves_no_other_call_meanwhile(daemon: Daemon, clien
     assert (answer.body["control"], "acknowledge" in answer.body) == ("deny", False)
 
 
-def test_whoever_waits_for_the_same_is_given_what_returns(daemon: Daemon, client: Client, session: str) -> None:
+def test_another_caller_that_waits_for_the_same_is_given_what_returns(
+    daemon: Daemon, client: Client, session: str
+) -> None:
     granted(client, session)
     handed_out(daemon, session)
     decision = client.dispatch(step("before_tool", session_id=session), deadline=60.0)
@@ -144,7 +146,7 @@ def test_whoever_waits_for_the_same_is_given_what_returns(daemon: Daemon, client
     assert sorted(one["state"] for one in questions_of(client, session, every=True)) == ["expired", "used"]
 
 
-def test_an_acknowledgement_that_is_late_uses_up_what_nobody_else_has(
+def test_an_acknowledgement_that_is_late_uses_up_what_no_other_caller_has(
     daemon: Daemon, client: Client, session: str
 ) -> None:
     granted(client, session)
@@ -167,7 +169,7 @@ def test_an_acknowledgement_is_refused_when_another_call_has_the_grant(
 
 
 @pytest.mark.parametrize("receipt", ["", "nobody", "' OR 1=1 --", "\0", "a" * 9999])
-def test_a_receipt_that_nobody_was_given_is_not_known(daemon: Daemon, receipt: str) -> None:
+def test_a_receipt_that_was_never_issued_is_not_known(daemon: Daemon, receipt: str) -> None:
     assert acknowledge(daemon, receipt) == (404, "no_such_receipt")
 
 

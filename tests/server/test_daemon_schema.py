@@ -42,7 +42,7 @@ def session() -> requests.Session:
 def check(case: Any, daemon: Daemon, session: requests.Session, token: str) -> None:
     response = case.call(base_url=daemon.url, session=session, headers={"Authorization": f"Bearer {token}"})
     # A folder that is not there cannot be told by a schema; and what reads is more lenient than what is written down:
-    # a parameter that nobody knows is not looked at, and a step may leave out its version.
+    # an unknown parameter is ignored, and a step may leave out its version.
     case.validate_response(response, excluded_checks=[positive_data_acceptance, negative_data_rejection])
 
 

@@ -179,7 +179,7 @@ def test_a_step_comes_back_as_it_was_sent(
 
 
 @pytest.mark.parametrize("name", ["rewriting worker", "failing, closed", "monitor mode", "extend rule"])
-async def test_a_decision_that_was_told_is_heard_as_it_was(projects: dict[str, Path], name: str) -> None:
+async def test_a_decision_on_the_wire_reads_back_as_it_was(projects: dict[str, Path], name: str) -> None:
     hooks = Hooks(record=True)
     load(projects[name]).apply(hooks)
     decisions = [await hooks.dispatch(one) for one in every_step()]

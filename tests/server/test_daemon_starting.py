@@ -102,7 +102,7 @@ def test_what_a_killed_daemon_left_is_no_obstacle(machine: Machine) -> None:
     assert machine.start().health()["status"] == "ok"
 
 
-def test_a_lock_that_nobody_holds_is_no_obstacle(machine: Machine) -> None:
+def test_a_lock_without_a_holder_is_no_obstacle(machine: Machine) -> None:
     machine.socket.parent.mkdir(mode=0o700)
     (machine.socket.parent / "v1.sock.lock").write_text("999999")
     assert machine.start().health()["status"] == "ok"
@@ -137,7 +137,7 @@ def test_a_started_daemon_has_a_session_of_its_own(started: tuple[int, int]) -> 
     assert os.getsid(pid) == pid != session
 
 
-def test_a_started_daemon_is_in_no_folder_of_anybodys(started: tuple[int, int]) -> None:
+def test_a_started_daemon_is_in_no_user_s_folder(started: tuple[int, int]) -> None:
     assert os.readlink(f"/proc/{started[0]}/cwd") == "/"
 
 
@@ -259,7 +259,7 @@ def test_a_connection_that_says_nothing_does_not_keep_a_daemon(machine: Machine)
         assert daemon.end() == 0
 
 
-def test_a_daemon_that_nobody_asks_ends(machine: Machine) -> None:
+def test_an_idle_daemon_ends(machine: Machine) -> None:
     daemon = machine.start("--idle", "200ms")
     assert daemon.wait() == 0
 

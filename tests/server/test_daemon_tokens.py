@@ -119,7 +119,7 @@ def test_an_agent_makes_no_token(machine: Machine) -> None:
 # --- callers that are not the daemon's user -----------------------------------------------------
 
 JUDGE = '[[hook]]\nname = "judge"\non = "before_tool"\ncommand = ["judge"]\n'
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A table that callers share: whoever has the most loses the next entry, so nobody pushes out who has fewer."""
+"""A table that callers share: the one with the most entries loses the next, so it cannot push out the others."""
 
 from __future__ import annotations
 

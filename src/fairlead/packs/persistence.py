@@ -80,7 +80,7 @@ def let_in(command: Command, line: PackLine) -> Objection:
     "give-capability",
     level="destructive",
     programs=["setcap"],
-    why="Whoever runs this program then has rights of the administrator.",
+    why="Every user who runs this program then has the rights of the administrator.",
     instead="Show the user what it needs; to look: `getcap /usr/bin/ping`",
     risk="ASI03 Identity and Privilege Abuse",
     stops=["setcap cap_setuid+ep /usr/bin/python3", "setcap cap_sys_admin,cap_net_raw=eip x"],

@@ -191,7 +191,7 @@ Answer = Callable[[socket.socket], None]
 
 @contextmanager
 def answering(folder: Path, answer: Answer) -> Iterator[list[int]]:
-    """Somebody who listens where the daemon would, and does this. What is given are the callers' process ids."""
+    """A process that listens in the daemon's place, and does this. It yields the callers' process ids."""
     run = folder / "run"
     run.mkdir(mode=0o700, exist_ok=True)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,4 +1,4 @@
-"""An approval is used up once the CLI has been told. Whoever is killed before that, the next identical call finds it.
+"""An approval is used up once the CLI has the answer. After a kill before that, the next identical call finds it.
 
 A CLI starts the launcher, the launcher starts the client, the client asks the daemon, and the daemon waits for a human.
 Then something dies.
@@ -80,7 +80,7 @@ class Calls(Launched):
             self.client.answer(one["id"], True)
 
     def again(self, host: str = "claude_code") -> bool:
-        """Whether the identical call is allowed, without anybody being asked."""
+        """Whether the identical call is allowed, without a question to a human."""
         process = self.ask(host)
         wait_until(lambda: process.poll() is not None or self.client.approvals())
         if asked := self.client.approvals():
@@ -139,7 +139,7 @@ def test_what_the_cli_is_told_has_no_trace_of_the_receipt(here: Calls) -> None:
     assert told["permissionDecisionReason"] == "[budget] spend 5 EUR?\n[ops] delete it?"
 
 
-# --- when somebody dies while the daemon waits ----------------------------------------------------
+# --- when a caller dies while the daemon waits ----------------------------------------------------
 
 
 def test_a_launcher_that_is_killed_while_the_human_thinks_uses_nothing_up(here: Calls) -> None:
@@ -224,7 +224,7 @@ def gone() -> Iterator[int]:
 
 
 def test_a_launcher_that_is_killed_before_it_acknowledges_costs_one_more_call_at_most(here: Calls) -> None:
-    """The CLI was told, but nobody can know that."""
+    """The CLI has the answer, but no process can know that."""
     python = here.machine.program("python", f'#!/bin/sh\n[ $# != 9 ] || exec sleep 60\nexec {sys.executable} "$@"\n')
     usual = here.launcher.read_bytes()
     here.write(python)

@@ -150,7 +150,7 @@ def should_come(host: str, event: str, said: str) -> Comes:
             dict(filled(takes[part], text, safer(args_of(host, payload)), INSTEAD.get(said))) if part in takes else {}
         )
 
-    if said == "ask":  # nobody was there, so it is a deny by now
+    if said == "ask":  # no human answered, so it is a deny by now
         return Comes(reply("deny"))
     ours = host_named(host).events[event].event
     refused = text if ours == "session_start" and said in ("deny", "abort") else None  # for all of the session
@@ -391,7 +391,7 @@ async def approve(request: Any) -> Approval:
     return Approval("allow", "ann")
 
 
-async def test_claude_code_asks_whoever_sits_before_it() -> None:
+async def test_claude_code_asks_its_user() -> None:
     hooks = saying(ask("may it?"), "before_tool")
     hooks.approver = leave_it_to_the_host
     reply = (await Played("claude_code", hooks).tell("PreToolUse")).reply
@@ -700,7 +700,7 @@ async def test_the_end_of_a_subagents_turn_does_not_let_the_agents_own_be_kept_a
 
 
 @pytest.mark.parametrize("host", [host for host in HOSTS if host not in KEEPERS and host in LATE])
-async def test_a_turn_that_cannot_be_kept_alive_ends_and_the_next_hears_why(host: str) -> None:
+async def test_a_turn_that_cannot_be_kept_alive_ends_and_the_next_reads_why(host: str) -> None:
     cli = Played(host, saying(extend("go on"), "before_turn_end", times=1))
     end, late = named(host, "before_turn_end"), LATE[host][1]
     assert (await cli.tell(end, in_one_session(host, end))).reply == {}

@@ -523,7 +523,7 @@ def test_hooks_of_others_on_the_same_event_are_noted(doctor):
     assert report["well"] is True
 
 
-def test_a_secret_in_the_hook_of_somebody_else_is_not_shown(doctor):
+def test_a_secret_in_a_foreign_hook_is_not_shown(doctor):
     path = doctor.install("claude_code")
     secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuv"
     hooks = json.loads(path.read_text())["hooks"]
@@ -537,7 +537,7 @@ def test_what_the_documents_leave_to_the_user_is_noted(doctor):
     assert "Kiro CLI 2 runs the hooks of the agent in use" in said(doctor.look("kiro"), "note")
 
 
-# --- settings that nobody can read --------------------------------------------------------------------
+# --- settings that cannot be read --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["claude_code", "codex", "copilot"])
@@ -730,7 +730,7 @@ def test_a_hook_of_ours_that_gemini_is_told_to_leave_out_is_a_problem(doctor, sc
     command = json.loads(path.read_text())["hooks"]["BeforeTool"][0]["hooks"][0]["command"]
     path = doctor.file("gemini", scope)
     settings = json.loads(path.read_text()) if path.exists() else {}
-    doctor.write(path, settings | {"hooksConfig": {"disabled": ["of somebody else", command]}})
+    doctor.write(path, settings | {"hooksConfig": {"disabled": ["of another program", command]}})
     problems = said(doctor.look("gemini"), "problem")
     assert (f"{path}:1:" in problems, "hooksConfig.disabled turns a hook of fairlead off" in problems) == (True, True)
 
@@ -861,7 +861,7 @@ def test_an_interpreter_that_is_gone_is_a_problem(doctor, monkeypatch, which, na
 
 
 @pytest.mark.parametrize("text", ["#!/bin/sh\nexit 0\n", "\nanswer=$('", ""])
-def test_a_launcher_that_somebody_has_changed_is_a_warning(doctor, text):
+def test_a_launcher_that_was_changed_is_a_warning(doctor, text):
     doctor.install("claude_code")
     doctor.launcher.write_text(text)
     assert todo(doctor.look("claude"), "is not what this fairlead would write") == "fairlead install claude_code"
@@ -895,7 +895,7 @@ def test_where_no_hook_is_configured_that_is_noted(doctor):
     assert "no hook is configured" not in said(doctor.own())
 
 
-def test_hooks_of_a_project_that_nobody_trusts_are_a_warning(doctor):
+def test_hooks_of_an_untrusted_project_are_a_warning(doctor):
     doctor.install("claude_code")
     hook = '[[hook]]\nname = "a"\non = "before_tool"\nrule = "true"\ndeny = "no"\n'
     doctor.write(doctor.project / "fairlead.toml", hook)
@@ -1298,7 +1298,7 @@ def test_a_file_that_wins_over_the_settings_is_given_too(doctor):
     assert "fairlead-hook" in given_to(doctor, "user", ".factory/settings.json")
 
 
-def test_a_program_of_somebody_else_beside_ours_is_not_given(doctor):
+def test_a_foreign_program_beside_ours_is_not_given(doctor):
     saving(doctor, "cline")
     doctor.install("cline")
     doctor.write(doctor.home / ".cline/hooks/PreToolUse.py", "print('{}')")

@@ -70,7 +70,7 @@ def sends_to_the_doctor(ended: LauncherResult) -> bool:
 
 
 @pytest.mark.parametrize("way", BROKEN.values(), ids=BROKEN)
-def test_what_is_broken_is_found_and_a_step_that_is_broken_sends_nobody_to_the_doctor(
+def test_what_is_broken_is_found_and_a_broken_step_does_not_send_the_user_to_the_doctor(
     here: Launched, folders: dict[str, Path], way: Way
 ) -> None:
     way.do(here)
@@ -106,7 +106,7 @@ def test_a_hung_daemon_is_found_when_nothing_is_to_be_run(machine: Machine) -> N
         assert "does not answer" in problems(examine(launched, None, "--no-run"))
 
 
-def test_a_slow_hook_sends_nobody_to_the_doctor(machine: Machine) -> None:
+def test_a_slow_hook_does_not_send_the_user_to_the_doctor(machine: Machine) -> None:
     launched = Launched(machine)
     launched.policy('[[hook]]\nname = "slow"\non = "before_tool"\ncommand = ["sleep", "30"]\ntimeout = 60\n')
     assert not sends_to_the_doctor(launched.shell("ls", seconds=5))

@@ -2,7 +2,7 @@
 
 A repository can set variables: some CLIs load its `.env`, others take variables from its settings. Every variable that
 fairlead, its interpreter or its launcher reads is set to hostile values here. `variables.py` collects them from the
-sources, so a new one is tried without anybody thinking of it.
+sources, so a new one is tried without a change here.
 """
 
 from __future__ import annotations
@@ -454,7 +454,7 @@ def test_uninstalling_the_last_cli_forgets_the_folders(installed: Installed) -> 
 def machines(here: Installed, tmp_path: Path) -> Iterator[Any]:
     """A launcher of all users, and a way to start it as one of them."""
     if os.geteuid() != 0 or not SYSTEM_PYTHON.exists():
-        pytest.skip("only root can be somebody else")
+        pytest.skip("only root can be another user")
     from fairlead.folders import Machine as ForAll
 
     folder = here.machine.folder / "lib"
@@ -513,7 +513,7 @@ def test_the_home_of_a_user_is_that_of_the_user_database(monkeypatch: pytest.Mon
 # --- settings of a project ----------------------------------------------------------------------
 
 
-def test_settings_of_a_project_start_the_launcher_of_whoever_works_on_it(here: Installed) -> None:
+def test_settings_of_a_project_start_the_launcher_of_the_user_who_works_on_it(here: Installed) -> None:
     """The user's home, by the user database, is that of the test in a namespace of its own."""
     from fairlead.hosts.clis.install.commands import command_of
     from fairlead.hosts.clis.mapping import host_named

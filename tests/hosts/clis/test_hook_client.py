@@ -152,7 +152,7 @@ def test_it_reads_just_enough_json(told: str, after: str, found: list[str]) -> N
 
 @pytest.mark.parametrize("name", [*ALL, *EXPERIMENTAL])
 def test_the_launcher_guards_every_moment_that_would_let_something_through(name: str) -> None:
-    """What is about to happen is refused where nobody can be asked; and only a host that can refuse is told so."""
+    """What is about to happen is refused where no daemon can be asked; and only a host that can refuse reads that."""
     host = host_named(name)
     can_deny = {moment.event for moment in host.events.values() if "deny" in moment.can and moment.installed}
     assert {event for event in can_deny if event.startswith("before_")} - {"before_model"} <= set(GUARDING)

@@ -162,7 +162,7 @@ def started(command: str) -> list[str]:
 
 
 def by_hand(name: str) -> str:
-    """A hook that somebody has written, as this CLI has it."""
+    """A hook that the user has written, as this CLI has it."""
     return {
         "list": '{"command": "./mine.sh", "bash": "./mine.sh"}',
         "groups": '{"matcher": "Bash", "hooks": [{"type": "command", "command": "./mine.sh"}]}',
@@ -354,7 +354,7 @@ def test_hooks_that_a_later_version_does_not_want_any_more_go(home):
     assert "Old" not in JsonDocument(path.read_text()).value["hooks"]
 
 
-def test_what_is_ours_goes_from_a_group_that_somebody_else_made(home):
+def test_what_is_ours_goes_from_a_group_that_is_not_ours(home):
     home.install("claude")
     path = home.file("claude_code")
     document = JsonDocument(path.read_text())
@@ -399,7 +399,7 @@ def test_a_command_that_only_speaks_of_the_launcher_is_not_ours(home, command):
     assert path.read_text() == text
 
 
-# --- documents that nobody has thought of -----------------------------------------------------------------
+# --- generated documents -----------------------------------------------------------------
 
 handlers = st.sampled_from([
     {"type": "command", "command": "./mine.sh"}, {"type": "http", "url": "http://x"}, {}, None, "odd",
@@ -652,13 +652,13 @@ def test_the_mode_of_a_file_stays(home):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_a_new_file_of_a_user_is_for_nobody_else(home):
+def test_a_new_file_of_a_user_is_readable_by_its_owner_only(home):
     home.install("claude", "cline")
     assert stat.S_IMODE(home.file("claude_code").stat().st_mode) == 0o600
     assert stat.S_IMODE((home.file("cline") / "PreToolUse").stat().st_mode) == 0o700
 
 
-def test_what_holds_for_a_machine_can_be_read_by_everybody(home):
+def test_what_holds_for_a_machine_can_be_read_by_every_user(home):
     old = os.umask(0o077)
     try:
         home.install("claude", scope="managed")
@@ -704,7 +704,7 @@ def test_no_other_file_is_left_behind(home):
     }  # fmt: skip
 
 
-def test_a_copy_of_what_was_there_is_kept_for_nobody_else(home):
+def test_a_copy_of_what_was_there_is_readable_by_its_owner_only(home):
     home.write("claude_code", '{"secret": 1}')
     home.install("claude")
     record = next(iter(read_records().values()))
@@ -718,7 +718,7 @@ def test_a_copy_of_what_was_there_is_kept_for_nobody_else(home):
     assert (backup.exists(), read_records()) == (False, {})
 
 
-def test_folders_that_somebody_else_uses_stay(home):
+def test_folders_that_other_programs_use_stay(home):
     home.install("claude")
     (home.home / ".claude/mine").write_text("")
     home.uninstall("claude")
@@ -803,7 +803,7 @@ def test_a_cli_without_settings_for_a_machine_says_so(home, name):
     assert home.status(name, "managed") is None
 
 
-def test_for_a_machine_an_interpreter_that_not_everybody_can_run_is_spoken_of(home, monkeypatch):
+def test_for_a_machine_an_interpreter_that_not_every_user_can_run_is_reported(home, monkeypatch):
     program = home.folder / "python"
     program.write_text("")
     program.chmod(0o700)
@@ -960,7 +960,7 @@ def test_a_launcher_that_is_killed_is_a_refusal_too(home, name):
 
 
 def of_an_older_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written before anybody looked for the launcher, and when a project's settings named one user's."""
+    """What was written before `install` looked for the launcher, and when a project's settings named one user's."""
     for name in LOOKING:
         monkeypatch.setattr(load_part(name, "settings"), "SETTINGS", replace(settings_of(name), if_launcher_gone=None))
     now = targets.command_of
@@ -1087,7 +1087,7 @@ def test_cline_does_not_wait_longer_than_it_does(home):
     assert " 110 before_tool " in (home.file("cline") / "PreToolUse").read_text()
 
 
-def test_a_program_of_somebody_else_is_left_alone(home):
+def test_a_foreign_program_is_left_alone(home):
     mine = home.file("cline") / "PostToolUse"
     mine.parent.mkdir(parents=True)
     mine.write_text("#!/bin/sh\necho mine\n")
@@ -1099,7 +1099,7 @@ def test_a_program_of_somebody_else_is_left_alone(home):
     assert home.all() == before
 
 
-def test_lines_that_somebody_put_into_a_program_of_ours_stay(home):
+def test_lines_that_the_user_put_into_a_program_of_ours_stay(home):
     home.install("cline")
     path = home.file("cline") / "PreToolUse"
     path.write_text(path.read_text() + "echo mine\n")
@@ -1107,7 +1107,7 @@ def test_lines_that_somebody_put_into_a_program_of_ours_stay(home):
     assert path.read_text() == "#!/bin/sh\necho mine\n"
 
 
-def test_a_program_of_ours_with_lines_of_somebody_is_not_written_over(home):
+def test_a_program_of_ours_with_lines_of_the_user_is_not_written_over(home):
     home.install("cline")
     path = home.file("cline") / "PreToolUse"
     path.write_text(path.read_text() + "echo mine\n")
@@ -1333,7 +1333,7 @@ def test_what_is_missing_is_known(home):
 
 
 @pytest.mark.parametrize(("old", "new"), [('"timeout": 120', '"timeout": 1'), ('"*"', '"Bash"')])
-def test_what_somebody_has_changed_is_known(home, old, new):
+def test_what_the_user_has_changed_is_known(home, old, new):
     home.install("claude")
     path = home.file("claude_code")
     path.write_text(path.read_text().replace(old, new, 1))

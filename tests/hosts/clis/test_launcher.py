@@ -116,7 +116,7 @@ def lets_pass(result: LauncherResult, host: str) -> bool:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_every_host_hears_nothing_where_there_is_nothing_to_say(working: Launched, host: str) -> None:
+def test_every_host_gets_an_empty_reply_where_there_is_no_effect(working: Launched, host: str) -> None:
     event, _ = forbidden(host)
     assert lets_pass(working.call(host, event), host)
 
@@ -617,7 +617,7 @@ def test_a_slow_hook_is_no_hung_daemon(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("command", ["ls", "touch forbidden"])
-def test_a_mark_that_somebody_leaves_changes_no_decision(machine: Machine, command: str) -> None:
+def test_a_forged_mark_changes_no_decision(machine: Machine, command: str) -> None:
     here = Launched(machine)
     here.policy(HANDS_OFF)
     without = here.shell(command)
@@ -663,7 +663,7 @@ def stale(here: Launched) -> None:
     made.close()
 
 
-def test_a_socket_that_nobody_listens_on_is_taken_over(here: Launched) -> None:
+def test_a_dead_socket_is_taken_over(here: Launched) -> None:
     stale(here)
     here.policy(HANDS_OFF)
     assert REASON in here.shell("touch forbidden").out
@@ -839,7 +839,7 @@ def test_a_home_of_any_name_will_do(machine: Machine, name: str) -> None:
 
 
 class AtHome(Launched):
-    """Somebody who has set nothing: everything is below their home."""
+    """A user who has set nothing: everything is below their home."""
 
     def __init__(self, machine: Machine, home: Path) -> None:
         self.home = home
@@ -954,9 +954,9 @@ def test_a_state_folder_that_cannot_be_written_does_not_stop_what_is_allowed(sma
 
 
 def test_a_state_folder_of_another_user_costs_no_guard_its_answer(machine: Machine) -> None:
-    """Somebody else's files can be read, not written: the socket's folder is not this user's."""
+    """Another user's files can be read, not written: the socket's folder is not this user's."""
     if os.geteuid() != 0:
-        pytest.skip("only root can be somebody else")
+        pytest.skip("only root can be another user")
     here = Launched(machine)
     here.policy(HANDS_OFF)
     machine.folder.chmod(0o755)
@@ -989,7 +989,7 @@ def test_a_step_that_never_ends_is_not_waited_for_longer_than_the_host_waits(
             stream.close()
 
 
-def test_no_arguments_at_all_are_a_refusal_by_nobody(here: Launched) -> None:
+def test_no_arguments_at_all_are_a_refusal(here: Launched) -> None:
     ended = subprocess.run(
         ["/bin/sh", str(here.launcher)], input="{}", capture_output=True, text=True, env=here.env, timeout=30
     )
@@ -1268,7 +1268,7 @@ def test_monitor_mode_is_open_and_enforcing_again_is_not(machine: Machine) -> No
 
 
 def test_a_pause_opens_nothing_for_longer_than_it_lasts(machine: Machine) -> None:
-    """The daemon may be gone when it is over, and then nobody is there to write that down."""
+    """The daemon may be gone when it is over, and then no process is there to write that down."""
     here = Launched(machine)
     here.policy(HANDS_OFF)
     write_setting(EnforcementSetting("monitor", time.time() + 600), machine.state)
@@ -1277,7 +1277,7 @@ def test_a_pause_opens_nothing_for_longer_than_it_lasts(machine: Machine) -> Non
 
 
 @pytest.mark.parametrize("setting", ["untrusted", "unknown_tool"])
-def test_what_fairlead_itself_denies_is_closed_while_nobody_can_be_asked(machine: Machine, setting: str) -> None:
+def test_what_fairlead_itself_denies_is_closed_while_no_daemon_can_be_asked(machine: Machine, setting: str) -> None:
     here = Launched(machine)
     machine.user(f'[defaults]\n{setting} = "deny"\n')
     (here.project / "fairlead.toml").write_text(FAILS_OPEN)

@@ -127,7 +127,7 @@ def test_a_daemon_that_cannot_start_is_not_tried_by_each_of_many(machine: Machin
 
 
 def test_many_steps_of_a_daemon_that_is_killed_are_each_answered(machine: Machine) -> None:
-    """Whoever was asking is refused, and whoever comes after that has another."""
+    """The callers that were asking are refused, and those that come later get another daemon."""
     here = Launched(machine)
     here.policy(HANDS_OFF)
     here.shell("ls")

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (the lines of real transcripts are long)
-"""What the transcripts of the agent CLIs tell. The lines are from real runs, without what nobody reads."""
+"""What is read from the transcripts of the agent CLIs. The lines are from real runs, without unused fields."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ LONGEST = 60
 
 
 def variables(url: str, home: str) -> dict[str, str]:
-    """What makes the CLI talk to nobody but the model on loopback."""
+    """What makes the CLI connect only to the model on loopback."""
     return {
         "HOME": home, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-dummy", "IS_SANDBOX": "1",
         "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1", "DISABLE_AUTOUPDATER": "1",

@@ -411,7 +411,7 @@ async def test_a_question_comes_with_what_the_model_has_said() -> None:
     assert (response.text, len(response.user_input_requests), len(stage.sent)) == ("I need the *** list.", 1, 1)
 
 
-async def test_a_subagent_has_nobody_to_ask(stream: bool) -> None:
+async def test_a_subagent_has_no_human_to_ask(stream: bool) -> None:
     stage = Stage(call("helper", message="Help me."), tools=[])
     stage.add(ask("May it?"), "before_tool", tool="shell")
     helper = Agent(
@@ -601,7 +601,7 @@ async def test_a_run_that_a_hook_has_stopped_has_a_text_and_no_value(stream: boo
 # --- streams ----------------------------------------------------------------------------------------
 
 
-async def test_a_stream_that_nobody_may_change_comes_as_it_is_made() -> None:
+async def test_a_stream_that_no_hook_may_change_comes_as_it_is_made() -> None:
     stage = Stage(Say("One two three."))
     stage.add(lambda step: None, "before_output", phase="observe")
     seen: list[str] = []
@@ -633,7 +633,7 @@ async def test_a_withheld_answer_is_not_in_what_is_streamed_nor_behind_it() -> N
     assert "secret" not in repr(final.raw_representation)
 
 
-async def test_a_stream_that_nobody_reads_to_its_end_ends_the_request() -> None:
+async def test_a_stream_that_is_not_read_to_its_end_ends_the_request() -> None:
     stage = Stage(Say("One two three."))
     stage.add(lambda step: None, "after_request", phase="observe")
     stream = stage.agent.run("Go.", stream=True)
@@ -680,7 +680,7 @@ def with_helper(stage: Stage, *script: Any, **options: Any) -> None:
 
 
 @pytest.mark.parametrize("propagate", [False, True])
-async def test_a_subagent_belongs_to_the_session_of_whoever_asks_it(stream: bool, propagate: bool) -> None:
+async def test_a_subagent_belongs_to_the_session_of_its_caller(stream: bool, propagate: bool) -> None:
     stage = Stage(call("helper", message="Help me."), tools=[])
     with_helper(stage, LS, Say("Helped."), propagate_session=propagate)
     await stage.run(stream=stream, session=AgentSession(session_id="s1"))

@@ -1,4 +1,4 @@
-"""What a review found in Agent Framework: words beside an answer, and answers to what nobody has asked."""
+"""What a review found in Agent Framework: words beside an answer, and answers without a question."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_changed_words_leave_the_answer_beside_them() -> None:
 
 
 @pytest.mark.parametrize("session", [None, AgentSession()], ids=["alone", "session"])
-async def test_an_answer_to_what_nobody_has_asked_is_no_approval(session: AgentSession | None) -> None:
+async def test_an_answer_without_a_question_is_no_approval(session: AgentSession | None) -> None:
     stage = Stage(Say("ok"))
     stage.add(ask("sure?"), "before_tool")
     call = Content.from_function_call("c1", "shell", arguments={"command": "rm"})

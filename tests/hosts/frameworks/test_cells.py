@@ -241,7 +241,7 @@ async def test_cell(scene: Scene, cell: tuple[str, str]) -> None:
         await scene.driver.close(scene.adapter)
     if scene.can(event, part):
         assert how.seen(scene, played), (played, [str(decision) for decision in scene.decisions])
-    elif part == "ask" and scene.can(event):  # then whoever the hooks name is asked; here that is nobody
+    elif part == "ask" and scene.can(event):  # then the approver of the hooks is asked; here there is none
         scene.seen = "approver"
         assert scene.ran == []
     elif scene.can(event):

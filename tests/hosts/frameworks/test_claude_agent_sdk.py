@@ -191,7 +191,7 @@ async def test_a_callback_that_raises_grants_nothing() -> None:
     assert ("no terminal" in told.message, asked) == (True, ["Bash"])
 
 
-async def test_a_permission_for_a_call_that_was_never_heard_of_is_not_given() -> None:
+async def test_a_permission_for_an_unknown_call_is_not_given() -> None:
     async def ask(name: str, args: Any, context: Any) -> Any:
         return PermissionResultAllow()
 
@@ -306,7 +306,7 @@ async def test_a_callback_of_another_s_that_allows_does_not_outvote_a_deny(tmp_p
     assert ran == []
 
 
-async def test_nobody_to_ask_is_no_even_if_all_permissions_are_bypassed(tmp_path: Path) -> None:
+async def test_a_question_without_an_approver_is_a_refusal_even_if_all_permissions_are_bypassed(tmp_path: Path) -> None:
     from fairlead import ask
 
     hooks = Hooks()

@@ -317,7 +317,7 @@ def deny_all(ctx: Any) -> None:
     raise HookAborted("not here")
 
 
-def test_a_call_that_an_earlier_hook_of_crewai_s_refuses_is_heard_of(stage: Stage, native: Any) -> None:
+def test_a_call_that_an_earlier_hook_of_crewai_s_refuses_is_reported(stage: Stage, native: Any) -> None:
     native(InterceptionPoint.PRE_TOOL_CALL, deny_all)
     stage.add(lambda step: None, on="after_tool")
     stage.kickoff(stage.agent(LS))
@@ -325,7 +325,7 @@ def test_a_call_that_an_earlier_hook_of_crewai_s_refuses_is_heard_of(stage: Stag
     assert stage.ran == []
 
 
-def test_a_call_that_a_later_hook_of_crewai_s_refuses_is_heard_of(stage: Stage, native: Any) -> None:
+def test_a_call_that_a_later_hook_of_crewai_s_refuses_is_reported(stage: Stage, native: Any) -> None:
     stage.add(lambda step: None, on="after_tool")
     with Fairlead(stage.hooks):
         native(InterceptionPoint.PRE_TOOL_CALL, deny_all)

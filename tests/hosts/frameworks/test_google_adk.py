@@ -177,7 +177,7 @@ async def test_an_instruction_with_state_in_it_is_told_as_the_model_reads_it() -
 
 
 class Other(BasePlugin):
-    """A plugin of somebody else's."""
+    """A plugin that is not ours."""
 
     def __init__(self, **callbacks: Any) -> None:
         super().__init__(name="other")
@@ -344,7 +344,7 @@ async def test_the_framework_s_own_confirmation_still_holds_and_a_hook_may_give_
         runner = stage.runner(stage.agent("agent", LS, tools=[tool]))
         await stage.run(runner)
         if verdict is not None and not SECOND:
-            continue  # there the tool asks when it runs, and nobody can answer for the user
+            continue  # there the tool asks when it runs, and no code can answer for the user
         assert len(stage.bench.ran) == ran
         assert [step.proposed for step in stage.of("before_permission")] == ["ask" if not ran and SECOND else "allow"]
         if not ran:
@@ -380,14 +380,14 @@ async def test_only_the_call_in_question_waits() -> None:
     assert stage.bench.ran == [("read", {"path": "a"})]
 
 
-async def test_a_question_that_nobody_answers_ends_with_the_session() -> None:
+async def test_a_question_without_an_answer_ends_with_the_session() -> None:
     stage = Stage(judge=ask("May it?"))
     await stage.run(stage.runner(stage.agent("agent", LS, tools=[stage.bench.shell])))
     await stage.fairlead.aclose()
     assert stage.fired[-4:] == ["turn_end", "error", "after_request", "session_end"]
 
 
-async def test_nobody_can_be_asked_from_inside_an_agent_that_is_a_tool() -> None:
+async def test_no_human_can_be_asked_from_inside_an_agent_that_is_a_tool() -> None:
     stage = Stage(judge=lambda step: ask("May it?") if step.tool == "shell" else None)
     helper = stage.agent("helper", LS, Say("Sorry."), tools=[stage.bench.shell])
     root = stage.agent("agent", call("helper", message="x"), tools=[AgentTool(helper)])
@@ -398,7 +398,7 @@ async def test_nobody_can_be_asked_from_inside_an_agent_that_is_a_tool() -> None
 # --- the model ------------------------------------------------------------------------------------------
 
 
-async def test_a_model_that_nobody_knows_is_an_error_that_names_those_there_are() -> None:
+async def test_an_unknown_model_is_an_error_that_names_the_known_ones() -> None:
     stage = Stage(judge=change(model="secnod"), on="before_model")
     stage.fairlead.models["second"] = Scripted(model="second", script=[], played=stage.played)
     with pytest.raises(Exception, match="second"):

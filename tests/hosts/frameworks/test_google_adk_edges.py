@@ -176,7 +176,7 @@ def test_a_tool_s_own_question_is_answered_though_the_agent_has_said_something_m
     assert (ran, shown[-1].content.parts[0].text) == (["x"], "Done.")
 
 
-def test_a_hook_that_is_added_while_a_tool_is_at_work_hears_of_its_end() -> None:
+def test_a_hook_that_is_added_while_a_tool_is_at_work_sees_its_end() -> None:
     hooks = Hooks()
 
     def load(what: str) -> str:

@@ -287,7 +287,7 @@ async def test_runs_at_once_on_one_thread_without_a_checkpointer_do_not_mix() ->
     assert not stage.fairlead._active
 
 
-async def test_turns_that_nobody_goes_on_with_are_bounded_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_turns_that_are_never_resumed_are_bounded_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "SESSIONS", 2)
     stage = Stage(*[LS] * 4)
     stage.hooks.add(lambda step: ask("May it?"), on="before_tool", name="judge")
@@ -419,7 +419,7 @@ async def test_a_tool_that_fails_in_its_message_is_an_error_and_says_what_it_sai
     assert "Error invoking tool 'shell'" in stage.played.sent[-1][-1]
 
 
-async def test_a_tool_that_nobody_knows_is_told_as_an_error() -> None:
+async def test_an_unknown_tool_is_an_error() -> None:
     stage = Stage(call("nothing"))
     await stage.run()
     assert [step.outcome for step in stage.steps("after_tool")] == ["error"]
@@ -586,11 +586,11 @@ async def test_a_stopped_agent_that_owes_a_structured_response_does_not_go_on_fo
 
 async def test_a_model_of_an_unknown_name_fails_the_request() -> None:
     stage = Stage()
-    stage.hooks.add(lambda step: change(model="nobody-knows-this"), on="before_model", name="judge")
-    with pytest.raises(UnknownName, match="nobody-knows-this"):
+    stage.hooks.add(lambda step: change(model="no-such-model"), on="before_model", name="judge")
+    with pytest.raises(UnknownName, match="no-such-model"):
         await stage.run()
     (end,) = stage.steps("after_request")
-    assert "nobody-knows-this" in end.error
+    assert "no-such-model" in end.error
 
 
 # --- tool nodes -------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def test_what_a_user_says_after_a_handover_to_no_agent_is_a_request_of_its_own()
     hooks = Hooks()
     seen, fairlead = no_bad(hooks), Fairlead(hooks)
     agent = built(fairlead, Call([("hand_over", {})]), Say("done"), tools=[hand_over])
-    plain = graph(agent, lambda state: {"messages": [AIMessage("somebody will call you")]})
+    plain = graph(agent, lambda state: {"messages": [AIMessage("we will call you")]})
     plain.invoke(said("hello"), on("t"))
     told = plain.invoke(said("bad"), on("t"))
     assert told["messages"][-1].text == "[Message rejected: no]"

@@ -741,7 +741,7 @@ async def test_a_run_that_began_under_hooks_cannot_go_on_without_them(stage: Sta
     assert stage.ran == []
 
 
-async def test_a_question_that_nobody_answers_ends_with_the_adapter(stage: Stage) -> None:
+async def test_a_question_without_an_answer_ends_with_the_adapter(stage: Stage) -> None:
     stage.add(ask("May it?"), on="before_tool")
     async with stage.runner as runner:
         await runner.run(stage.agent(LS), "Go.")
@@ -785,7 +785,7 @@ async def test_a_stream_that_is_cancelled_before_it_begins_is_over(stage: Stage)
     assert stage.played.sent == []
 
 
-async def test_whoever_waits_for_a_stream_may_be_cancelled(stage: Stage) -> None:
+async def test_a_task_that_waits_for_a_stream_may_be_cancelled(stage: Stage) -> None:
     async def hanging(step: Any) -> None:
         running.set()
         await asyncio.Event().wait()

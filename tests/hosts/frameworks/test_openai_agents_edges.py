@@ -35,7 +35,7 @@ def numbered(command: str, call_id: str = "call_0") -> Any:
 
 
 def secrets(on: str, stage: Stage) -> None:
-    """Whoever says hunter2 is refused."""
+    """Refuses every message with hunter2."""
     stage.add(lambda step: deny("secret") if "hunter2" in str(getattr(step, on)) else None, on=EVENT[on])
 
 
@@ -217,7 +217,7 @@ async def test_where_a_patch_moves_a_file_to_is_one_of_its_targets(stage: Stage)
 # --- agents -----------------------------------------------------------------------------------------
 
 
-async def test_a_subagent_is_under_the_hooks_of_whoever_runs_it(stage: Stage) -> None:
+async def test_a_subagent_is_under_the_hooks_of_its_caller(stage: Stage) -> None:
     other = Stage()
     set_default_agent_runner(other.runner)
     stage.add(deny("no"), on="before_tool", tool="shell")
@@ -361,7 +361,7 @@ async def test_where_a_local_shell_runs_is_what_a_hook_wants(stage: Stage, given
     assert seen == [(["ls"], "/sandbox", None)]
 
 
-# --- where nobody listens to what comes of a call -------------------------------------------------
+# --- where no hook subscribes to the end of a call -------------------------------------------------
 
 tells = pytest.mark.skipif(not REPORTS_ERRORS, reason="it does not tell of what a tool raises before 0.10.4")
 
@@ -394,7 +394,7 @@ async def test_an_abort_that_a_tool_raises_fails_the_request(quiet: Stage) -> No
 
 
 @tells
-async def test_a_hook_that_comes_while_a_tool_with_its_own_words_fails_hears_of_it(quiet: Stage) -> None:
+async def test_a_hook_that_is_added_while_a_tool_with_its_own_error_text_fails_sees_it(quiet: Stage) -> None:
     heard: list[Any] = []
 
     @function_tool(failure_error_function=lambda context, error: "sorry")

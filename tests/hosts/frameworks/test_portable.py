@@ -249,7 +249,7 @@ async def test_messages_can_be_rewritten_for_the_model(scene: Scene) -> None:
 
 
 @needs(("after_model", "output"))
-async def test_the_model_s_words_can_be_changed_before_anybody_reads_them(scene: Scene) -> None:
+async def test_the_model_s_words_can_be_changed_before_the_user_reads_them(scene: Scene) -> None:
     scene.add(lambda step: change(output=step.output.replace("hunter2", "***")), on="after_model")
     played = await scene.play(Say("It is hunter2."))
     assert played.output == "It is ***."
@@ -367,7 +367,7 @@ async def test_a_call_that_is_not_approved_does_not_run_and_the_model_is_told(sc
     assert has(played.sent[1], "not on Fridays", "tool")
 
 
-async def test_nobody_there_to_ask_is_no(scene: Scene) -> None:
+async def test_a_question_without_an_approver_is_a_refusal(scene: Scene) -> None:
     scene.add(ask("May it?"), on="before_tool")
     await scene.play(LS)
     assert scene.ran == []
@@ -486,7 +486,7 @@ async def test_a_hook_that_may_break_lets_the_call_run(scene: Scene, hook: Any) 
     assert (len(scene.ran), played.output) == (1, "Done.")
 
 
-async def test_an_observer_that_breaks_disturbs_nobody(scene: Scene) -> None:
+async def test_an_observer_that_breaks_changes_nothing(scene: Scene) -> None:
     scene.hooks.add(broken, on="*", phase="observe", name="broken")
     played = await scene.play(LS)
     assert (len(scene.ran), played.output, played.error) == (1, "Done.", None)

@@ -321,7 +321,7 @@ async def test_a_cancelled_run_is_told_of() -> None:
 # --- approvals and calls that are left to others ----------------------------------------------------
 
 
-async def test_a_tool_that_requires_approval_is_judged_before_anybody_is_asked() -> None:
+async def test_a_tool_that_requires_approval_is_judged_before_a_human_is_asked() -> None:
     stage = Stage(LS)
     stage.add(deny("never"), on="before_tool")
     agent = stage.agent(Tool(stage.shell, requires_approval=True), output_type=[str, DeferredToolRequests])
@@ -373,7 +373,7 @@ async def test_a_hook_can_say_something_where_the_user_only_approves() -> None:
     assert stage.sent[1][-2:] == ["tool: ran ls", "user: Be quick."]
 
 
-async def test_whoever_is_asked_is_told_which_hook_asks_and_why() -> None:
+async def test_the_human_reads_which_hook_asks_and_why() -> None:
     stage = Stage([LS, ToolCallPart("shell", {"command": "rm"}, "c2")])
     stage.add(lambda step: ask("Really?") if step.target.command == "rm" else None, on="before_tool")
     agent = stage.agent(stage.shell, output_type=[str, DeferredToolRequests])
@@ -399,14 +399,14 @@ EXTERNAL = ToolDefinition(
 )
 
 
-async def test_a_call_for_somebody_else_to_run_is_judged_before_it_leaves() -> None:
+async def test_a_call_for_other_code_to_run_is_judged_before_it_leaves() -> None:
     stage = Stage(LS)
     stage.add(deny("never"), on="before_tool")
     agent = stage.agent(toolsets=[ExternalToolset([EXTERNAL])], output_type=[str, DeferredToolRequests])
     assert (await agent.run("Go.")).output == "Done."
 
 
-async def test_what_somebody_else_gave_for_a_call_is_judged_when_it_comes_back() -> None:
+async def test_what_other_code_gave_for_a_call_is_judged_when_it_comes_back() -> None:
     stage = Stage(LS)
     stage.add(lambda step: change(output=step.output.replace("hunter2", "***")), on="after_tool")
     agent = stage.agent(toolsets=[ExternalToolset([EXTERNAL])], output_type=[str, DeferredToolRequests])
@@ -522,7 +522,7 @@ async def test_a_denied_call_does_not_use_up_the_tool_s_retries() -> None:
 
 
 class Louder(AbstractCapability[Any]):
-    """Somebody else's: it changes what a tool is called with."""
+    """Not ours: it changes what a tool is called with."""
 
     async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: dict[str, Any]) -> Any:
         return {"command": args["command"].upper()}
@@ -552,7 +552,7 @@ async def test_what_another_capability_answers_is_told_of_too() -> None:
 
 
 class Forgiving(AbstractCapability[Any]):
-    """Somebody else's: it takes every error for something to get over."""
+    """Not ours: it takes every error for something to get over."""
 
     async def on_tool_execute_error(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, error: Any) -> Any:
         return "never mind"
@@ -637,7 +637,7 @@ async def test_a_system_prompt_that_is_a_message_can_be_changed() -> None:
     ] * 2
 
 
-async def test_a_model_that_nobody_knows_is_said_to_be_unknown() -> None:
+async def test_an_unknown_model_is_said_to_be_unknown() -> None:
     stage = Stage()
     stage.fairlead.models["second"] = TestModel()
     stage.add(change(model="secnd"), on="before_model")

@@ -108,7 +108,7 @@ async def test_an_answer_that_was_sent_back_is_judged_when_it_comes_again(inside
         assert "secret" not in str(events)
 
 
-async def test_a_later_call_of_the_same_id_that_somebody_else_answers_is_judged() -> None:
+async def test_a_later_call_of_the_same_id_that_other_code_answers_is_judged() -> None:
     class Cache(AbstractCapability[Any]):
         calls = 0
 

@@ -121,7 +121,7 @@ async def test_an_agent_has_its_own_model_and_tools_again_afterwards(stage: Stag
     assert agent.tool_registry.registry["shell"] is shell
 
 
-# --- somebody else's hooks --------------------------------------------------------------------------
+# --- hooks that are not ours --------------------------------------------------------------------------
 
 
 async def test_a_call_that_another_hook_cancels_is_told_as_denied(stage: Stage) -> None:
@@ -208,7 +208,7 @@ async def test_a_model_that_a_later_hook_puts_in_is_judged_or_fails_the_request(
             await agent.invoke_async("Go.")
 
 
-async def test_an_answer_that_somebody_else_has_for_a_call_is_judged(stage: Stage) -> None:
+async def test_an_answer_that_other_code_has_for_a_call_is_judged(stage: Stage) -> None:
     middleware = pytest.importorskip("strands.middleware", reason="since 1.62")
 
     class Cache(Plugin):  # type: ignore[misc]
@@ -273,7 +273,7 @@ async def _nothing() -> None:
     pass
 
 
-async def test_a_model_that_somebody_else_switches_to_is_asked_under_hooks(stage: Stage) -> None:
+async def test_a_model_that_other_code_switches_to_is_asked_under_hooks(stage: Stage) -> None:
     middleware = pytest.importorskip("strands.middleware", reason="since 1.62")
     other = Scripted([], stage.played, "other")
     stage.hooks.add(lambda step: inject("Hello."), on="before_model", name="greet")
@@ -312,7 +312,7 @@ async def test_a_call_in_the_background_is_judged(stage: Stage, refused: bool) -
 # --- tools ------------------------------------------------------------------------------------------
 
 
-def test_a_direct_call_is_judged_and_nobody_can_be_asked(stage: Stage) -> None:
+def test_a_direct_call_is_judged_and_no_human_can_be_asked(stage: Stage) -> None:
     stage.hooks.add(lambda step: ask("May it?") if step.tool == "read" else None, on="before_tool", name="ask")
     agent = stage.agent()
     assert agent.tool.shell(command="ls")["content"] == [{"text": "ran ls"}]
@@ -321,7 +321,7 @@ def test_a_direct_call_is_judged_and_nobody_can_be_asked(stage: Stage) -> None:
     assert "no approver is configured" in refused["content"][0]["text"]
 
 
-def test_a_direct_call_may_have_arguments_that_nobody_can_be_told_of(stage: Stage) -> None:
+def test_a_direct_call_may_have_arguments_that_cannot_be_shown(stage: Stage) -> None:
     seen: list[Any] = []
 
     @tool
@@ -548,7 +548,7 @@ async def test_a_stream_that_is_left_ends_the_request(stage: Stage) -> None:
             if "data" in event:
                 break
     del events
-    gc.collect()  # before 1.62, what is left in the middle is closed when nobody has it any more
+    gc.collect()  # before 1.62, what is left in the middle is closed when it is not referenced any more
     for _ in range(20):
         await asyncio.sleep(0)
     assert [step.error for step in stage.steps("after_request")] == ["cancelled"]
@@ -574,7 +574,7 @@ async def test_a_turn_that_is_extended_twice_is_one_request(stage: Stage) -> Non
     assert [step.source for step in stage.steps("before_input")] == ["user", "continuation", "continuation"]
 
 
-async def test_a_model_that_nobody_knows_fails_the_request(stage: Stage) -> None:
+async def test_an_unknown_model_fails_the_request(stage: Stage) -> None:
     stage.hooks.add(lambda step: change(model="third"), on="before_model", name="switch")
     stage.fairlead.models["second"] = Scripted([], stage.played, "second")
     with pytest.raises(UnknownName, match="second"):
@@ -676,7 +676,7 @@ async def test_an_abort_in_a_subagent_fails_the_whole_request(stage: Stage) -> N
 
 
 @has_as_tool
-async def test_an_agent_as_a_tool_runs_under_the_hooks_of_whoever_has_it(stage: Stage) -> None:
+async def test_an_agent_as_a_tool_runs_under_the_hooks_of_its_caller(stage: Stage) -> None:
     stage.hooks.add(lambda step: deny("no") if step.tool == "shell" else None, on="before_tool", name="no")
     helper = stage.agent(LS, Say("Helped."), name="helper", hooks=[])
     agent = stage.agent(call("helper", message="Help."), tools=[helper.as_tool()])
@@ -802,7 +802,7 @@ def test_a_request_may_be_refused_where_nothing_can_be_awaited(stage: Stage) -> 
         stage.agent()("Go.")
 
 
-def test_a_foreign_hook_hears_of_what_ours_do_not_touch(stage: Stage) -> None:
+def test_a_foreign_hook_sees_what_ours_do_not_touch(stage: Stage) -> None:
     heard: list[str] = []
     agent = stage.agent(LS)
     for kind in (BeforeInvocationEvent, AfterInvocationEvent, BeforeToolCallEvent, AfterToolCallEvent):

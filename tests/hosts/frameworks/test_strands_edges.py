@@ -219,7 +219,7 @@ async def test_what_a_swarm_waits_for_ends_before_the_swarm_does(stage: Stage) -
     assert not stage.fairlead._owners
 
 
-async def test_a_question_that_nobody_answers_is_forgotten(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_question_without_an_answer_is_forgotten(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "SESSIONS", 2)
     stage.hooks.add(lambda step: ask("Sure?"), on="before_tool", name="asks")
     agents = [stage.agent(LS, name=name) for name in ("one", "two", "three")]
@@ -263,7 +263,7 @@ def python_tool(name: str, run: Any) -> PythonAgentTool:
 @pytest.mark.parametrize("heard", [False, True])
 async def test_a_helper_that_may_not_start_fails_its_call_and_not_the_request(heard: bool) -> None:
     stage = Stage()
-    stage.hooks = Hooks()  # without a journal: what nobody listens to is left to Strands
+    stage.hooks = Hooks()  # without a journal: what no hook subscribes to is left to Strands
     stage.fairlead = Fairlead(stage.hooks)
     stage.hooks.add(lambda step: deny("not him"), on="subagent_start", name="no")
     if heard:
@@ -296,7 +296,7 @@ async def test_a_tool_whose_events_can_only_be_gone_through_runs_natively() -> N
     assert stage.played.sent[-1][-1] == "tool: it ran"
 
 
-async def test_a_hook_that_is_added_while_a_tool_is_at_work_hears_of_its_end(judged: Boundary) -> None:
+async def test_a_hook_that_is_added_while_a_tool_is_at_work_sees_its_end(judged: Boundary) -> None:
     stage, hooks = Stage(), Hooks()
     stage.fairlead = Fairlead(hooks)
 
@@ -330,7 +330,7 @@ async def test_a_retry_runs_what_was_judged_whatever_the_tool_makes_of_its_input
     assert "rm -rf" not in str(agent.messages)
 
 
-async def test_whoever_changes_a_call_while_it_is_judged_changes_nothing() -> None:
+async def test_changing_a_call_while_it_is_judged_changes_nothing() -> None:
     ran, uses, hooks = [], [], Hooks()
 
     @hooks.on.before_tool

@@ -1,4 +1,4 @@
-"""The same behaviours where no decision is kept: what nobody listens to is then left to the framework.
+"""The same behaviours where no decision is kept: what no hook subscribes to is then left to the framework.
 
 Where there is a journal, every event is heard, and the ways around ours are never taken. So all behaviours that can be
 told by what came of them, and not by the decisions, hold here once more.
@@ -69,7 +69,7 @@ async def test_a_stop_before_a_tool_is_the_end(quiet: Scene) -> None:
     assert "enough" in (played.output or "")
 
 
-async def test_a_hook_that_is_added_while_a_call_is_judged_is_heard(quiet: Scene) -> None:
+async def test_a_hook_that_is_added_while_a_call_is_judged_is_asked(quiet: Scene) -> None:
     tool_is_judged(quiet, "deny")
 
     def add(step: Any) -> None:
@@ -85,7 +85,7 @@ async def test_a_hook_that_is_added_while_a_call_is_judged_is_heard(quiet: Scene
 def add_while_a_tool_runs(
     scene: Scene, hook: Callable[[Any], Any], *, on: str = "after_tool", running: int = 1
 ) -> None:
-    """Nobody listens to what comes of calls when they begin, and this hook does when the last one ends."""
+    """No hook subscribes to the end of calls when they begin, and this one does when the last call ends."""
 
     class Ran(list[Any]):
         def append(self, one: Any) -> None:
@@ -97,7 +97,7 @@ def add_while_a_tool_runs(
     scene.hooks.add(lambda step: None, on="before_tool", name="nothing")
 
 
-async def test_a_hook_that_is_added_while_a_tool_runs_hears_what_comes_of_it(quiet: Scene) -> None:
+async def test_a_hook_that_is_added_while_a_tool_runs_sees_its_result(quiet: Scene) -> None:
     if not quiet.can("after_tool", "output"):
         pytest.skip("it cannot: output at after_tool")
     add_while_a_tool_runs(quiet, lambda step: change(output="[redacted]"))
@@ -105,7 +105,7 @@ async def test_a_hook_that_is_added_while_a_tool_runs_hears_what_comes_of_it(qui
     assert has(played.sent[1], "[redacted]", "tool")
 
 
-async def test_a_hook_that_is_added_while_a_tool_runs_hears_how_long_it_took(quiet: Scene) -> None:
+async def test_a_hook_that_is_added_while_a_tool_runs_sees_how_long_it_took(quiet: Scene) -> None:
     heard: list[float] = []
     add_while_a_tool_runs(quiet, lambda step: heard.append(step.duration))
     await quiet.play(call("slow", name="a"))
@@ -113,7 +113,7 @@ async def test_a_hook_that_is_added_while_a_tool_runs_hears_how_long_it_took(qui
     assert heard[0] > 0.045  # the tool sleeps for 0.05
 
 
-async def test_a_hook_that_is_added_while_tools_run_hears_of_the_whole_batch(quiet: Scene) -> None:
+async def test_a_hook_that_is_added_while_tools_run_sees_the_whole_batch(quiet: Scene) -> None:
     if not quiet.can("after_tool_batch"):
         pytest.skip("it does not fire")
     heard: list[list[str]] = []
@@ -126,7 +126,7 @@ async def test_a_hook_that_is_added_while_tools_run_hears_of_the_whole_batch(qui
     assert [[name.rsplit("__")[-1] for name in names] for names in heard] == [["read", "shell"]]
 
 
-async def test_a_hook_that_is_added_while_a_tool_fails_hears_of_the_failure(quiet: Scene) -> None:
+async def test_a_hook_that_is_added_while_a_tool_fails_sees_the_failure(quiet: Scene) -> None:
     heard: list[tuple[str, bool]] = []
     add_while_a_tool_runs(quiet, lambda step: heard.append((step.outcome, step.is_error)))
     await quiet.play(call("fail", why="broken pipe"))

@@ -629,7 +629,7 @@ async def test_an_error_is_reported_when_background_work_fails(scene):
     assert errors(await played.play()) == [("background", "RuntimeError: lost")]
 
 
-async def test_what_ended_the_request_is_heard_of_though_a_hook_aborts_at_the_error(scene):
+async def test_the_error_of_a_request_is_reported_though_a_hook_aborts_at_it(scene):
     played = scene(RuntimeError("down"))
     played.add(abort("and no"), on="error")
     assert isinstance((await played.play()).error, ModelFailed)
@@ -892,7 +892,7 @@ async def test_a_deny_at_before_permission_wins_over_an_allow_at_before_tool(sce
     assert (played.ran, played.sent[1][-1]) == ([], "error: Permission denied for tool 'look': still no")
 
 
-async def test_nobody_there_to_approve_is_a_refusal(scripted):
+async def test_no_approver_is_a_refusal(scripted):
     model = scripted(("", [("touch", {})]))
     async with Agent(model.model, [Tool("touch", "", {}, None, "write", "mutating")]) as agent:
         await agent.run("Go.")

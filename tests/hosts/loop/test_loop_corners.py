@@ -354,7 +354,7 @@ async def test_a_call_that_was_requested_has_an_end_even_if_the_request_fails(ev
 
 
 async def test_context_of_a_call_stays_beside_its_result_if_the_turn_ends_there(scene):
-    """Whoever resumes from `messages` has it, and the next input comes after it."""
+    """An agent that resumes from `messages` has it, and the next input comes after it."""
     played = scene(LOOK, max_requests=1)
     played.add(inject("remember the look"), "after_tool")
     await played.play("Go.", "On.")

@@ -259,7 +259,7 @@ def told(error: BaseException) -> str:
 
 
 async def test_a_refused_connection_says_that_the_model_cannot_be_reached(server, make):
-    with socket.socket() as taken:  # bound, but nobody listens
+    with socket.socket() as taken:  # bound, but not listening
         taken.bind(("127.0.0.1", 0))
         server.url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         error = await failure(make())
@@ -317,9 +317,9 @@ async def test_an_agent_goes_on_once_the_server_is_back(server, make):
         assert (await agent.run("The weather in Oslo?")).output == "It is sunny."
 
 
-async def test_a_provider_that_nobody_knows_is_named():
-    error = await failure(Agent("nobody:tiny"))
-    assert ("there is no model nobody:tiny" in str(error)) is True
+async def test_an_unknown_provider_is_named():
+    error = await failure(Agent("no-provider:tiny"))
+    assert ("there is no model no-provider:tiny" in str(error)) is True
 
 
 async def test_a_missing_key_says_that_one_is_needed(monkeypatch):

@@ -46,7 +46,7 @@ def exists(driver: Driver, name: str) -> bool:
     return (driver.project / name).exists()
 
 
-def test_a_denied_command_does_not_run_and_the_model_hears_why(driver: Driver) -> None:
+def test_a_denied_command_does_not_run_and_the_model_reads_why(driver: Driver) -> None:
     driver.install()
     model, ran = driver.run(driver.program.shell("touch forbidden"), Say("FINE"))
     assert not exists(driver, "forbidden"), ran.text

@@ -413,7 +413,7 @@ def test_a_launcher_that_is_deleted_in_mid_run_denies_the_next_call(closed: Driv
         assert LAUNCHER_GONE in refusals(model), refusals(model) + ran.text
 
 
-def test_nobody_can_say_that_it_fails_open_if_the_launcher_is_deleted(opened: Driver) -> None:
+def test_no_record_says_that_it_fails_open_if_the_launcher_is_deleted(opened: Driver) -> None:
     with launcher_to_lose(opened) as path:
         path.unlink()
         _, ran = touch(opened, "launcher_deleted")
