@@ -908,7 +908,7 @@ def test_an_observer_may_make_its_decision_optional() -> None:
     assert seen == [decision]
 
 
-# --- what is heard ------------------------------------------------------------------------------
+# --- subscriptions ------------------------------------------------------------------------------
 
 
 def test_no_step_is_subscribed_to_without_hooks() -> None:

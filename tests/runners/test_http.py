@@ -837,14 +837,14 @@ async def test_an_untrusted_certificate_is_a_failure(tmp_path: Path):
     subprocess.run([openssl, "req", *kind, *name, "-out", cert, "-keyout", key], check=True, capture_output=True)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(cert, key)
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
     async def talk(number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heard.append(await reader.read(1))
+        received.append(await reader.read(1))
 
     async with speaking(talk, ssl=context) as port:
         assert_failed(await decide(f"https://127.0.0.1:{port}/"), "127.0.0.1", "certificate")
-    assert b"".join(heard) == b""
+    assert b"".join(received) == b""
 
 
 # --- seed 004: no redirects, and no detours ---------------------------------------------------------

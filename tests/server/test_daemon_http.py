@@ -275,8 +275,8 @@ def test_bytes_that_are_no_http_are_refused(daemon: Daemon, data: bytes) -> None
     connection = daemon.connect()
     connection.sendall(data)
     connection.shutdown(socket.SHUT_WR)
-    heard = exchange(connection, b"")
-    assert heard == b"" or status(heard) in (400, 404, 405, 421)
+    received = exchange(connection, b"")
+    assert received == b"" or status(received) in (400, 404, 405, 421)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -380,12 +380,12 @@ def answer_to(connection: socket.socket, said: bytes) -> bytes:
     """One answer, on a connection that stays open."""
     connection.settimeout(5)
     connection.sendall(said)
-    heard = b""
-    while not heard.endswith(b"}"):
+    received = b""
+    while not received.endswith(b"}"):
         found = connection.recv(65536)
         assert found, "they hung up"
-        heard += found
-    return heard
+        received += found
+    return received
 
 
 def received_while_dribbling(connection: socket.socket, data: bytes) -> bytes:
@@ -420,8 +420,8 @@ def test_a_head_that_dribbles_is_not_waited_for(impatient: Daemon) -> None:
 def test_a_body_that_dribbles_after_another_request_is_not_waited_for(impatient: Daemon, rest: bytes) -> None:
     """The two came together, so nothing tells of the second one's head when it is read."""
     second = b"POST /v1/dispatch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n" + rest
-    heard = received_while_dribbling(impatient.connect(), raw("GET", "/v1/health") + second)
-    assert heard.count(b"HTTP/1.1 ") == 1
+    received = received_while_dribbling(impatient.connect(), raw("GET", "/v1/health") + second)
+    assert received.count(b"HTTP/1.1 ") == 1
 
 
 @pytest.mark.parametrize(
@@ -521,29 +521,29 @@ def test_pipelined_requests_are_answered_in_turn(daemon: Daemon, root: Path) -> 
     texts = [f"no {number}" for number in range(50)]
     requests = [raw("POST", "/v1/dispatch", json.dumps(body(text, root)).encode()) for text in texts[:-1]]
     last = raw("POST", "/v1/dispatch", json.dumps(body(texts[-1], root)).encode(), Connection="close")
-    heard = exchange(daemon.connect(), b"".join([*requests, last]))
-    assert [answer["step"]["args"]["command"] for answer in answers(heard)] == texts
+    received = exchange(daemon.connect(), b"".join([*requests, last]))
+    assert [answer["step"]["args"]["command"] for answer in answers(received)] == texts
 
 
 def test_a_refused_request_does_not_spoil_the_next_on_its_connection(daemon: Daemon, root: Path) -> None:
     good = raw("POST", "/v1/dispatch", json.dumps(body("no 7", root)).encode(), Connection="close")
-    heard = exchange(daemon.connect(), raw("POST", "/v1/dispatch", b"garbage") + raw("GET", "/v1/nothing") + good)
-    assert [answer.get("error") for answer in answers(heard)] == ["bad_request", "not_found", None]
+    received = exchange(daemon.connect(), raw("POST", "/v1/dispatch", b"garbage") + raw("GET", "/v1/nothing") + good)
+    assert [answer.get("error") for answer in answers(received)] == ["bad_request", "not_found", None]
 
 
 def test_a_body_is_not_taken_for_another_request(daemon: Daemon) -> None:
     """Smuggled in a body that a route does not read."""
     hidden = raw("POST", "/v1/stop")
-    heard = exchange(daemon.connect(), raw("GET", "/v1/health", hidden, Connection="close"))
-    assert [answer.get("status") for answer in answers(heard)] == ["ok"]
+    received = exchange(daemon.connect(), raw("GET", "/v1/health", hidden, Connection="close"))
+    assert [answer.get("status") for answer in answers(received)] == ["ok"]
 
 
 def test_a_half_closed_connection_gets_its_answer(daemon: Daemon, root: Path) -> None:
     connection = daemon.connect()
     connection.sendall(raw("POST", "/v1/dispatch", json.dumps(body("no 1", root)).encode()))
     connection.shutdown(socket.SHUT_WR)
-    heard = exchange(connection, b"")
-    assert heard == b"" or answers(heard)[0]["step"]["args"]["command"] == "no 1"
+    received = exchange(connection, b"")
+    assert received == b"" or answers(received)[0]["step"]["args"]["command"] == "no 1"
 
 
 @pytest.mark.usefixtures("still_serving")

@@ -224,12 +224,12 @@ def answering(folder: Path, answer: Answer) -> Iterator[list[int]]:
 
 def request(connection: socket.socket) -> bytes:
     """What the client says, to the end."""
-    heard = b""
-    while b"\r\n\r\n" not in heard:
+    received = b""
+    while b"\r\n\r\n" not in received:
         if not (part := connection.recv(65536)):
             return b""  # it has hung up
-        heard += part
-    head, _, body = heard.partition(b"\r\n\r\n")
+        received += part
+    head, _, body = received.partition(b"\r\n\r\n")
     length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
     while len(body) < length:
         body += connection.recv(65536)

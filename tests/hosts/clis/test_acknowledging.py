@@ -287,59 +287,59 @@ def fake() -> Iterator[Launched]:
 def test_the_answer_is_the_same_whatever_becomes_of_the_acknowledgement(
     fake: Launched, second: Callable[[socket.socket], None], answer: str, code: int
 ) -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
     def serve(caller: socket.socket) -> None:
-        if heard:
-            heard.append(b"")
+        if received:
+            received.append(b"")
             second(caller)
             return
-        heard.append(request(caller))
+        received.append(request(caller))
         caller.sendall(told(answer))
 
     with answering(fake.state, serve):
         ended = fake.call()
     text = answer[2:-4]
-    assert (ended.code, len(heard)) == (code, 2)
+    assert (ended.code, len(received)) == (code, 2)
     assert (ended.out, ended.err) == ((text and text + "\n", "") if code == 0 else ("", text + "\n"))
     assert ended.took < 5
 
 
 def test_the_receipt_is_what_is_acknowledged(fake: Launched) -> None:
-    heard: list[Any] = []
+    received: list[Any] = []
 
     def serve(caller: socket.socket) -> None:
-        heard.append(json.loads(request(caller)))
-        caller.sendall(told("0::end") if len(heard) == 1 else http(b"{}"))
+        received.append(json.loads(request(caller)))
+        caller.sendall(told("0::end") if len(received) == 1 else http(b"{}"))
 
     with answering(fake.state, serve):
         fake.call()
-    assert heard[1:] == [{"id": RECEIPT}]
+    assert received[1:] == [{"id": RECEIPT}]
 
 
 @pytest.mark.parametrize("text", ["ack:x:0::end", "a:ack:b:end", '","acknowledge":"x"', ":end", "ack:"])
 def test_what_looks_like_a_receipt_in_an_answer_is_none(fake: Launched, text: str) -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
     def serve(caller: socket.socket) -> None:
-        heard.append(request(caller))
+        received.append(request(caller))
         caller.sendall(http(json.dumps({"answer": f"2:{text}:end"}, separators=(",", ":")).encode()))
 
     with answering(fake.state, serve):
         ended = fake.call()
-    assert (ended.code, ended.err, len(heard)) == (2, text + "\n", 1)
+    assert (ended.code, ended.err, len(received)) == (2, text + "\n", 1)
 
 
 def test_an_answer_without_an_approval_starts_no_second_client(fake: Launched) -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
     def serve(caller: socket.socket) -> None:
-        heard.append(request(caller))
+        received.append(request(caller))
         caller.sendall(http(b'{"answer":"0::end"}'))
 
     with answering(fake.state, serve) as callers:
         fake.call()
-    assert (len(heard), len(callers)) == (1, 1)
+    assert (len(received), len(callers)) == (1, 1)
 
 
 def test_without_a_daemon_nothing_is_asked_and_nothing_used_up(here: Calls) -> None:

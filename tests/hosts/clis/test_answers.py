@@ -101,8 +101,8 @@ def moments() -> Iterator[tuple[str, str]]:
     return ((host, event) for host in HOSTS for event in host_named(host).events)
 
 
-def heard(host: str, event: str) -> bool:
-    """Whether hooks hear of it at all."""
+def has_step(host: str, event: str) -> bool:
+    """Whether the event has a step at all."""
     return host_named(host).events[event].parse(payload_of(host, event)) is not None
 
 
@@ -110,7 +110,7 @@ CASES = [
     pytest.param(host, event, said, id=f"{host}-{event}-{said}")
     for host, event in moments()
     for said in sayable(host_named(host).events[event].event)
-    if heard(host, event)
+    if has_step(host, event)
 ]
 
 
@@ -230,7 +230,7 @@ def test_there_is_a_rule_for_everything_that_a_host_may_be_unable_to_do() -> Non
     assert sayable_anywhere <= RULES.keys()
 
 
-@pytest.mark.parametrize(("host", "event"), [one for one in moments() if heard(*one)])
+@pytest.mark.parametrize(("host", "event"), [one for one in moments() if has_step(*one)])
 async def test_whatever_is_said_at_once_a_reply_has_only_keys_that_the_host_takes(host: str, event: str) -> None:
     ours = host_named(host).events[event].event
     known = allowed(host, event)
@@ -307,7 +307,7 @@ async def test_a_deny_that_cannot_be_carried_out_is_logged_as_an_error(
 ) -> None:
     for event, takes in TAKES[host].items():
         ours = host_named(host).events[event].event
-        if "deny" not in EVENTS[ours].controls or not heard(host, event):
+        if "deny" not in EVENTS[ours].controls or not has_step(host, event):
             continue
         caplog.clear()
         await Played(host, saying(deny("no"), ours)).tell(event)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from played import Played, Said, captured, payload_of, saying
 from pydantic_ai.models.test import TestModel
-from test_answers import CASES, HOSTS, SAYS, heard, moments, sayable
+from test_answers import CASES, HOSTS, SAYS, has_step, moments, sayable
 
 from fairlead import Hooks, Verdict, change, deny, extend, retry, stop
 from fairlead.hosts.clis.handler import ENDS, EXTENDS
@@ -72,7 +72,7 @@ async def test_the_record_says_what_the_cli_does(host: str, event: str, said: st
     assert effect in what_it_does(host, event, told), told
 
 
-@pytest.mark.parametrize(("host", "event"), [one for one in moments() if heard(*one)])
+@pytest.mark.parametrize(("host", "event"), [one for one in moments() if has_step(*one)])
 async def test_the_record_says_what_the_cli_does_of_two_verdicts(host: str, event: str) -> None:
     ours = host_named(host).events[event].event
     for first, second in combinations(sayable(ours), 2):
@@ -85,7 +85,7 @@ async def test_the_record_says_what_the_cli_does_of_two_verdicts(host: str, even
 @pytest.mark.parametrize("host", HOSTS)
 async def test_a_call_that_is_refused_after_a_stop_is_recorded_as_denied(host: str) -> None:
     for event, moment in host_named(host).events.items():
-        if moment.event != "before_tool" or not heard(host, event):
+        if moment.event != "before_tool" or not has_step(host, event):
             continue
         payload = payload_of(host, event)
         cli = Played(host, saying(stop("enough"), "before_tool", times=1))

@@ -720,13 +720,13 @@ async def test_a_subagent_whose_message_is_refused_says_so() -> None:
 
 
 async def test_a_subagent_under_other_hooks_is_a_request_of_its_own() -> None:
-    stage, heard = Stage(call("helper", message="Help me."), tools=[]), []
-    hooks = Hooks(journal=lambda decision: heard.append(decision.event))
+    stage, received = Stage(call("helper", message="Help me."), tools=[]), []
+    hooks = Hooks(journal=lambda decision: received.append(decision.event))
     helper = Agent(client=Scripted("helper", [], stage.played), name="helper", middleware=[Fairlead(hooks)])
     stage.agent.default_options["tools"] = [helper.as_tool(arg_name="message")]
     await stage.run()
-    assert "subagent_start" not in [*heard, *stage.events]
-    assert heard.count("before_request") == stage.events.count("before_request") == 1
+    assert "subagent_start" not in [*received, *stage.events]
+    assert received.count("before_request") == stage.events.count("before_request") == 1
 
 
 # --- side by side -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Every event and everything that a hook may do there, tried in the framework: what its table says is what it does.
 
 Where the table says that it can, it must be seen to. Where it cannot, the decision must say so; and where the event
-does not fire there, it must not be heard of.
+does not fire there, the suite must not expect it.
 """
 
 from __future__ import annotations

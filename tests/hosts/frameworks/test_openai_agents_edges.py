@@ -375,8 +375,10 @@ def quiet(stage: Stage) -> Stage:
     return stage
 
 
-def add_late(stage: Stage, heard: list[Any]) -> None:
-    stage.hooks.add(lambda step: heard.append((step.outcome, step.error)), on="after_tool", name="late", replace=True)
+def add_late(stage: Stage, seen: list[Any]) -> None:
+    stage.hooks.add(
+        lambda step: received.append((step.outcome, step.error)), on="after_tool", name="late", replace=True
+    )
 
 
 @tells
@@ -395,28 +397,28 @@ async def test_an_abort_that_a_tool_raises_fails_the_request(quiet: Stage) -> No
 
 @tells
 async def test_a_hook_that_is_added_while_a_tool_with_its_own_error_text_fails_sees_it(quiet: Stage) -> None:
-    heard: list[Any] = []
+    received: list[Any] = []
 
     @function_tool(failure_error_function=lambda context, error: "sorry")
     def fail(why: str) -> str:
         """Fail."""
-        add_late(quiet, heard)
+        add_late(quiet, received)
         raise ValueError(why)
 
     await quiet.runner.run(quiet.agent(call("fail", why="broken pipe"), tools=[fail]), "Go.")
-    assert heard == [("error", "ValueError: broken pipe")]
+    assert received == [("error", "ValueError: broken pipe")]
     assert has(quiet.played.sent[1], "sorry", "tool")
 
 
 @tells
 async def test_a_tool_that_only_speaks_of_an_error_has_not_failed(quiet: Stage) -> None:
-    heard: list[Any] = []
+    received: list[Any] = []
 
     @function_tool
     def log(name: str) -> str:
         """Read a log."""
-        add_late(quiet, heard)
+        add_late(quiet, received)
         return "An error occurred while running the tool. It was in the log."
 
     await quiet.runner.run(quiet.agent(call("log", name="x"), tools=[log]), "Go.")
-    assert heard == [("ok", None)]
+    assert received == [("ok", None)]

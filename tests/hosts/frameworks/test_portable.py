@@ -168,13 +168,13 @@ async def test_a_failed_call_is_tried_again_when_a_hook_says_so(scene: Scene) ->
 
 
 async def test_observers_hear_of_denied_calls(scene: Scene) -> None:
-    heard: list[tuple[str, bool]] = []
+    received: list[tuple[str, bool]] = []
     scene.add(deny("no"), on="before_tool")
     scene.hooks.add(
-        lambda step: heard.append((step.outcome, step.executed)), on="after_tool", phase="observe", name="watch"
+        lambda step: received.append((step.outcome, step.executed)), on="after_tool", phase="observe", name="watch"
     )
     await scene.play(LS)
-    assert heard == [("denied", False)]
+    assert received == [("denied", False)]
 
 
 async def test_a_tool_that_raises_is_told_as_an_error(scene: Scene) -> None:

@@ -803,10 +803,10 @@ def test_a_request_may_be_refused_where_nothing_can_be_awaited(stage: Stage) -> 
 
 
 def test_a_foreign_hook_sees_what_ours_do_not_touch(stage: Stage) -> None:
-    heard: list[str] = []
+    received: list[str] = []
     agent = stage.agent(LS)
     for kind in (BeforeInvocationEvent, AfterInvocationEvent, BeforeToolCallEvent, AfterToolCallEvent):
-        agent.hooks.add_callback(kind, lambda event: heard.append(type(event).__name__))
+        agent.hooks.add_callback(kind, lambda event: received.append(type(event).__name__))
     agent("Go.")
-    assert heard == ["BeforeInvocationEvent", "BeforeToolCallEvent", "AfterToolCallEvent", "AfterInvocationEvent"]
+    assert received == ["BeforeInvocationEvent", "BeforeToolCallEvent", "AfterToolCallEvent", "AfterInvocationEvent"]
     assert isinstance(agent.model, Model)

@@ -260,13 +260,13 @@ def python_tool(name: str, run: Any) -> PythonAgentTool:
     return PythonAgentTool(name, spec, run)
 
 
-@pytest.mark.parametrize("heard", [False, True])
-async def test_a_helper_that_may_not_start_fails_its_call_and_not_the_request(heard: bool) -> None:
+@pytest.mark.parametrize("received", [False, True])
+async def test_a_helper_that_may_not_start_fails_its_call_and_not_the_request(received: bool) -> None:
     stage = Stage()
     stage.hooks = Hooks()  # without a journal: what no hook subscribes to is left to Strands
     stage.fairlead = Fairlead(stage.hooks)
     stage.hooks.add(lambda step: deny("not him"), on="subagent_start", name="no")
-    if heard:
+    if received:
         stage.hooks.add(lambda step: None, on="after_tool", name="watch")
     helper = stage.agent(name="helper")
 

@@ -1,7 +1,7 @@
 """The same behaviours where no decision is kept: what no hook subscribes to is then left to the framework.
 
-Where there is a journal, every event is heard, and the ways around ours are never taken. So all behaviours that can be
-told by what came of them, and not by the decisions, hold here once more.
+Where there is a journal, every event is recorded, and the ways around ours are never taken. So all behaviours that
+show in their results, and not only in the decisions, hold here once more.
 """
 
 from __future__ import annotations
@@ -106,31 +106,31 @@ async def test_a_hook_that_is_added_while_a_tool_runs_sees_its_result(quiet: Sce
 
 
 async def test_a_hook_that_is_added_while_a_tool_runs_sees_how_long_it_took(quiet: Scene) -> None:
-    heard: list[float] = []
-    add_while_a_tool_runs(quiet, lambda step: heard.append(step.duration))
+    received: list[float] = []
+    add_while_a_tool_runs(quiet, lambda step: received.append(step.duration))
     await quiet.play(call("slow", name="a"))
-    assert len(heard) == 1
-    assert heard[0] > 0.045  # the tool sleeps for 0.05
+    assert len(received) == 1
+    assert received[0] > 0.045  # the tool sleeps for 0.05
 
 
 async def test_a_hook_that_is_added_while_tools_run_sees_the_whole_batch(quiet: Scene) -> None:
     if not quiet.can("after_tool_batch"):
         pytest.skip("it does not fire")
-    heard: list[list[str]] = []
+    received: list[list[str]] = []
 
     def hear(step: Any) -> None:
-        heard.append(sorted(one["tool"] for one in step.results))
+        received.append(sorted(one["tool"] for one in step.results))
 
     add_while_a_tool_runs(quiet, hear, on="after_tool_batch", running=2)
     await quiet.play(Call([("shell", {"command": "ls"}), ("read", {"path": "a"})]))
-    assert [[name.rsplit("__")[-1] for name in names] for names in heard] == [["read", "shell"]]
+    assert [[name.rsplit("__")[-1] for name in names] for names in received] == [["read", "shell"]]
 
 
 async def test_a_hook_that_is_added_while_a_tool_fails_sees_the_failure(quiet: Scene) -> None:
-    heard: list[tuple[str, bool]] = []
-    add_while_a_tool_runs(quiet, lambda step: heard.append((step.outcome, step.is_error)))
+    received: list[tuple[str, bool]] = []
+    add_while_a_tool_runs(quiet, lambda step: received.append((step.outcome, step.is_error)))
     await quiet.play(call("fail", why="broken pipe"))
-    assert heard == [("error", True)]
+    assert received == [("error", True)]
 
 
 async def test_a_hook_that_is_added_while_a_tool_fails_may_have_it_tried_again(quiet: Scene) -> None:

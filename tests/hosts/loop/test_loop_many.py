@@ -20,10 +20,10 @@ def talker(name: str) -> FunctionModel:
     """A model that calls a tool once, and then repeats all that it has been told."""
 
     def say(messages: Any, info: Any) -> ModelResponse:
-        heard = [str(part.content) for message in messages for part in message.parts if hasattr(part, "content")]
+        received = [str(part.content) for message in messages for part in message.parts if hasattr(part, "content")]
         if len(messages) == 1:
             return ModelResponse([ToolCallPart("echo", {"text": name})])
-        return ModelResponse([TextPart(" ".join(heard))])
+        return ModelResponse([TextPart(" ".join(received))])
 
     return FunctionModel(say)
 
