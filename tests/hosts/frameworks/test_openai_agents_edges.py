@@ -376,9 +376,7 @@ def quiet(stage: Stage) -> Stage:
 
 
 def add_late(stage: Stage, seen: list[Any]) -> None:
-    stage.hooks.add(
-        lambda step: received.append((step.outcome, step.error)), on="after_tool", name="late", replace=True
-    )
+    stage.hooks.add(lambda step: seen.append((step.outcome, step.error)), on="after_tool", name="late", replace=True)
 
 
 @tells
