@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from ..config.document import Mistake
     from ..config.hook_entry import ConfiguredHook
     from ..config.layers import Config
-
-
-Chains = list[tuple[str, list[tuple["ConfiguredHook", list[str]]]]]
-"""Each event, and its hooks in running order, each with notes."""
+    from ..hosts.clis.chains import EventChain
 
 
 def add_to(commands: Any) -> None:
@@ -39,6 +36,8 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ..hosts.clis.chains import chains_of
+
     if options.ci:
         config, mistakes, notes = read_for_ci(options.folder)
         failing, unavailable = [], []
@@ -48,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
         unavailable = config.unavailable
         notes += [f"{mistake.file}:{mistake.line}: {mistake.problem}" for mistake in config.approvals.unavailable]
     notes += exceptions.expiry_notes(config)
-    chains = list(_chains(config, options.folder))
+    quiet_log()
+    chains = list(chains_of(config, options.folder))
     if options.json:
         print_json({
             "files": [{"layer": layer, "file": str(path)} for layer, path in config.sources],
@@ -133,38 +133,13 @@ def describe(configured: ConfiguredHook) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _chains(config: Config, folder: str) -> Iterator[tuple[str, list[tuple[ConfiguredHook, list[str]]]]]:
-    """Each event that has configured hooks, and those hooks in the order in which the daemon runs them."""
-    from ..hosts.clis.opening import open_hooks
-    from ..lifecycle import EVENTS
-
-    quiet_log()
-    configured = {id(one.hook): one for one in config.hooks}
-    in_order = sorted(open_hooks(folder, config.apply), key=lambda hook: hook.order)
-    placed = [configured[id(hook)] for hook in in_order if id(hook) in configured]
-    for event in EVENTS:
-        chain = [(c, _notes(c, event)) for c in placed if event in c.hook.events]
-        if chain:
-            yield event, chain
-
-
-def _notes(configured: ConfiguredHook, event: str) -> list[str]:
-    """What this hook cannot enforce at this event."""
-    from ..lifecycle import EVENTS
-
-    hook = configured.hook
-    if hook.phase == "observe":
-        return []
-    notes = [] if hook.enforce else ["only monitored"]
-    if hook.on_failure == "closed" and EVENTS[event].control_on_failure("closed") is None:
-        notes.append("if it fails, the agent goes on: there is nothing to refuse here")
-    if hook.on_failure == "open":
-        notes.append("if it fails, the agent goes on: on_failure is open")
-    return notes
-
-
 def _show(
-    config: Config, chains: Chains, mistakes: list[Mistake], unavailable: list[Mistake], failing: list[str], ci: bool
+    config: Config,
+    chains: list[EventChain],
+    mistakes: list[Mistake],
+    unavailable: list[Mistake],
+    failing: list[str],
+    ci: bool,
 ) -> None:
     from ..enforcement import read_setting
 

@@ -108,23 +108,21 @@ def _readers(paths: list[Path], *, named: bool, held: ExitStack) -> list[Reader]
 def _sources(options: argparse.Namespace, since: float | None) -> Iterator[tuple[Transcripts, TranscriptSource]]:
     """The transcripts to read, the oldest of each CLI first. Unchanged since `since`: left out."""
     from ..errors import FairleadError
-    from ..hosts.clis.transcripts.transcript import HOSTS, TranscriptSource, changed, transcripts_of
+    from ..hosts.clis.transcripts.transcript import HOSTS, changed_since, transcripts_of
 
-    chosen = [transcripts_of(name) for name in ((options.cli,) if options.cli else HOSTS)]
-    chosen_path: Path | None = options.path
-    if chosen_path is not None and not chosen_path.exists():
-        raise FairleadError(f"there is nothing at {chosen_path}")
-    if chosen_path is not None and chosen_path.is_file() and not options.cli:
-        raise FairleadError(f"{chosen_path}: name its CLI with --cli")
-    for transcripts in chosen:
-        if chosen_path is None:
+    chosen: Path | None = options.path
+    if chosen is not None and not chosen.exists():
+        raise FairleadError(f"there is nothing at {chosen}")
+    if chosen is not None and chosen.is_file() and not options.cli:
+        raise FairleadError(f"{chosen}: name its CLI with --cli")
+    for name in (options.cli,) if options.cli else HOSTS:
+        transcripts = transcripts_of(name)
+        if chosen is None:
             places = transcripts.places(Path.home())
         else:
-            places = [chosen_path] if options.cli else transcripts.in_home(chosen_path)
-        for place in places:
-            for path in transcripts.files(place):
-                if since is None or changed(path) >= since:
-                    yield transcripts, TranscriptSource(path)
+            places = [chosen] if options.cli else transcripts.in_home(chosen)
+        for source in changed_since(transcripts, places, since):
+            yield transcripts, source
 
 
 # --- output --------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ class Filter(msgspec.Struct, frozen=True):
     until: float | None = None
     notes: bool = True
     user: str | None = None
+    newest: int | None = None  # only among so many of the newest records
 
     def where(self, schema: int = SCHEMA) -> tuple[str, list[Any]]:
         """The SQL condition for a file of this schema, and its values.
@@ -72,6 +73,9 @@ class Filter(msgspec.Struct, frozen=True):
             if bound is not None:
                 parts.append(f"at {sign} ?")
                 values.append(int(min(max(bound, -_LONG), _LONG) * 1e9))
+        if self.newest is not None:
+            parts.append("seq > (SELECT max(seq) FROM records) - ?")
+            values.append(self.newest)
         if not self.notes:
             parts.append("kind = 'decision'")
         return " AND ".join(parts), values

@@ -23,12 +23,18 @@ from .access import TOKEN_HEADER, Access
 from .guard import Guard
 from .layout import HEAD, Ui, message, ui_of
 from .markup import document, h
-from .pages import decision, session, sessions
+from .pages import coverage, decision, hooks, journal, playground, policy, replay, session, sessions
 
 PAGES: tuple[ModuleType, ...] = (
     sessions,
     session,
     decision,
+    hooks,
+    policy,
+    playground,
+    replay,
+    coverage,
+    journal,
 )  # fmt: skip
 """The pages, in the order of the menu."""
 
@@ -36,7 +42,7 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 def make_app(
-    journal: Path, access: Access, *, may_approve: bool = False, is_ours: Callable[[Scope], bool] | None = None
+    journal_file: Path, access: Access, *, may_approve: bool = False, is_ours: Callable[[Scope], bool] | None = None
 ) -> Guard:
     """The application for one journal. Only a browser that has signed in with `access` gets an answer.
 
@@ -54,7 +60,7 @@ def make_app(
         exception_handlers={HTTPException: _http_error, FairleadError: _refused, Exception: _broken},
     )
     app.router.redirect_slashes = False
-    app.state.ui = Ui(journal, access, menu, may_approve)
+    app.state.ui = Ui(journal_file, access, menu, may_approve)
     return Guard(app, access, is_ours)  # around all of it, so that no answer lacks the headers
 
 

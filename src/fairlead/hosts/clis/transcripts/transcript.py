@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -224,6 +224,14 @@ def changed(path: Path) -> float:
         with suppress(OSError):
             times.append(each.stat().st_mtime)
     return max(times, default=0.0)
+
+
+def changed_since(transcripts: Transcripts, places: Iterable[Path], since: float | None) -> Iterator[TranscriptSource]:
+    """The transcripts of a CLI below these places, oldest first. Those that were not written since are left out."""
+    for place in places:
+        for path in transcripts.files(place):
+            if since is None or changed(path) >= since:
+                yield TranscriptSource(path)
 
 
 HOSTS = tuple(name for name in (*ALL, *EXPERIMENTAL) if has_part(name, "transcript"))
