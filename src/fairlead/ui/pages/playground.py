@@ -92,7 +92,7 @@ def form(asked: QueryParams, folder: Path, file: Path, text: str, last: int) -> 
             ),
             h.div(
                 h.h2("A policy"),
-                h.p(h.label("in place of ", select("file", {str(one): str(one) for one in files_of(folder)}, str(file)))),
+                h.p(h.label("in place of ", select("file", _listed(files_of(folder)), str(file)))),
                 h.textarea(text, name="policy", rows=8, aria_label="The policy", spellcheck="false",
                            placeholder="Leave it empty to ask what is in force."),
                 last_field(last),
@@ -111,9 +111,13 @@ def select(name: str, choices: dict[str, str], chosen: str) -> Html:
     )
 
 
+def _listed(files: list[Path]) -> dict[str, str]:
+    return {str(file): str(file) for file in files}
+
+
 def files_of(folder: Path) -> list[Path]:
     """The files that somebody may try another text for: those that apply in a folder, and the user's."""
-    found = [path for _, path in find(folder).__iter__()]
+    found = [path for _, path in find(folder)]
     return list(dict.fromkeys([*reversed(found), folder / "fairlead.toml", user_file()]))
 
 
