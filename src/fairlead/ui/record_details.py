@@ -139,9 +139,17 @@ def _lines(value: Any) -> list[str]:
     return msgspec.json.format(msgspec.json.encode(thaw(value), enc_hook=str)).decode().splitlines()
 
 
-def hooks_table(decisions: Sequence[Decision[Any]]) -> Html | None:
-    """Each hook that ran: at which event, in which phase, what it answered, and how long it took."""
-    runs = [(decision, run) for decision in decisions for run in decision.runs]
+def hooks_table(decisions: Sequence[Decision[Any]], *, silent: bool | None = None) -> Html | None:
+    """Each hook that ran: at which event, in which phase, what it answered, and how long it took.
+
+    `silent` chooses: only those without an opinion, or only the others.
+    """
+    runs = [
+        (decision, run)
+        for decision in decisions
+        for run in decision.runs
+        if silent is None or (run.outcome == "none") == silent
+    ]
     if not runs:
         return None
     head = ("at", "hook", "phase", "outcome", "seconds")

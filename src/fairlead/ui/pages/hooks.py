@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from ...config.layers import find, read
 from ...journal.reading import Filter, HookStats, Reader
-from ..clock import duration, moment, plural
+from ..clock import moment, plural
 from ..layout import number, page, reader_of
 from ..marks import MARKS
 from ..markup import Html, h
@@ -67,9 +67,9 @@ def places_of(folder: Path) -> dict[str, str]:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def hooks_table(rows: list[HookRow]) -> Html:
+def hook_list(rows: list[HookRow]) -> Html:
     """The hooks, one in a row."""
-    head = ("hook", "runs", "what it did", "half within", "99 % within", "share of time", "last spoke")
+    head = ("hook", "runs", "what it did", "half within ms", "99 % within ms", "share of time", "last spoke")
     return h.table(
         h.caption("Hooks, those that refused or failed first", class_="hidden"),
         h.thead(h.tr([h.th(word, scope="col", class_="number" if word in _NUMBERS else None) for word in head])),
@@ -78,7 +78,7 @@ def hooks_table(rows: list[HookRow]) -> Html:
     )
 
 
-_NUMBERS = frozenset({"runs", "half within", "99 % within", "share of time"})
+_NUMBERS = frozenset({"runs", "half within ms", "99 % within ms", "share of time"})
 
 
 def _row(row: HookRow) -> Html:
@@ -88,11 +88,16 @@ def _row(row: HookRow) -> Html:
         h.td(h.span(stats.hook, class_="title"), h.div(row.place, class_="about") if row.place else None),
         h.td(f"{stats.runs:,}", class_="number"),
         h.td([MARKS[name].counted(count) for name, count in counts.items()], class_="counts"),
-        h.td(duration(stats.p50), class_="number"),
-        h.td(duration(stats.p99), class_="number"),
+        h.td(_millis(stats.p50), class_="number"),
+        h.td(_millis(stats.p99), class_="number"),
         h.td(f"{stats.share:.0%}", class_="number"),
         h.td(h.a(moment(spoken.at), href=decision_address(spoken.record)) if spoken else h.span("never", class_="dim")),
     )
+
+
+def _millis(seconds: float) -> str:
+    """One unit for the whole column, fine enough for a Python hook, which takes microseconds."""
+    return f"{seconds * 1000:,.3f}"
 
 
 def windows(chosen: int) -> Html:
@@ -115,7 +120,7 @@ def show(request: Request) -> Response:
         "Hooks",
         h.h1("Hooks"),
         windows(newest),
-        hooks_table(rows) if rows else nothing,
+        hook_list(rows) if rows else nothing,
         rows and h.p(f"{plural(len(rows), 'hook')}. Files are those that are in force in {folder}.", class_="sentence"),
     )
 

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from ...config.document import ConfigError
 from ...config.layers import find, user_file
+from ...decision import Decision
 from ...errors import FairleadError
 from ...hosts.clis.mapping import NAMES, canonical_name
 from ...lifecycle import Step, event_named
@@ -21,14 +22,15 @@ from ...samples import step as sample_step
 from ..clock import plural
 from ..findings import BY_CONTROL
 from ..judging import Tried, compare, policy_in_force, try_step, typed_policy
-from ..layout import Crumb, page, ui_of
+from ..layout import page, ui_of
 from ..marks import MARKS
-from ..markup import Html, h
+from ..markup import Html, h, join
 from ..record_details import difference, hooks_table
 from ..reports import diff_of
 from .policy import folder_of, mistake_card
 from .replay import last_field, last_of
 
+MENU = ("Playground", "/playground")
 KINDS = {
     "command": ("a shell command", "bash", "command"),
     "write": ("writing a file", "Write", "file_path"),
@@ -132,13 +134,23 @@ def decided(tried: Tried, title: str) -> Html:
         [difference(change, {}) for change in changes(decision)],
         [h.p("told the model: ", str(text), class_="dim") for text in decision.context],
         [h.p("warning: ", warning, class_="dim") for warning in decision.warnings],
-        hooks_table(decision) or h.p("No hook applies.", class_="dim"),
+        _hooks(decision),
         h.p(
             f"Not asked, because they run elsewhere: {', '.join(tried.not_run)}. Try the whole with ",
             h.code("fairlead test"), ".", class_="dim",
         ) if tried.not_run else None,
         class_="card decided",
     )  # fmt: skip
+
+
+def _hooks(decision: Decision[Any]) -> Html:
+    """The hooks that had something to say, and behind a click those that had not."""
+    if not decision.runs:
+        return h.p("No hook applies.", class_="dim")
+    silent = sum(run.outcome == "none" for run in decision.runs)
+    words = f"{plural(silent, 'hook')} without an opinion"
+    behind = h.details(h.summary(words), hooks_table([decision], silent=True), class_="silent") if silent else None
+    return join(hooks_table([decision], silent=False), behind)
 
 
 def chosen_file(asked: QueryParams, folder: Path) -> Path:
@@ -180,7 +192,6 @@ def show(request: Request) -> Response:
             "is carried out or written, and no program of a policy runs.", class_="sentence"),
         form(asked, folder, file, asked.get("policy", ""), last),
         shown,
-        crumbs=[Crumb("Policy", "/policy")],
     )  # fmt: skip
 
 

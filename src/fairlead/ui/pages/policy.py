@@ -15,6 +15,8 @@ from ...config.hook_entry import ConfiguredHook
 from ...config.layers import Config, ConfigFile, find, read
 from ...enforcement import read_setting
 from ...hosts.clis.chains import EventChain, chains_of
+from ...packs import packs
+from ...packs.judging import PackOptions
 from ..clock import plural
 from ..layout import page
 from ..markup import Html, h, join
@@ -57,9 +59,9 @@ def policy_page(view: PolicyView) -> Iterator[Html]:
     yield from (mistake_card(mistake) for mistake in (*config.mistakes, *config.unavailable))
     yield from (h.p(h.b("! Not in force: "), line, class_="failed card") for line in config.untrusted)
     yield h.section(h.h2("Files"), files_table(config))
-    packs = [one for one in config.hooks if one.form == "pack"]
-    if packs:
-        yield h.section(h.h2("Packs"), hooks_list([(one, []) for one in packs]))
+    used = [one for one in config.hooks if one.form == "pack"]
+    if used:
+        yield h.section(h.h2("Packs"), packs_table(used))
     yield h.section(h.h2("What runs when"), [event_section(event, chain) for event, chain in view.chains])
 
 
@@ -91,6 +93,30 @@ def _state(layer: ConfigFile | None) -> Html:
     if not layer.trusted:
         return h.b(f"! not trusted: {layer.untrusted_because}")
     return h.span("in force, as it was trusted" if layer.is_snapshot else "in force")
+
+
+def packs_table(used: list[ConfiguredHook]) -> Html:
+    """The packs in force, what each is about, and how it is used."""
+    about = {f"fairlead.{pack.name}": pack.about for pack in packs("recommended")}
+    rows = [
+        h.tr(
+            h.td(h.b(one.name)),
+            h.td(about.get(one.hook.name, "")),
+            h.td(_use(one)),
+            h.td(one.hook.layer, h.div(h.code(f"{Path(one.file).name}:{one.line}"), class_="about", title=one.where)),
+        )
+        for one in used
+    ]
+    head = h.thead(h.tr([h.th(word, scope="col") for word in ("pack", "about", "use", "from")]))
+    return h.table(head, h.tbody(rows), class_="packs")
+
+
+def _use(one: ConfiguredHook) -> str:
+    """How strict a pack is."""
+    options = getattr(one.hook.fn, "options", None)
+    words = [f"level {options.level}"] if isinstance(options, PackOptions) else []
+    words += [f"always {options.verdict}"] if isinstance(options, PackOptions) and options.verdict else []
+    return ", ".join([*words, *(["locked"] if one.locked else []), *([] if one.hook.enforce else ["only monitored"])])
 
 
 def event_section(event: str, chain: list[tuple[ConfiguredHook, list[str]]]) -> Html:
