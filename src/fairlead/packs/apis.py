@@ -26,7 +26,7 @@ _ADMIN = re.compile(
     r"^[^?#]*/(?:admin|superuser|internal/admin|_admin|wp-admin|actuator/(?:shutdown|restart))(?:[/?]|$)", re.I
 )
 _METHOD = re.compile(
-    r"\bmethod\s*[:=]\s*['\"]?DELETE|\.request\(\s*(?:method\s*=\s*)?['\"]DELETE|requests\.delete\(|httpx\.delete\(|axios\.delete\(|\.delete\(\s*['\"]https?:|http\.delete\(",
+    r"\bmethod\s*[:=]\s*['\"]?DELETE|\.request\(\s*(?:method\s*=\s*)?['\"]DELETE|requests\.delete\(|httpx\.delete\(|axios\.delete\(|\.delete\(\s*['\"]https?:|CURLOPT_CUSTOMREQUEST\s*,\s*['\"]DELETE|Net::HTTP\S*\.delete\(|http\.delete\(",
     re.I,
 )
 

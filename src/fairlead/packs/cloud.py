@@ -20,7 +20,7 @@ def _looks_only(command: Command) -> bool:
 
 
 _AWS_DELETES = re.compile(
-    r"(?:delete|terminate|deregister|destroy|purge|remove|release|revoke|disable|reset|schedule-key-deletion|batch-delete|stop)(?:-|$)"
+    r"(?:admin-)?(?:delete|terminate|deregister|destroy|purge|remove|release|revoke|disable|reset|schedule-key-deletion|batch-delete|stop)(?:-|$)"
 )
 _AWS_KEEPS = re.compile(
     r"(?:delete-message(?:-batch)?$)|[a-z-]+-(?:rules?|alarms?|dashboards?|report-definition|membership|analyzer|tags?|subscription|route)$|"
@@ -66,6 +66,8 @@ def aws_delete(command: Command, line: PackLine) -> Objection:
         return "rb" in verbs or ("rm" in verbs) or ("sync" in verbs and command.has("--delete"))
     if words[:1] in (["cloudtrail"], ["configservice"], ["guardduty"]) and words[1:2] and words[1].startswith("stop-"):
         return f"aws {words[0]} {words[1]}"
+    if words[:2] == ["route53", "change-resource-record-sets"]:
+        return re.search(r'"Action"\s*:\s*"DELETE"', " ".join(map(str, command.args))) is not None
     found = next((word for word in words[1:3] if _AWS_DELETES.match(word) and not _AWS_KEEPS.match(word)), None)
     return found and not found.startswith("stop-") and f"aws {words[0]} {found}"
 
@@ -144,6 +146,9 @@ _DELETES = frozenset(
         "infisical",
         "confluent",
         "upstash",
+        "databricks",
+        "airflow",
+        "mlflow",
     ],
     why="This deletes something in a cloud, for everyone who uses it.",
     instead="Look first: `gcloud compute instances list`",
@@ -166,6 +171,8 @@ _DELETES = frozenset(
         "doppler secrets delete KEY -y",
         "op item delete db",
         "stripe customers delete cus_1",
+        "databricks fs rm -r dbfs:/x",
+        "airflow dags delete x -y",
     ],
     passes=[
         "gcloud compute instances list",
@@ -396,6 +403,20 @@ def infrastructure_apply(command: Command, line: PackLine) -> Objection:
     )
 
 
+_OPENS = re.compile(
+    r"--acl[ =]public|0\.0\.0\.0/0|::/0|\ballUsers\b|\ballAuthenticatedUsers\b|AdministratorAccess|"
+    r"roles/owner|create-access-key|"
+    r"service-accounts keys create|role assignment create.*\bOwner\b|"
+    r"update-assume-role-policy|deactivate-mfa-device|\brds\b.* --publicly-accessible|"
+    r"createVolumePermission.*all|"
+    r"create-volume-permission.*Group=all|BlockPublic\w+=false|\"Action\"\s*:\s*\"\*\"|"
+    r"--source-address-prefix(?:es)?[ =](?:\*|Internet|0\.0\.0\.0/0).*--access[ =]Allow|"
+    r"--public-access (?!.*none)|"
+    r"put-bucket-policy.*\"Principal\"\s*:\s*(?:\"\*|\{\s*\"AWS\"\s*:\s*\"\*)"
+)
+"""What lets everyone in, or makes someone an administrator."""
+
+
 @cloud.rule(
     "open-to-the-world",
     level="destructive",
@@ -410,6 +431,9 @@ def infrastructure_apply(command: Command, line: PackLine) -> Objection:
         "aws iam attach-user-policy --policy-arn arn:aws:iam::aws:policy/AdministratorAccess --user-name me",
         "gcloud projects add-iam-policy-binding p --member=allUsers --role=roles/viewer",
         "aws iam create-access-key --user-name x",
+        "gcloud iam service-accounts keys create k.json --iam-account sa",
+        "aws rds modify-db-instance --db-instance-identifier x --publicly-accessible",
+        "az role assignment create --assignee x --role Owner",
     ],
     passes=[
         "aws iam list-attached-user-policies --user-name me",
@@ -421,11 +445,4 @@ def open_to_the_world(command: Command, line: PackLine) -> Objection:
     if _looks_only(command):
         return None
     text = " ".join(map(str, command.args))
-    return bool(
-        re.search(
-            r"--acl[ =]public|0\.0\.0\.0/0|::/0|\ballUsers\b|\ballAuthenticatedUsers\b|AdministratorAccess|"
-            r"roles/owner|create-access-key|--public-access (?!.*none)|"
-            r"put-bucket-policy.*\"Principal\"\s*:\s*(?:\"\*|\{\s*\"AWS\"\s*:\s*\"\*)",
-            text,
-        )
-    ) and not re.search(r"\b(describe|get|list|revoke|remove|delete)[-\w]*", text)
+    return bool(_OPENS.search(text)) and not re.search(r"\b(describe|get|list|revoke|remove|delete)[-\w]*", text)

@@ -144,17 +144,55 @@ def delete_services(command: Command, line: PackLine) -> Objection:
         "docker kill $(docker ps -q)",
         "docker ps -aq | xargs docker rm -f",
         "docker stop `docker ps -q`",
+        "podman rm -fa",
     ],
     passes=["docker rm my-container", "docker rmi image:tag", "docker ps -q", "docker stop web", "docker rm -f $NAME"],
 )
 def delete_all(command: Command, line: PackLine) -> Objection:
     if command.operands[:1] not in (["rm"], ["rmi"], ["kill"], ["stop"]) or _looks_only(command):
         return None
+    if command.program == "podman" and command.operands[0] in ("rm", "rmi"):
+        letters = "".join(word[1:] for word in command.args if re.fullmatch(r"-[a-z]+", word))
+        if "f" in letters and "a" in letters:
+            return "all of them"
     lists = [one for one in feeders(command, line) if one.program in _DOCKER]
     return any(
         one.has("-q", "-aq", "--quiet") or any(re.fullmatch(r"-[a-z]*q[a-z]*", word) for word in one.args)
         for one in lists
     )
+
+
+@containers.rule(
+    "delete-machine",
+    level="destructive",
+    programs=["virsh", "lxc", "incus", "multipass", "qm", "pct", "vboxmanage", "wsl", "wsl.exe", "limactl"],
+    why="This deletes a virtual machine with its disks.",
+    instead="Stop it, and keep its disks: `virsh shutdown vm`",
+    stops=[
+        "virsh undefine vm --remove-all-storage",
+        "lxc delete --force x",
+        "multipass delete --all --purge",
+        "qm destroy 100",
+        "wsl --unregister Ubuntu",
+    ],
+    passes=["virsh shutdown vm", "lxc list", "multipass list", "wsl --list"],
+)
+def delete_machine(command: Command, line: PackLine) -> Objection:
+    words = [str(word) for word in command.operands]
+    if _looks_only(command):
+        return None
+    match command.program:
+        case "virsh":
+            return command.has("--remove-all-storage", "--storage") and "undefine" in words
+        case "lxc" | "incus" | "limactl":
+            return words[:1] == ["delete"] and command.has("--force", "-f")
+        case "multipass":
+            return words[:1] == ["delete"] and command.has("--purge", "-p")
+        case "qm" | "pct":
+            return words[:1] == ["destroy"]
+        case "vboxmanage":
+            return words[:1] == ["unregistervm"] and "--delete" in command.args
+    return "--unregister" in command.args
 
 
 @containers.rule(
@@ -174,6 +212,7 @@ def delete_all(command: Command, line: PackLine) -> Objection:
         "nsenter -t 1 -m -u sh",
         "docker run -v /etc:/etc image",
         "docker run --device /dev/sda image",
+        "kubectl create clusterrolebinding x --clusterrole=cluster-admin --user=me",
     ],
     passes=[
         "docker run -v ./data:/data image",
@@ -185,6 +224,14 @@ def delete_all(command: Command, line: PackLine) -> Objection:
     ],
 )
 def escape(command: Command, line: PackLine) -> Objection:
+    if command.program == "kubectl":
+        text = " ".join(map(str, command.args))
+        if command.runs("kubectl create") and "clusterrolebinding" in command.operands[1:2]:
+            return "cluster-admin" in text
+        return (
+            re.search(r'--overrides.*(?:"privileged"\s*:\s*true|"host(?:PID|Network|IPC)"\s*:\s*true|"hostPath")', text)
+            is not None
+        )
     if command.program == "nsenter":
         return re.search(r"(-t|--target)[ =]?1\b", " ".join(command.args)) is not None
     if command.program not in ("docker", "podman", "nerdctl", "docker-compose") or not {"run", "create", "exec"} & set(
@@ -276,6 +323,7 @@ _KUBE_WHOLE = frozenset(
         "kubectl delete ns prod --dry-run=client",
         "kubectl describe node n1",
         "kubectl delete --help",
+        "kubectl delete jobs --all",
         "helm list",
     ],
 )
@@ -290,7 +338,7 @@ def delete_namespace(command: Command, line: PackLine) -> Objection:
     kinds = {part.partition("/")[0].partition(".")[0].lower() for word in words[1:2] for part in word.split(",")}
     if kinds & (_KUBE_WHOLE | {"project"}) and (len(words) > 2 or "/" in words[1] or "--all" in command.args):
         return f"{command.program} {' '.join(words[:3])}"
-    return command.has("--all-namespaces", "-A") and "--all" in command.args
+    return bool({"--all-namespaces", "-A"} & set(command.args)) and "--all" in command.args
 
 
 @containers.rule(

@@ -62,6 +62,7 @@ _DROPS = re.compile(
     re.I,
 )
 _DELETES = re.compile(r"\b(?:delete\s+from\s+[\w.\"`\[\]]+|update\s+[\w.\"`\[\]]+\s+set\b)(?P<rest>[^;]*)", re.I | re.S)
+_PROGRAM = re.compile(r"\bto\s+program\b", re.I)
 _DATABASE = re.compile(r"\bdrop\s+(?:database|schema|keyspace|owned)\b", re.I)
 
 
@@ -91,6 +92,8 @@ def sql_of(command: Command, line: PackLine) -> Iterator[str]:
 def dropped_in(text: str) -> str:
     """What an SQL text drops, empties or changes as a whole. Empty: nothing."""
     plain = _STRINGS.sub(" ", text)
+    if _PROGRAM.search(plain):
+        return "it runs a program of the server"
     if found := _DROPS.search(plain):
         return found[0][:80]
     for found in _DELETES.finditer(plain):
@@ -129,6 +132,7 @@ def dropped_in(text: str) -> str:
         "psql -c \"SELECT 'drop table'\"",
         "sqlite3 x.db 'delete from t where id=3'",
         "mysql -e 'update t set a=1 where id=2'",
+        "sqlite3 :memory: 'create table t(a); drop table t'",
         "grep 'DROP TABLE' schema.sql",
         "echo 'drop table t'",
         "psql -c 'CREATE TABLE t (a int)'",
@@ -143,6 +147,8 @@ def drop(command: Command, line: PackLine) -> Objection:
         if not re.search(r"execute|query|raw|psycopg|sqlite|mysql|cursor|prisma|knex", code):
             return None
         return dropped_in(code.replace("'", " ").replace('"', " "))
+    if ":memory:" in command.args:
+        return None
     return next((found for text in sql_of(command, line) if (found := dropped_in(text))), None)
 
 
@@ -164,6 +170,8 @@ def drop(command: Command, line: PackLine) -> Objection:
         "influx",
         "clickhouse-client",
         "snowsql",
+        "snow",
+        "pg_dropcluster",
         "invoke-sqlcmd",
         "mysqlsh",
         "usql",
@@ -189,6 +197,8 @@ def drop_database(command: Command, line: PackLine) -> Objection:
     if command.has("--help", "--version"):
         return None
     match command.program:
+        case "pg_dropcluster":
+            return bool(command.operands) and not command.has("-n")
         case "dropdb" | "dropuser":
             return bool(command.operands)
         case "mysqladmin":
@@ -271,10 +281,14 @@ def empty_store(command: Command, line: PackLine) -> Objection:
             return listed and "all keys that it finds"
         if [word.upper() for word in words[:2]] == ["CONFIG", "SET"] and words[2:3] in (["dir"], ["dbfilename"]):
             return "it says where the data is written"
+        if re.search(r"(?i)^eval\b.*\b(?:flushall|flushdb)\b", " ".join(words)):
+            return "a script that empties it"
         return next((word for word in texts if word.upper() in ("FLUSHALL", "FLUSHDB", "SHUTDOWN", "DEBUG")), None)
     if program in ("mongosh", "mongo"):
         text = " ".join([*map(str, command.args), input_of(command) or ""])
-        found = re.search(r"(?:deleteMany|remove)\(\s*(?:\{\s*\})?\s*\)|\.drop\(\)|dropIndexes|dropCollection", text)
+        found = re.search(
+            r"(?:deleteMany|remove)\(\s*(?:\{\s*\})?\s*\)|\.drop\(\)|dropIndexes|dropCollection|dropUser|dropRole", text
+        )
         return found and found[0]
     if program == "etcdctl":
         return words[:1] == ["del"] and command.has("--prefix", "--from-key")
@@ -378,6 +392,8 @@ _RESETS = {
     "dotnet-ef": ("database drop",),
     "dotnet": ("ef database drop",),
     "sqitch": ("revert",),
+    "airflow": ("db reset",),
+    "superset": ("db reset",),
 }
 
 

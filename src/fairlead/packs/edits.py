@@ -118,7 +118,7 @@ def conflict_markers(step: BeforeTool, line: PackLine) -> Objection:
 @edits.rule(
     "no-verify",
     level="destructive",
-    programs=["git", "pre-commit", "lefthook"],
+    programs=["git", "pre-commit", "lefthook", "gh"],
     why="This skips the hooks of the repository: its tests, its linters, its search for secrets.",
     instead="Mend what the hooks find, and commit: `git commit -m x`",
     stops=[
@@ -129,6 +129,7 @@ def conflict_markers(step: BeforeTool, line: PackLine) -> Objection:
         "HUSKY=0 git commit -m x",
         "SKIP=ruff git commit -m x",
         "pre-commit uninstall",
+        "gh pr merge 3 --admin",
     ],
     passes=[
         "git commit -m x",
@@ -141,6 +142,8 @@ def conflict_markers(step: BeforeTool, line: PackLine) -> Objection:
 def no_verify(command: Command, line: PackLine) -> Objection:
     if command.has("--help", "--dry-run"):
         return None
+    if command.program == "gh":  # the rules of the repository are checks, too
+        return command.runs("gh pr merge") and command.has("--admin")
     if command.program != "git":
         return command.operands[:1] == ["uninstall"]
     names = ("commit", "push", "merge", "rebase", "am", "cherry-pick")

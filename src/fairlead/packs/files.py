@@ -116,8 +116,20 @@ NAMES: dict[Place, str] = {
         "cd .. && rm -rf build",
         "find . | xargs rm -rf",
         "rm -rf ~/projects",
+        "rm -rf ~/.cache",
+        "rm -rf 'C:\\Users\\me'",
     ],
-    passes=["rm -rf build", "rm -rf /tmp/x", "rm -rf $TMPDIR/x", "rm a b c", "rm -rf target/debug"],
+    passes=[
+        "rm -rf build",
+        "rm -rf /tmp/x",
+        "rm -rf $TMPDIR/x",
+        "rm -rf /tmp/x-$$",
+        "d=$(mktemp -d); rm -rf $d",
+        "rm a b c",
+        "rm -rf target/debug",
+        "rm -rf /var/lib/apt/lists/*",
+        "rm -rf ~/.cache/pip",
+    ],
 )
 def delete_outside(command: Command, line: PackLine) -> Objection:
     if _looks_only(command) or not _is_recursive(command):

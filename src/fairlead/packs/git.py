@@ -251,7 +251,11 @@ def overwrite_tree(command: Command, line: PackLine) -> Objection:
     if not command.runs("git checkout-index"):
         return None
     letters = "".join(word[1:] for word in command.args if re.fullmatch(r"-[a-z]+", word))
-    return ("f" in letters or command.has("--force")) and not any(word.startswith("--prefix") for word in command.args)
+    return (
+        ("f" in letters or command.has("--force"))
+        and "n" not in letters
+        and not any(word.startswith("--prefix") for word in command.args)
+    )
 
 
 @git.rule(

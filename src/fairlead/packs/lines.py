@@ -57,6 +57,11 @@ _SYSTEM |= dict.fromkeys(
 )
 """Folders at the root, and how many folders below them are the system, too."""
 _TEMPORARY = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp", "/dev/shm", "/var/folders", "/run/user")  # noqa: S108
+_CACHE = re.compile(
+    r"/var/lib/apt/lists/|/var/cache/(?:apt|apk|dnf|yum|pacman|man)/|"
+    r"/\.npm/_cacache(?:/|$)|/(?:\.cache|\.gradle/caches|\.ccache|\.nuget/packages|Library/Caches|\.cargo/registry/cache)/[^/]"
+)
+"""Caches of the system, and of a home: what is below the folder."""
 _DEVICE = re.compile(
     r"/dev/(?:r?disk\d|[hsvx]v?d[a-z?*\[]|nvme|mmcblk|md\d|dm-|mapper/|loop\d|nbd\d|pmem|dax|ram\d|sr\d|ada\d|da\d|"
     r"mem$|kmem$|port$|zvol/|vg|disk/|block/)"
@@ -77,6 +82,7 @@ HARMLESS_DEVICES = frozenset(
 _HOME = re.compile(r"/(?:home|Users)/[^/]+|/root|/var/root")
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(\[[^\]]*\]|[^/:?#]*)", re.IGNORECASE)
 _LOCAL = re.compile(r"localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0|host\.docker\.internal")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 _NUMBERED = re.compile(
     r"\$\$|\$\{?(?:RANDOM|UID|EUID|PPID|BASHPID|SECONDS|EPOCHSECONDS)\b\}?|"
@@ -153,6 +159,8 @@ class PackLine:
         text = str(word)
         if text[:1] == "~" and text[1:2] not in ("", "/", "+", "-"):
             return "home" if _is_all(text.partition("/")[2]) else "outside"
+        if _DRIVE.match(text):
+            return "outside"
         path = join(command.folder, text, self.home)
         if not path:
             return "inside" if not self.folder and not text.startswith("..") else "unknown"
@@ -161,6 +169,8 @@ class PackLine:
     def place_of(self, path: str, is_pattern: bool = False) -> Place:
         """What kind of place an absolute path is."""
         if is_pattern and _is_all(os.path.basename(path)):
+            if _CACHE.match(path):
+                return "temporary"
             path = os.path.dirname(path)  # all that is in a folder
             if path == self.folder:
                 return "tree"
@@ -172,6 +182,8 @@ class PackLine:
             return "home"
         if path.startswith("/dev/"):
             return "inside" if path in HARMLESS_DEVICES else "device" if _DEVICE.match(path) else "system"
+        if _CACHE.match(path.removeprefix(self.home) if path.startswith(f"{self.home}/") else path):
+            return "temporary"  # it is made again when it is missing
         if self._is_temporary(path) and not self._is_in_tree(path) and not self._is_near(path):
             return "outside" if path in _TEMPORARY else "temporary"  # as a whole it is everyone's
         if self._is_in_tree(path):

@@ -289,8 +289,8 @@ def reverse_shell(command: Command, line: PackLine) -> Objection:
     code = code_of(command) if is_interpreter(program) else ""
     return (
         bool(code)
-        and re.search(r"(?i)socket|fsockopen", code) is not None
-        and bool(re.search(r"dup2|pty\.spawn|/bin/(ba)?sh|exec\b", code))
+        and re.search(r"(?i)socket|fsockopen|['\"]net['\"]\)\.", code) is not None
+        and bool(re.search(r"dup2|pty\.spawn|/bin/(ba|z|da)?sh|\bexec\b", code))
     )
 
 

@@ -37,6 +37,7 @@ _PATTERNS = r"""
 (^|/)\.(bash|zsh|sh|python|node_repl|psql|mysql|rediscli|sqlite)_history$
 (^|/)(secrets?|credentials?)\.(ya?ml|json|toml|ini|env|txt|enc|xml|properties|cfg|conf)$
 (^|/)credentials$
+(^|/)(var/)?run/secrets/.+
 [\w-]+\.(key|pem|p12|pfx|jks|keystore|kdbx|ppk|asc\.key)$
 """
 _SECRET = re.compile("|".join(f"(?:{line})" for line in _PATTERNS.split("\n") if line))

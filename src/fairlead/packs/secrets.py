@@ -27,7 +27,7 @@ _NAMES_ONLY = frozenset({
     "dotenv", "docker", "docker-compose", "podman", "kubectl", "helm", "terraform", "aws", "gcloud", "az", "npm",
     "yarn", "pnpm", "pip", "openssl", "git", "gh", "code", "vim", "vi", "nano", "emacs", "true", "false", ":",
     "exit", "install", "tree", "keytool", "certbot", "mkcert", "trap", "return", "if", "while", "sudo", "su", "env",
-    "source", ".", "locate", "exa", "eza", "lsd",
+    "source", ".", "locate", "exa", "eza", "lsd", "wc", "sha256sum", "md5sum", "cksum", "shasum",
 })  # fmt: skip
 """Programs that only name such a file, or use it for what it is for."""
 _SEALS = frozenset({"kubeseal", "sops", "age", "gpg", "gpg2", "rage", "ansible-vault", "ssh-add"})
@@ -35,7 +35,7 @@ _SEALS = frozenset({"kubeseal", "sops", "age", "gpg", "gpg2", "rage", "ansible-v
 READERS = frozenset({
     "cat", "tac", "nl", "bat", "batcat", "head", "tail", "less", "more", "most", "pg", "zcat", "bzcat", "xzcat",
     "zless", "strings", "xxd", "od", "hexdump", "hd", "hexyl", "base64", "base32", "basenc", "uuencode", "cut",
-    "sort", "uniq", "paste", "tr", "fold", "fmt", "pr", "column", "rev", "wc", "split", "csplit", "comm", "diff",
+    "sort", "uniq", "paste", "tr", "fold", "fmt", "pr", "column", "rev", "split", "csplit", "comm", "diff",
     "cmp", "sdiff", "vimdiff", "iconv", "dd", "tee", "grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "sed",
     "gsed", "awk", "gawk", "mawk", "perl", "python", "python2", "python3", "ruby", "node", "php", "lua", "deno",
     "bun", "jq", "yq", "xq", "dasel", "gron", "cp", "mv", "ln", "link", "rsync", "scp", "sftp", "install", "tar",
@@ -52,7 +52,7 @@ _IDENTITY = re.compile(
 """Options whose value is a file that a program uses, and does not show."""
 _MAY_HOLD = re.compile(r"\.(?:key|pem|p12|pfx|jks|keystore|kdbx|ppk)$|(?:secrets?|credentials?)(?:\.\w+)?$|kubeconfig$")
 """Names of files that other programs are given to use, or make."""
-_GIT_READS = frozenset({"show", "cat-file", "grep", "archive", "diff"})
+_GIT_READS = frozenset({"show", "cat-file", "grep", "archive", "diff", "log"})
 MOVES = frozenset({"cp", "mv", "ln", "link", "rsync", "scp", "sftp", "install", "tar", "zip", "7z", "rclone"})
 
 
@@ -83,7 +83,7 @@ def secret_files_of(command: Command, line: PackLine) -> Iterator[str]:
     words = command.args
     if not may_name_secrets(" ".join(words)):
         return
-    if program not in READERS:
+    if program not in READERS and not _uploads(command):
         # any other program may show a file that only holds secrets, but what it is given as a key it uses
         words = [
             word
@@ -96,10 +96,15 @@ def secret_files_of(command: Command, line: PackLine) -> Iterator[str]:
     if program == "git":
         if not (command.operands[:1] and command.operands[0] in _GIT_READS):
             return
-        words = [word.rpartition(":")[2] for word in command.args[1:] if ":" in word]
+        shows = command.operands[0] in ("show", "diff") or (
+            command.runs("git log") and command.has("-p", "--patch", "-u")
+        )
+        words = [word.rpartition(":")[2] for word in command.args[1:] if ":" in word or shows]
     elif program in ("cp", "mv", "ln", "link", "install") and len(command.operands) > 1:
         words = command.operands[:-1]  # what it writes is no matter here
     elif program in ("grep", "rg", "egrep", "ag", "ack", "sed", "awk", "gawk", "jq", "yq"):
+        if command.has("--count", "--quiet", "--silent", "--files-with-matches") and "grep" in program:
+            return  # it shows no line
         # the first operand is a pattern or a program, unless an option has it
         has_pattern = "--regexp" in command.options or "--file" in command.options or "--expression" in command.options
         words = command.operands if has_pattern else command.operands[1:]
@@ -167,6 +172,8 @@ _METADATA = re.compile(
         "tar czf x.tgz ~/.gnupg",
         "xxd server.key",
         "openssl enc -base64 -in .env",
+        "git log -p -- .env",
+        "cat /run/secrets/db_password",
     ],
     passes=[
         "cut -d= -f1 .env.example",
@@ -182,6 +189,8 @@ _METADATA = re.compile(
         "git add .env.example",
         "chmod 600 ~/.ssh/id_rsa",
         "cat environment.md",
+        "wc -l .env",
+        "grep -q KEY .env",
         "gunicorn --keyfile key.pem app:app",
         "kind export kubeconfig",
         "cosign sign --key cosign.key image",
@@ -269,8 +278,10 @@ _SECRET_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 def names_secret(word: str) -> str:
     """The variable of a word whose name says that it holds a secret: `$GITHUB_TOKEN`."""
     for part in unknown_of(word):
+        if part.startswith("${#"):  # how long it is
+            continue
         for name in _SECRET_VARIABLE.findall(part):
-            if _SECRET_NAME.search(name):
+            if _SECRET_NAME.search(name) and name in word:  # of `${NAME:+set}` nothing is shown
                 return str(name)
     return ""
 
@@ -295,6 +306,7 @@ def names_secret(word: str) -> str:
         "printenv PATH",
         "env | grep -c TOKEN",
         "echo $TOKENIZERS_PARALLELISM",
+        'echo "${API_KEY:+set}"',
     ],
 )
 def print_variable(line: PackLine) -> Objection:
@@ -381,6 +393,11 @@ def overwrite(command: Command, line: PackLine) -> Objection:
         "gpg --export-secret-keys",
         "heroku config -a prod",
         "doppler secrets download --no-file",
+        "git credential fill",
+        "npm config get //registry.npmjs.org/:_authToken",
+        "gcloud secrets versions access latest --secret x",
+        "aws configure export-credentials",
+        "kubectl config view --raw",
     ],
     passes=[
         "gh auth status",
@@ -393,6 +410,9 @@ def overwrite(command: Command, line: PackLine) -> Objection:
         "kubectl describe secret x",
         "heroku config:set X=1",
         "doppler run -- npm start",
+        "npm config get registry",
+        "kubectl config view",
+        "gcloud secrets list",
     ],
 )
 def print_secret(command: Command, line: PackLine) -> Objection:
@@ -406,10 +426,20 @@ def print_secret(command: Command, line: PackLine) -> Objection:
             )
         case "gh":
             return words[:2] == ["auth", "token"]
+        case "git":
+            return words[:2] == ["credential", "fill"]
+        case "npm" | "yarn" | "pnpm":
+            return words[:2] == ["config", "get"] and "_auth" in " ".join(words)
+        case "cmdkey":
+            return any(str(word).lower() == "/list" for word in command.args)
+        case "reg":
+            return re.match(r"(?i)save hklm\\\\?(?:sam|security|system)\b", " ".join(words)) is not None
         case "gcloud":
             return (
-                words[:1] == ["auth"] and words[1:2] and words[1].startswith("print-")
-            ) or "print-access-token" in words
+                (words[:3] == ["secrets", "versions", "access"])
+                or (words[:1] == ["auth"] and words[1:2] and words[1].startswith("print-"))
+                or "print-access-token" in words
+            )
         case "pass" | "gopass":
             return words[:1] == ["show"] and len(words) > 1
         case "op":
@@ -418,11 +448,14 @@ def print_secret(command: Command, line: PackLine) -> Objection:
             return (
                 words[:2] == ["secretsmanager", "get-secret-value"]
                 or (words[:2] == ["configure", "get"] and "secret" in " ".join(words))
+                or words[:2] == ["configure", "export-credentials"]
                 or ("ssm" in words and command.has("--with-decryption"))
             )
         case "vault":
             return words[:2] in (["kv", "get"], ["print", "token"]) or words[:1] == ["read"]
         case "kubectl" | "oc":
+            if words[:2] == ["config", "view"]:
+                return command.has("--raw")
             shows = str(command.options.get("--output") or "")
             return (
                 words[:1] == ["get"]

@@ -179,6 +179,17 @@ def _is_index(words: list[str], word: str) -> bool:
     )
 
 
+_INDEXES = (
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "NPM_CONFIG_REGISTRY",
+    "npm_config_registry",
+    "UV_INDEX_URL",
+    "GOPROXY",
+)
+"""Variables that name a registry."""
+
+
 def _takes_packages(words: list[str]) -> bool:
     """Does it install, or set where packages come from? `login`, `view` and `publish` do not."""
     reads = {"login", "logout", "whoami", "ping", "view", "info", "search", "show", "index", "versions", "publish"}
@@ -215,6 +226,8 @@ def _takes_packages(words: list[str]) -> bool:
         "add-apt-repository ppa:x/y",
         "npm i --registry=https://e.example x",
         "yarn config set npmRegistryServer https://e.example",
+        "npm set registry http://e.example",
+        "PIP_INDEX_URL=http://e.example pip install x",
         "helm repo add x http://e.example",
     ],
     passes=[
@@ -238,6 +251,8 @@ def other_registry(command: Command, line: PackLine) -> Objection:
         return words[:1] in (["add"], ["adv"])
     if not _takes_packages(words):
         return None
+    if given := next((line.variables_of(command).get(name) for name in _INDEXES if name in line.text), None):
+        return None if _KNOWN.match(given) or line.is_allowed(given) else given[:80]
     for before, word in zip(["", *words], [*words, ""], strict=False):
         name, _, value = word.partition("=")
         if (
@@ -255,7 +270,7 @@ def other_registry(command: Command, line: PackLine) -> Objection:
             "--default-index",
         ) or (
             before in ("global.index-url", "global.extra-index-url", "registry", "npmRegistryServer")
-            and "config" in words
+            and {"config", "set"} & set(words)
         ):
             index = word
         else:

@@ -123,9 +123,9 @@ def users(command: Command, line: PackLine) -> Objection:
     if program in ("useradd", "adduser"):
         return command.has("-o", "--non-unique") or "0" in words or "sudo" in words
     if program == "passwd":
-        return True
+        return bool(command.args) or command.reads is not None or command.stdin is not None or bool(command.via)
     if program == "chage":
-        return any(word == "-1" for word in command.args) or command.has("-E", "--expiredate")
+        return command.has("-E", "--expiredate") and "-1" not in command.args
     if program == "dscl":
         return any(word in ("-delete", "-create", "-passwd", "-append") for word in command.args)
     return (
@@ -294,7 +294,8 @@ def wipe_traces(command: Command, line: PackLine) -> Objection:
     if program == "dmesg":
         return command.has("-C", "-c", "--clear", "--read-clear")
     if program == "journalctl":
-        return any(word.startswith("--vacuum") for word in command.args)
+        kept = " ".join(map(str, command.args))
+        return "--vacuum" in kept and not re.search(r"--vacuum-time[ =]\d+(?:d|days?|w|weeks?|months?|y)", kept)
     if program == "unset":
         return "HISTFILE" in command.operands
     if program == "wevtutil":
