@@ -115,6 +115,13 @@ cd src; zip -q ../x fairlead.toml; cd ..; unzip -qo x
 install -C a.py fairlead.toml
 curl -sK- file:///scratch/home/ws/a.py <<< 'output=fairlead.toml'
 make -s --eval='$(shell rm fairlead.toml)' 2>x
+rm ${X}fairlead.toml
+rm fairlead.toml$X
+rm "fairlead.toml"$X
+rm fairlead${X}.toml
+echo x > fairlead.toml$X
+read <<< 'rm fairlead.toml'; $REPLY
+rm "$(python3 -c 'print("fairlead"+".toml")')"
 """.strip("\n").split("\n")
 
 LATE = [line.replace("¶", "\n") for line in _TEXT]

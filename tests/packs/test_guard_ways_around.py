@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import process_time
 
 import pytest
 from ordinary_commands import ORDINARY
@@ -38,6 +39,16 @@ def test_hardly_any_ordinary_command_is_stopped(world: World) -> None:
     assert len(stopped) >= 418
     found = [line for line, verdict in stopped.items() if verdict is not None]
     assert len(found) <= FALSE_ALARMS * len(stopped), found
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["'BASH_FUNC_ls%%=()", 'print(open("fairlead.toml").read())', "length($0)'", "rm $x;", "x=$(a);rm $x;", "a|sh;"],
+)
+def test_a_long_line_of_many_commands_takes_less_than_a_second(world: World, unit: str) -> None:
+    began = process_time()
+    world.shell(unit * (30_000 // len(unit)))
+    assert process_time() - began < 1
 
 
 @pytest.mark.parametrize("line", UNSEEN)

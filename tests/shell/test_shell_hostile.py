@@ -82,6 +82,7 @@ def removals(line: str) -> list[list[str]]:
         ("SECONDS='a[$(rm x)]'", ["x"]),
         ("env 'BASH_FUNC_f%%=() { rm x; }' bash -c f", ["x"]),
         ("source /dev/stdin x <<< 'rm $1'", ["x"]),
+        ("read <<< 'rm x'; $REPLY", ["x"]),
     ],
 )
 def test_a_line_is_read_as_bash_runs_it(line: str, args: list[str]) -> None:

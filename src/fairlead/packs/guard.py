@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,6 @@ from .guarded_programs import (
     CHANGES_FILES,
     CHANGES_UNNAMED,
     CODE,
-    CONCATENATES,
     DEBUGS,
     DECODES,
     DESCRIPTOR,
@@ -83,6 +82,7 @@ from .guarded_programs import (
 )
 from .guarded_python import only_prints
 from .guarded_words import (
+    CONCATENATES,
     alternatives,
     feeders,
     is_line,
@@ -90,7 +90,7 @@ from .guarded_words import (
     loaded_scripts,
     possible_lines,
     possible_words,
-    writes_files,
+    writers_of,
     written_scripts,
 )
 from .protected_paths import (
@@ -413,7 +413,7 @@ class Guard:
         line = read(text, folder, work.variables)
         moved = any(moves_settings(command) for command in line.commands)
         loads = any(name in HOLDS_CODE for command in line.commands for name, _ in assigned_variables(command))
-        writers = [command for command in line.commands if writes_files(command)]
+        writers = writers_of(line)
         for command in line.commands:
             if problem := self._command(command, line, moved, loads, work):
                 return problem
@@ -428,7 +428,8 @@ class Guard:
         """A command of a line: what it writes to, and all that it names unless it only reads."""
         folders = self._folders(command, work)
         guesses = possible_words(command, line)
-        if command.writes() and any(_OWN_FOLDER.search(word) for one in command.inner for word in one.args):
+        work.spend(len(guesses) // 8)
+        if command.writes() and _name_own_folder(command.inner):
             return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
         for word in (*command.writes(), *(guesses if any(map(unknown_of, command.writes())) else ())):
             if problem := self._word(word, folders[:1], 1, work) or self._reaches_in([word]):
@@ -476,8 +477,7 @@ class Guard:
         copies = name in COPIES and name != "ln"
         changed = changed_words(name, rest, guesses) if self._files or copies else {}
         is_known_later = any(one[:1] == "$" for word in rest for one in unknown_of(word))
-        named = line.commands if is_known_later else command.inner
-        if any(_OWN_FOLDER.search(word) for one in named for word in one.args):
+        if _names_own_folder(line) if is_known_later else _name_own_folder(command.inner):
             return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
         if not loads and (written := written_words(name, rest)) is not None:
             words = [name, *written, *guesses]
@@ -663,6 +663,16 @@ class Guard:
             ):
                 folders.append(join(folders[-1], found[1], self._variables["HOME"]))
         return folders
+
+
+@lru_cache(maxsize=2)
+def _names_own_folder(line: Line) -> bool:
+    return _name_own_folder(line.commands)
+
+
+def _name_own_folder(commands: Iterable[Command]) -> bool:
+    """Does a command say where fairlead is installed? `python -c 'import fairlead; print(fairlead.__path__)'`"""
+    return any(_OWN_FOLDER.search(word) for one in commands for word in one.args)
 
 
 def _is_in(command: str, value: Any) -> bool:

@@ -168,8 +168,6 @@ ENDS_FAIRLEAD = re.compile(
 )
 """Code that has a shell end fairlead: `awk '/fairlead/ { system("kill " $2) }'`."""
 WORD_OF_LINE = re.compile(r"[^\s;&|()<>`'\"$/^{}]+")
-CONCATENATES = re.compile(r"[\"']\s*[.+]?\s*[\"']")
-"""What stands between two texts that code makes one: `"fair" + "lead"`."""
 CHANGES_FILES = re.compile(
     r"\b(?:unlink|remove|rename|replace|truncate|rmtree|move|copy\w*|chmod|write_text|write_bytes|symlink_to"
     r"|unlinkSync|rmSync|writeFile\w*)\b"

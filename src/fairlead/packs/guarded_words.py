@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 from ..shell import Command, Line
 from ..shell.outputs import input_of, written_by
-from ..shell.words import is_exact, unknown_of
+from ..shell.words import emptied, is_exact, unknown_of
 from .effort import Effort
 
+CONCATENATES = re.compile(r"[\"']\s*[.+]?\s*[\"']")
+"""What stands between two texts that code makes one: `"fair" + "lead"`."""
 _VARIABLE = re.compile(r"\$\{?[!#]?(\w+)")
 _LISTS = frozenset({"ls", "find", "fd", "dir", "vdir", "compgen", "tree", "stat", "du"})
 """Programs that put out names of files."""
@@ -39,6 +43,8 @@ def possible_words(command: Command, line: Line) -> list[str]:
     unknown = {one for word in (*command.args, command.program, *command.writes()) for one in unknown_of(word)}
     in_code = not command.sure and any(via.endswith((" code", "sed", "parallel")) for via in command.via)
     parts = [word.lower() for word in command.args if "nocaseglob" in line.text and _GLOB.search(word)]
+    given = (*command.args, *command.writes())
+    parts += [text for word in given if (text := emptied(word)) != word]  # `fairlead.toml$X`
     if not unknown - {"*", "{}"} and not in_code:
         return parts
     if any(one[:1] == "$" and is_set(one, line.text) for one in unknown):
@@ -59,11 +65,10 @@ def possible_words(command: Command, line: Line) -> list[str]:
     parts += patterns
     if any(one.program in _LISTS or one.runs("git ls-files") for one in sources):
         parts += [f"*{part}*" for part in patterns if len(part) > 2 and part[0] != "-"]
-    if re.search(r"\bcase\b", line.text):  # its patterns are words of no command
-        parts += _BETWEEN.split(line.text)
-    for word in (*command.args, *command.writes()):
+    parts += _index(line).patterns
+    for word in given:
         if "$(...)" in unknown_of(word):  # what it puts out may be any word of it
-            parts += filter(None, _BETWEEN.split(word))
+            parts += filter(None, _BETWEEN.split(word) + _BETWEEN.split(CONCATENATES.sub("", word)))
     return parts
 
 
@@ -107,9 +112,9 @@ def feeders(command: Command, line: Line, *, scripts: bool = False) -> Iterator[
     """The commands whose output a command may be given: of its pipeline and those of the commands that run it, of its
     substitutions, and those that write the files which these read. `scripts`: also the files that it names itself.
     """
-    around = [command, *_ancestors(command, line)]
-    pipelines = {one.pipeline for one in around}
-    found = [one for one in line.commands if one.pipeline in pipelines and one is not command]
+    index = _index(line)
+    around = [command, *_ancestors(command, index)]
+    found = [one for number in {one.pipeline for one in around} for one in index.pipelines[number]]
     found += [one for runner in around for one in _read_from(runner)]
     if any(_DESCRIPTOR.match(word) for word in command.args):  # `exec 3< <(...); . /dev/fd/3`
         found += line.commands
@@ -125,9 +130,9 @@ def feeders(command: Command, line: Line, *, scripts: bool = False) -> Iterator[
         seen.update(map(id, fresh))
         yield from fresh
         named += [word for one in fresh for word in (*one.args, *_read_by(one))]
-        files = {os.path.basename(word) for word in named if word}
-        writers = {one.pipeline for one in line.commands if files & set(map(os.path.basename, writes_files(one)))}
-        found = [one for top in line.commands if top.pipeline in writers for one in top.walk()]
+        files = {os.path.basename(word) for word in named if word} if index.writers else set()
+        writers = {one.pipeline for names, one in index.writers if not files.isdisjoint(names)}
+        found = [one for number in writers for top in index.pipelines[number] for one in top.walk()]
 
 
 def _read_from(command: Command) -> Iterator[Command]:
@@ -141,14 +146,41 @@ def _read_from(command: Command) -> Iterator[Command]:
 _CHAIN = 32
 
 
-def _ancestors(command: Command, line: Line) -> list[Command]:
+def _ancestors(command: Command, index: _Index) -> list[Command]:
     """The commands that run a command, the innermost first."""
     path: list[Command] = []
-    level = line.tree
-    while (above := next((one for one in level if any(sub is command for sub in one.walk())), command)) is not command:
-        path.insert(0, above)
-        level = above.inner
+    while (above := index.parents.get(id(command))) is not None:
+        path.append(above)
+        command = above
     return path
+
+
+class _Index(NamedTuple):
+    """What is asked about a line for each of its commands."""
+
+    pipelines: dict[int, list[Command]]
+    parents: dict[int, Command]
+    """Of each command, by its id, the one that runs it."""
+    writers: list[tuple[frozenset[str], Command]]
+    """The commands that write files, with the names of these."""
+    patterns: list[str]
+    """Those of a `case`, which are words of no command."""
+
+
+@lru_cache(maxsize=2)
+def _index(line: Line) -> _Index:
+    pipelines: dict[int, list[Command]] = {}
+    for one in line.commands:
+        pipelines.setdefault(one.pipeline, []).append(one)
+    parents = {id(inner): one for one in line.commands for inner in one.inner}
+    written = ((frozenset(map(os.path.basename, writes_files(one))), one) for one in line.commands)
+    patterns = _BETWEEN.split(line.text) if re.search(r"\bcase\b", line.text) else []
+    return _Index(pipelines, parents, [(names, one) for names, one in written if names], patterns)
+
+
+def writers_of(line: Line) -> list[Command]:
+    """The commands of a line that write files."""
+    return [one for _, one in _index(line).writers]
 
 
 def written_scripts(command: Command, line: Line, *, patches: bool = False) -> list[str]:
@@ -156,10 +188,13 @@ def written_scripts(command: Command, line: Line, *, patches: bool = False) -> l
 
     Patches: also the words of the commands that write them, such as `git diff FILE`.
     """
+    index = _index(line)
+    if not index.writers:
+        return []
     words = [command.path, *command.args, *command.assignments.values()]
     names = {os.path.basename(part) for word in words for part in (word, *_PART.split(word)) if part}
     names |= _MAKEFILES if command.program in ("make", "gmake") else set()
-    writers = [one for one in line.commands if not names.isdisjoint(map(os.path.basename, writes_files(one)))]
+    writers = [one for written, one in index.writers if not names.isdisjoint(written)]
     texts = [written_by(one) or input_of(one) or "" for one in writers if one is not command]
     return [*texts, *(f"{word}\n" for one in writers for word in one.args if patches)]
 
@@ -223,6 +258,7 @@ def _read_by(command: Command) -> list[str]:
     return [redirect.target for redirect in command.redirects if redirect.operator == "<"]
 
 
+@lru_cache(maxsize=256)
 def is_set(variable: str, text: str) -> bool:
     """Is a variable set on a line? Then its name stands there without a dollar sign, too."""
     if variable[:2] in ("$1", "$2", "$@", "$*"):

@@ -135,7 +135,7 @@ def read_words(shell: Shell, command: Command) -> None:
     elif line is None or not isinstance(separators, str) or not is_exact(separators):
         words = None
     else:
-        words = _fields(line, separators, 0 if "a" in options else len(names))
+        words = _fields(line, separators, 0 if "a" in options else len(names)) if names or options else [line]
     if "a" in options:
         shell.variables[options["a"]] = words
         return
