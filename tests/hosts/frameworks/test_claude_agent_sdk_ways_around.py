@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,27 @@ def test_other_hooks_that_are_added_in_place_stand_beside_ours() -> None:
     fairlead = table = Fairlead(Hooks())
     table |= {"PreToolUse": [HookMatcher(hooks=[rewriting])]}
     assert [one.hooks for one in table["PreToolUse"]] == [fairlead["PreToolUse"][0].hooks, [rewriting]]
+
+
+# --- switches of Claude Code ------------------------------------------------------------------------
+
+SIMPLE = json.dumps({"env": {"CLAUDE_CODE_SIMPLE": "1"}})
+
+
+@pytest.mark.parametrize("switch", [{"extra_args": {"bare": None}}, {"settings": SIMPLE}], ids=["bare", "simple"])
+async def test_a_claude_code_that_calls_no_hooks_runs_no_tool_of_ours(
+    strict: Hooks, tmp_path: Path, switch: dict[str, Any]
+) -> None:
+    """The boundary check sees to it that the tool has not run."""
+    options = ClaudeAgentOptions(hooks=Fairlead(strict), allowed_tools=[SHELL], **switch)
+    with pytest.raises(Exception, match="Claude Code calls no hooks"):
+        await play(tmp_path, [model.ScriptedCall(SHELL, RM)], options)
+
+
+async def test_a_setting_that_turns_all_hooks_off_does_not_turn_off_these(strict: Hooks, tmp_path: Path) -> None:
+    settings = json.dumps({"disableAllHooks": True})
+    options = ClaudeAgentOptions(hooks=Fairlead(strict), allowed_tools=[SHELL], settings=settings)
+    assert await play(tmp_path, [model.ScriptedCall(SHELL, RM)], options) == []
 
 
 # --- what is not governed ---------------------------------------------------------------------------

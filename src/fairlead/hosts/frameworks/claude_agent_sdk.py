@@ -8,13 +8,14 @@ has them, so the adapter dispatches these steps itself.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace as replaced
-from functools import partial
+from functools import partial, wraps
 from typing import Any, NoReturn
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionResultAllow, PermissionResultDeny
+from claude_agent_sdk._internal.query import Query
 from claude_agent_sdk.types import HookEvent
 from msgspec.structs import replace
 
@@ -109,6 +110,12 @@ ANSWERS = {"AskUserQuestion": ("answers", "annotations")}
 """Arguments that a tool gets from the user whom it asks, after hooks have judged it."""
 JUDGED = 1000
 """How many judged calls of a session are kept until they end."""
+SYNTHETIC = "<synthetic>"
+"""The model of messages that Claude Code makes by itself."""
+NO_HOOKS = (
+    "Claude Code calls no hooks, so nothing that the agent does would be judged: it runs with --bare, or with "
+    "CLAUDE_CODE_SIMPLE in its environment or under `env` in its settings; remove that"
+)
 BLOCKS = {"on_failure": "block"} if "on_failure" in HookMatcher.__dataclass_fields__ else {}
 
 
@@ -263,6 +270,46 @@ class Fairlead(Closable, dict[HookEvent, list[HookMatcher]]):
     def closing(self) -> Flow[None]:
         while self._sessions:
             yield Call(partial(self._sessions.popitem()[1].end, "exit"))
+
+
+class _Watched:
+    """A transport that fails as soon as the model answers, if Claude Code has called none of our hooks by then.
+
+    Some switches turn off all hooks of Claude Code, and it does not say so. One of them may stand in the settings of a
+    project, which the model can write.
+    """
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        calls_hooks, messages = False, self._transport.read_messages()
+        async for message in messages:
+            if message.get("type") == "control_request":
+                calls_hooks = calls_hooks or message["request"].get("subtype") == "hook_callback"
+            elif message.get("type") == "assistant" and not calls_hooks and message["message"]["model"] != SYNTHETIC:
+                with suppress(Exception):  # the CLI's end, which is what we want
+                    await self._transport.close()
+                    await messages.aclose()
+                raise FairleadError(NO_HOOKS)
+            yield message
+
+
+def _watch(init: Callable[..., None]) -> Callable[..., None]:
+    @wraps(init)
+    def watching(self: Any, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        callbacks = [one for matcher in (self.hooks or {}).get("UserPromptSubmit", ()) for one in matcher["hooks"]]
+        if any(isinstance(getattr(getattr(one, "func", None), "__self__", None), Fairlead) for one in callbacks):
+            self.transport = _Watched(self.transport)
+
+    return watching
+
+
+Query.__init__ = _watch(Query.__init__)  # type: ignore[method-assign]
 
 
 async def _leave_to_cli(request: ApprovalRequest) -> Approval:
