@@ -65,9 +65,9 @@ GUESTS = [
     Guest("cursor", ("cursor", "cursor@project", "cursor@managed", "cursor@team", *CLAUDE[:2]), in_cursor),
     Guest("copilot", (*COPILOT, *CLAUDE[:2]), in_copilot, {"COPILOT_PROJECT_DIR": "/w"}),
     Guest("vscode", (*COPILOT[:2], *CLAUDE[:2]), in_vscode),
-    Guest("devin", CLAUDE, in_devin, {"DEVIN_PROJECT_DIR": "/w"}),
+    Guest("devin", ("devin", "devin@project", *CLAUDE[:2]), in_devin, {"DEVIN_PROJECT_DIR": "/w"}),
 ]
-EVENTS = {"cursor": "preToolUse", "claude_code": "PreToolUse", "copilot": "preToolUse"}
+EVENTS = {"cursor": "preToolUse", "claude_code": "PreToolUse", "copilot": "preToolUse", "devin": "PreToolUse"}
 PAIRS = [(guest, pair) for guest in GUESTS for pair in permutations(guest.entries, 2)]
 
 

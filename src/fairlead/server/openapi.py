@@ -20,7 +20,7 @@ Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
 _ENTRIES = [
     name if scope == "user" else f"{name}@{scope}" for name in (*ALL, *EXPERIMENTAL) for scope in INSTALL_SCOPES
-]
+] + ["cursor@team"]
 """The CLIs, and the scope of the entry that ran, as the launcher names them."""
 _NULLABLE: Schema = {"type": ["string", "null"]}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}

@@ -305,9 +305,20 @@ GOOSE: Takes = {
     "Notification": NOTHING,
 }
 
+DEVIN: Takes = {
+    "SessionStart": NOTHING,
+    "SessionEnd": NOTHING,
+    "UserPromptSubmit": _EXITS,
+    "PreToolUse": _EXITS,
+    "PermissionRequest": {**_EXITS, "allow": {"decision": "approve"}, "resolved": {"decision": "approve"}},
+    "PostToolUse": NOTHING,
+    "Stop": {"extend": {"decision": "block", "reason": "TEXT"}},
+}
+
 TAKES: dict[str, Takes] = {
     "claude_code": CLAUDE_CODE, "codex": CODEX, "gemini": GEMINI, "qwen": QWEN, "copilot": COPILOT, "droid": DROID,
     "cline": CLINE, "opencode": OPENCODE, "cursor": CURSOR, "windsurf": WINDSURF, "kiro": KIRO, "goose": GOOSE,
+    "devin": DEVIN,
 }  # fmt: skip
 
 

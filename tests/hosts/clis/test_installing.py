@@ -791,6 +791,7 @@ def test_where_each_has_its_settings(home):
         "opencode": ".config/opencode/plugin/fairlead.js",
         "cursor": ".cursor/hooks.json",
         "windsurf": ".codeium/windsurf/hooks.json",
+        "devin": ".config/devin/config.json",
         "kiro": ".kiro/agents/fairlead.json",
         "goose": ".agents/plugins/fairlead/hooks/hooks.json",
     }
@@ -854,7 +855,7 @@ def test_what_fails_closed_is_what_guards_and_nothing_else(home, name):
 
 # --- a launcher that is gone ---------------------------------------------------------------------------------
 
-LOOKING = ["claude_code", "codex", "qwen", "copilot", "droid", "cline", "windsurf", "kiro"]
+LOOKING = ["claude_code", "codex", "qwen", "copilot", "droid", "cline", "windsurf", "devin", "kiro"]
 """Those that would run the tool, or whose entries are run by programs that would."""
 ODD = """it's "odd" & \\ ; so"""
 

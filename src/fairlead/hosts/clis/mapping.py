@@ -184,8 +184,8 @@ ENTRY_POINT, NO_PROJECT, UNKNOWN_PROGRAM = "entry_point", "no_project", "unknown
 program ran which fairlead does not know."""
 
 ALL = ("claude_code", "codex", "gemini", "qwen", "copilot", "droid", "cline", "opencode")
-EXPERIMENTAL = ("cursor", "windsurf", "kiro", "goose")
-GUESTS = ("vscode", "jetbrains", "devin")
+EXPERIMENTAL = ("cursor", "windsurf", "devin", "kiro", "goose")
+GUESTS = ("vscode", "jetbrains")
 """Programs that run the entries of another CLI, and read no files that are their own."""
 NAMES = (*ALL, *EXPERIMENTAL, *GUESTS)
 

@@ -1,1 +1,1 @@
-"""Devin: its events."""
+"""Devin: its events and settings files."""
