@@ -96,6 +96,15 @@ def test_an_interruption_saves_nothing(run: Run, machine: Machine, monkeypatch: 
     assert not list(machine.project.glob("cases*"))
 
 
+@pytest.mark.parametrize(
+    "words", [("--coverage",), ("--min-coverage", "9"), ("--junit",), ("--policy", "x"), ("--output", "junit=x")]
+)
+def test_an_option_that_would_have_no_effect_is_refused(run: Run, words: tuple[str, ...]):
+    ended = run("test", "force-push", *words)
+    assert ended.code == 1
+    assert "goes with --cases" in ended.err
+
+
 # --- other spellings ------------------------------------------------------------------------
 
 

@@ -208,3 +208,11 @@ def test_the_newest_records_alone_count(path: Path, tmp_path: Path):
             report = asyncio.run(reproduce(Judge(hooks_of("rate"), enforced=False), traffic))
         assert (report.totals.steps, report.totals.warming) == (4, 2)
         assert causes(report) == {}  # the earlier steps of the session have run
+
+
+def test_a_record_that_two_sources_have_counts_once(path: Path, tmp_path: Path):
+    copies = (path, export(path, tmp_path / "journal.jsonl"))
+    with traffic_of(*copies) as traffic:
+        report = asyncio.run(reproduce(Judge(hooks_of("rate"), enforced=False), traffic))
+    assert (report.totals.steps, report.totals.sessions) == (12, 2)
+    assert causes(report) == {}  # no call was counted twice

@@ -32,7 +32,7 @@ def add_to(commands: Any) -> None:
         "two revisions; one revision is compared with the files that are here. Ends with 0 if nothing differs, with 2 "
         "if something does, with 1 if it could not be run.",
     )
-    parser.add_argument("policy", nargs="+", metavar="OLD [NEW]", help="the policies: main..HEAD, or old.toml new.toml")
+    parser.add_argument("policy", nargs="+", metavar="POLICY", help="OLD NEW, or OLD..NEW: main..HEAD")
     parser.add_argument(
         "--fail-on", action="append", choices=FAIL_ON, default=[], metavar="WHAT",
         help="end with 2 only for this: loosened, tightened, unknown or any; may be repeated",
@@ -172,10 +172,12 @@ CLASSES = 12
 
 def lines_of(report: DiffReport, most: int | None = CLASSES) -> Iterator[str]:
     """A diff for people."""
+    from ..replay.published import NOTHING_JUDGED
+
     totals = report.totals
     yield f"{paint(escape(report.old), 'bold')} -> {paint(escape(report.new), 'bold')}: {judged(totals)}"
     if not totals.steps:
-        yield paint("no recorded step is at an event that one of the policies has a hook for", "yellow")
+        yield paint(NOTHING_JUDGED, "yellow")
     shown = [change for change in report.changes if change.accepted is None]
     for direction in ("loosened", "tightened", "other"):
         some = [change for change in shown if change.direction == direction]

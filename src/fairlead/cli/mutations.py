@@ -39,6 +39,8 @@ def run_mutations(options: argparse.Namespace) -> int:
 
     quiet_log()
     outputs_of(options)
+    if options.coverage or options.min_coverage is not None:
+        raise FairleadError("--coverage counts the cases of --cases, and says nothing of --mutate")
     judge, name, places, _, untrusted = open_judge(options)
 
     async def run() -> tuple[list[Mutation], list[str]]:

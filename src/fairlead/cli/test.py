@@ -71,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
     if options.cases:
         _refuse_one_step(options)
         return run_cases(options)
+    _refuse_options_of_many(options)
     step = make_step(options)
     config = _config_for_ci(options, step) if options.ci else sound_config(options)
     decision = asyncio.run(decide(config, options.folder, step))
@@ -89,6 +90,16 @@ def _refuse_one_step(options: argparse.Namespace) -> None:
 
     if options.step is not None or options.fields or options.file or options.host:
         raise FairleadError("--cases and --mutate have the steps; leave out the event, --set, --step and --host")
+
+
+def _refuse_options_of_many(options: argparse.Namespace) -> None:
+    """Refuse what would have no effect on one step."""
+    from ..errors import FairleadError
+
+    for name in ("policy", "coverage", "min_coverage", "format", "output", "who", "all", "journal"):
+        if getattr(options, name) not in (None, False, []):
+            shown = options.format if name == "format" else name.replace("_", "-")
+            raise FairleadError(f"--{shown} goes with --cases FILE or --mutate, and not with one step")
 
 
 def _config_for_ci(options: argparse.Namespace, step: Step) -> Config:

@@ -26,6 +26,7 @@ Level = Literal["error", "warning", "note", "pass"]
 """How grave a finding is: it fails the run, it is worth a look, it is accepted, it is as it should be."""
 TEXT: Final = 300
 """Characters of a command that are shown."""
+NOTHING_JUDGED: Final = "nothing was judged: no selected step is at an event that one of the policies has a hook for"
 SHORTEST_NAME: Final = 3
 """Letters of a user's name, or of a folder, that is looked for in other texts. A shorter one stands in many words."""
 HOME: Final = re.compile(r"(?P<homes>/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\\s'\":;,]+|/root(?=[/\s'\":;,]|$)")
@@ -118,7 +119,7 @@ def of_diff(report: DiffReport, fail_on: Iterable[FailOn] = (), *, who: bool = F
     if totals.would_ask:
         notes.append(f"{counted(totals.would_ask, 'step')} would ask a question that was not put then")
     if not totals.steps:
-        notes.append("no recorded step is at an event that one of the policies has a hook for")
+        notes.append(NOTHING_JUDGED)
     return PublishedReport(
         command="fairlead diff",
         title=f"{publisher.text(report.old)} -> {publisher.text(report.new)}",

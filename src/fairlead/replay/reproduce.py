@@ -115,7 +115,7 @@ class Reproducer:
             if not number % TURNS:
                 await asyncio.sleep(0)
         if totals.steps > count:
-            totals.sessions += len(group.parts) if group.root is not None else 0
+            totals.sessions += group.sessions
             totals.cold_sessions += group.is_cold
 
     def _compare(self, recorded: Recorded, judged: Judged) -> bool:

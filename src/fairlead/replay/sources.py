@@ -94,6 +94,11 @@ class Group(msgspec.Struct):
     def records(self) -> int:
         return sum(count for _, _, count in self.parts)
 
+    @property
+    def sessions(self) -> int:
+        """How many sessions it has: one may be in several sources."""
+        return len({session for _, session, _ in self.parts if session is not None})
+
 
 class _SessionHead(msgspec.Struct):
     """Of a session: its root, how many records it has, and whether its beginning is there."""
@@ -457,7 +462,8 @@ class Traffic:
         `Unreadable` stands for a step that cannot be read, as early as that is known.
         """
         parts = [self._part(number, session, events) for number, session, _ in group.parts]
-        return parts[0] if len(parts) == 1 else heapq.merge(*parts, key=_began)
+        merged = parts[0] if len(parts) == 1 else heapq.merge(*parts, key=_began)
+        return merged if len({number for number, *_ in group.parts}) == 1 else _without_copies(merged)
 
     def _part(self, number: int, session: str | None, events: Collection[str]) -> Iterator[Recorded]:
         """The steps of one session in one source, in order."""
@@ -470,6 +476,22 @@ class Traffic:
                 del held[:WINDOW]
         held.sort(key=_began)
         yield from held
+
+
+def _without_copies(steps: Iterator[Recorded]) -> Iterator[Recorded]:
+    """Each record once, though two sources have it: a journal and its export, say."""
+    began: float | None = None
+    known: set[str] = set()
+    for recorded in steps:
+        if recorded is Unreadable:
+            yield recorded
+            continue
+        if recorded.began != began:
+            began = recorded.began
+            known.clear()
+        if recorded.id not in known:
+            known.add(recorded.id)
+            yield recorded
 
 
 def _top(session: str, roots: dict[str, str]) -> str:
