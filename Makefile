@@ -82,6 +82,7 @@ bench: $(BENCH)/ready
 	$(BENCH)/bin/python -W ignore -m bench.journal
 	$(BENCH)/bin/python -W ignore -m bench.replay
 	$(BENCH)/bin/python -W ignore -m bench.server
+	$(BENCH)/bin/python -W ignore -m bench.ui
 	$(BENCH)/bin/python -W ignore -m bench.clis
 	$(BENCH)/bin/python -m bench.frameworks
 	$(BENCH)/bin/python -m bench.scale

@@ -13,10 +13,11 @@ from fairlead.journal import Journal
 from fairlead.journal.reading import Reader
 from fairlead.lifecycle import BeforeTool
 from fairlead.ui import live
-from fairlead.ui.live import event, newest
+from fairlead.ui.live import event
 from fairlead.ui.markup import h
 from fairlead.ui.pages.session import Following, session_view
 from fairlead.ui.pages.sessions import changed_sessions
+from fairlead.ui.searching import newest_number
 
 
 @pytest.fixture(autouse=True)
@@ -95,8 +96,8 @@ async def test_a_session_that_has_something_new_is_in_the_feed_of_the_list(path)
     await write(path, 3, "old")
     await write(path, 2, "new", first=3)
     with Reader(path) as reader:
-        assert [one.row.session for one in changed_sessions(reader, 3, newest(reader))] == ["new"]
-        assert [one.row.session for one in changed_sessions(reader, 0, newest(reader))] == ["old", "new"]
+        assert [one.row.session for one in changed_sessions(reader, 3, newest_number(reader))] == ["new"]
+        assert [one.row.session for one in changed_sessions(reader, 0, newest_number(reader))] == ["old", "new"]
 
 
 async def test_a_record_of_a_moment_that_is_there_changes_its_row(path, journal):

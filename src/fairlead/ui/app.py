@@ -23,10 +23,11 @@ from .access import TOKEN_HEADER, Access
 from .guard import Guard
 from .layout import HEAD, Ui, message, ui_of
 from .markup import document, h
-from .pages import coverage, decision, hooks, journal, playground, policy, replay, session, sessions
+from .pages import coverage, decision, decisions, hooks, journal, playground, policy, replay, session, sessions
 
 PAGES: tuple[ModuleType, ...] = (
     sessions,
+    decisions,
     session,
     decision,
     hooks,

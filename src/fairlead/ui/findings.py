@@ -72,6 +72,7 @@ class Body(TypedDict, total=False):
     """What a timeline needs of a record's JSON."""
 
     took: float | None
+    note: Any
     step: dict[str, Any]
     parent: str | None
     control: str | None

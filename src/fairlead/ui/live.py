@@ -21,6 +21,7 @@ from ..journal.reading import Reader
 from ..redaction.logs import logger
 from .layout import number, ui_of
 from .markup import Html
+from .searching import newest_number
 
 POLL = 0.1
 """Seconds between two looks at the newest number."""
@@ -41,11 +42,6 @@ def feed(request: Request, new_rows: NewRows) -> Response:
     after = max(number(request, "after"), int(known) if known.isdecimal() and len(known) < 19 else 0)
     events = _events(ui_of(request).journal, after, new_rows)
     return StreamingResponse(events, media_type="text/event-stream")
-
-
-def newest(reader: Reader) -> int:
-    """The newest number of a journal, after which a feed goes on."""
-    return int(reader.db.execute("SELECT coalesce(max(seq), 0) FROM records").fetchone()[0])
 
 
 async def _events(journal: Path, after: int, new_rows: NewRows) -> AsyncIterator[str]:
@@ -115,7 +111,7 @@ class _Watch:
                 self._close()
                 self._replaced = self._file is not None
                 self._reader, self._file = Reader(self._journal), (status.st_dev, status.st_ino)
-            return newest(self._reader)
+            return newest_number(self._reader)
         except (OSError, JournalError):
             return None
         except Exception as error:  # SQLite's, while the file is being changed in another way

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from html import escape as escape_html
 from typing import Any
 
@@ -17,8 +18,20 @@ from ..escaping import escape as spell_out
 VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 """The elements that have no end tag."""
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
+_SPECIAL = re.compile("[&<>\"']")
 _ADDRESSES = frozenset(
-    {"href", "src", "action", "formaction", "xlink-href", "data-src", "data-post", "data-live", "data-summary"}
+    {
+        "href",
+        "src",
+        "action",
+        "formaction",
+        "xlink-href",
+        "data-src",
+        "data-post",
+        "data-live",
+        "data-summary",
+        "data-more",
+    }
 )
 
 
@@ -37,9 +50,14 @@ def element(name: str, /, *children: Any, **attributes: Any) -> Html:
 
     An attribute that is None or False is left out; `class_` is `class`, and `data_id` is `data-id`.
     """
+    _check_element(name)
+    return _element(name, children, attributes)
+
+
+@cache
+def _check_element(name: str) -> None:
     if not _NAME.fullmatch(name) or name.lower() in ("script", "style", "iframe", "object", "embed", "base"):
         raise UnsafeMarkup(f"<{name}> is for `document` only")
-    return _element(name, children, attributes)
 
 
 def _element(name: str, children: Iterable[Any], attributes: dict[str, Any]) -> Html:
@@ -70,7 +88,7 @@ def join(*children: Any) -> Html:
 def _escaped(value: str) -> str:
     """A text, escaped. Unseen characters are spelled out, and marked as such."""
     if value.isprintable():
-        return escape_html(value)
+        return escape_html(value) if _SPECIAL.search(value) else value
     return "".join([
         escape_html(part) if part.isprintable() or part in "\n\t" else f'<span class="unseen">{spell_out(part)}</span>'
         for part in _runs(value)
@@ -91,15 +109,23 @@ def _runs(value: str) -> Iterable[str]:
 def _attribute(key: str, value: Any) -> str:
     if value is None or value is False:
         return ""
-    name = key.rstrip("_").replace("_", "-")
-    if not _NAME.fullmatch(name) or name.lower().startswith("on") or name == "style":
-        raise UnsafeMarkup(f"{name!r} is no attribute of ours: a script or style inside a page is blocked")
+    name = _attribute_name(key)
     if value is True:
         return f" {name}"
     words = value if isinstance(value, str) else str(value)
     if name in _ADDRESSES and not (words.startswith(("/", "#", "?")) and not words.startswith("//")):
         raise UnsafeMarkup(f"{name} leads out of the inspector: {words!r}")
-    return f' {name}="{escape_html(spell_out(words, keep_lines=True))}"'
+    if not words.isprintable() or _SPECIAL.search(words):
+        words = escape_html(spell_out(words, keep_lines=True))
+    return f' {name}="{words}"'
+
+
+@cache
+def _attribute_name(key: str) -> str:
+    name = key.rstrip("_").replace("_", "-")
+    if not _NAME.fullmatch(name) or name.lower().startswith("on") or name == "style":
+        raise UnsafeMarkup(f"{name!r} is no attribute of ours: a script or style inside a page is blocked")
+    return name
 
 
 class _Elements:

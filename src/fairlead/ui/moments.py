@@ -181,14 +181,14 @@ def _rows_of(reader: Reader, session: str, after: int) -> Iterator[Row]:
         after = found[-1][0]
 
 
-def row_of(seq: int, name: str, at: int, session: str, event: str | None, data: bytes) -> Row:
+def row_of(seq: int, name: str, at: int, session: str | None, event: str | None, data: bytes) -> Row:
     """A record, from its columns and its body. A damaged or erased one has only its columns."""
     body = decode_body(data)
     ended = at / 1e9
     began = ended - (body.get("took") or 0.0)
     if (told := _time_in_transcript(body)) is not None:
         began, ended = told, told + (ended - began)
-    return Row(seq, str(name), str(session), str(event), body, began, ended)
+    return Row(seq, str(name), session or "", event or "note", body, began, ended)
 
 
 def _time_in_transcript(body: Body) -> float | None:
@@ -285,7 +285,8 @@ class Grouping:
             moment.is_failed = last.get("error") is not None
         else:
             moment.name = _NAMES.get(event, event.replace("_", " "))
-            moment.what = " ".join(filter(None, (line(self._texts(step.get(f))) for f in _DETAILS.get(event, ()))))
+            told = [step.get(field) for field in _DETAILS.get(event, ())] or [moment.rows[0].body.get("note")]
+            moment.what = " ".join(filter(None, (line(self._texts(value)) for value in told)))
             moment.is_user = event == "before_input" and step.get("source", "user") == "user"
             if event == "before_input" and not moment.is_user:
                 moment.name = "goes on with" if step.get("source") == "continuation" else "background"
@@ -319,3 +320,12 @@ def _one_of_each(found: list[Finding]) -> Iterator[Finding]:
         if one.mark not in known:
             known.add(one.mark)
             yield one
+
+
+def single_moment(reader: Reader, columns: tuple[Any, ...]) -> Moment:
+    """One record as a moment of its own: its columns number, id, time, session, event and body."""
+    row = row_of(*columns)
+    grouping = Grouping(row.session, TextReader(reader))
+    moment = grouping.add(row)
+    grouping.finish(moment)
+    return moment

@@ -166,5 +166,29 @@ function update(old, row) {
   if (details.open) details.dispatchEvent(new Event("toggle"));
 }
 
+// --- a search that looks further back by itself, until there is enough, or it is stopped -------------
+
+async function searchOn() {
+  for (let more = document.getElementById("more"); more?.dataset.auto !== undefined; more = document.getElementById("more")) {
+    const answer = await fetch(more.dataset.more);
+    if (!answer.ok || !more.isConnected || more.dataset.auto === undefined) return;
+    const template = document.createElement("template");
+    template.innerHTML = await answer.text(); // the server escapes it
+    document.getElementById("rows").append(...template.content.querySelectorAll("#rows > *"));
+    const next = template.content.getElementById("more");
+    if (document.querySelectorAll("#rows > *").length >= MOST) delete next?.dataset.auto;
+    if (next) more.replaceWith(next);
+    else more.remove();
+  }
+}
+
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("[data-stop]")) return;
+  delete document.getElementById("more").dataset.auto;
+  event.target.remove();
+});
+
+searchOn();
+
 const main = document.querySelector("main[data-live]");
 if (main) follow(main);

@@ -17,10 +17,11 @@ from ..clock import moment as shown_moment
 from ..findings import Finding
 from ..lanes import lanes
 from ..layout import Crumb, fragment, number, page, reader_of
-from ..live import feed, newest
+from ..live import feed
 from ..markup import Html, h, join
 from ..moments import Grouping, Moment, TextReader, Timeline, session_rows, standing_out, timeline_of
 from ..record_details import moment_details
+from ..searching import newest_number
 from .sessions import ListedSession, by_another, one_session, session_address
 
 STANDING_OUT = 60
@@ -226,7 +227,7 @@ def pages_of(view: SessionView) -> Html | None:
 def show(request: Request) -> Response:
     session, after, at = request.query_params.get("id", ""), number(request, "after"), number(request, "at")
     with reader_of(request) as reader:
-        now = newest(reader)
+        now = newest_number(reader)
         view = session_view(reader, session, after=after, at=at)
     moments = view.timeline.moments
     feed_address = None

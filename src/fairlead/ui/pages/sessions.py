@@ -17,9 +17,10 @@ from ...journal.reading import Reader, SessionRow
 from ...peers import user_name
 from ..clock import duration, moment
 from ..layout import number, page, reader_of
-from ..live import feed, newest
+from ..live import feed
 from ..marks import MARKS
 from ..markup import Html, h
+from ..searching import newest_number
 
 MENU = ("Sessions", "/")
 PAGE = 50
@@ -160,7 +161,7 @@ def nothing_yet() -> Html:
 
 def show(request: Request) -> Response:
     with reader_of(request) as reader:
-        after = newest(reader)
+        after = newest_number(reader)
         found = newest_sessions(reader, before=number(request, "before") or None, limit=PAGE + 1)
     shown, more = found[:PAGE], found[PAGE:]
     return page(
