@@ -276,7 +276,8 @@ class Grouping:
             moment.name, moment.what = str(step.get("tool")), _what_of_call(step, self._texts)
             last = moment.rows[-1].step
             moment.is_failed = last.get("outcome") == "error" or bool(last.get("is_error") and last.get("executed"))
-            if last.get("outcome") == "denied" and not moment.findings:
+            judged = any(row.event == "before_tool" for row in moment.rows)
+            if last.get("outcome") == "denied" and judged and not moment.findings:
                 why = line(self._texts(last.get("error")))
                 moment.findings = [Finding(MARKS["denied"], why, "the agent or its user", moment.rows[-1].seq)]
         elif moment.lane == "model":
