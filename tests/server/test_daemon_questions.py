@@ -21,7 +21,14 @@ from fairlead.errors import FairleadError
 from fairlead.samples import step
 from fairlead.server import approvals as approvals_module
 from fairlead.server import clocks
-from fairlead.server.approvals import AlreadyAnswered, ApprovalContext, ApprovalStore, NoSuchQuestion, approval_context
+from fairlead.server.approvals import (
+    AlreadyAnswered,
+    ApprovalContext,
+    ApprovalStore,
+    NoSuchQuestion,
+    Question,
+    approval_context,
+)
 
 ASKS = """
 [[hook]]
@@ -443,14 +450,17 @@ def test_the_beginning_of_an_id_is_enough_if_no_other_begins_so(shared: Machine,
 @pytest.mark.usefixtures("unwatched")
 def test_a_beginning_that_several_ids_have_lists_them(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     from fairlead.cli import approvals
+    from fairlead.server import answers
 
-    asked = [{"id": name, "question": "may it?", "hook": "h"} for name in ("3b99a", "3b99b", "77")]
-    monkeypatch.setattr(approvals, "_questions", lambda every: asked)
-    assert approvals._whole_id("7") == "77"
-    assert approvals._whole_id("3b99a") == "3b99a"
-    assert approvals._whole_id("nobody") == "nobody"
+    asked = [Question(name, "pending", "h", "may it?", {}, "s", "/p", 0, 1) for name in ("3b99a", "3b99b", "77")]
+    asked.append(Question("77f", "denied", "h", "may it?", {}, "s", "/p", 0, 1))
+    monkeypatch.setattr(answers, "read_questions", lambda every: asked)
+    assert [approvals._named(beginning).id for beginning in ("7", "3b99a", "77f")] == ["77", "3b99a", "77f"]
+    for beginning, problem in (("nobody", "there is no question"), ("", "name a question by its id")):
+        with pytest.raises(FairleadError, match=problem):
+            approvals._named(beginning)
     with pytest.raises(FairleadError, match=r"2 questions begin with '3b'.*\n  3b99a  may it\?\n  3b99b"):
-        approvals._whole_id("3b")
+        approvals._named("3b")
 
 
 @pytest.mark.parametrize("word", ["approve", "deny"])

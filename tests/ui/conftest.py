@@ -76,7 +76,7 @@ def _names(headers: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture
 def new_tab(journal: Path) -> Callable[..., Tab]:
-    """Makes a tab that is not signed in: `new_tab()`, or `new_tab(journal, may_approve=True)`."""
+    """Makes a tab that is not signed in: `new_tab()`, or `new_tab(journal, code=AnswerCode(print))`."""
     return lambda path=journal, **options: Tab(path, **options)
 
 

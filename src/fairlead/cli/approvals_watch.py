@@ -8,10 +8,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from ..display import escape, paint, print_line
-from .approvals import grant_of, read_questions, rows_of_call, rows_of_question, send_answer
+from ..server.answers import Call, answer_call, calls_of, read_questions
+from ..server.approvals import Question
+from ..server.grants import GrantScope
+from .approvals import grant_of, rows_of_call, rows_of_question
 
 POLL = 0.5
 """Seconds between two looks at the questions."""
@@ -26,40 +31,6 @@ HELP = {
     "n": "the next question",
     "q": "quit",
 }
-
-
-class Call(NamedTuple):
-    """A call that waits for answers: all questions about it."""
-
-    questions: list[dict[str, Any]]
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        return tuple(question["id"] for question in self.questions)
-
-    @property
-    def no_grant(self) -> str | None:
-        """Why the call cannot be granted."""
-        return next((question["no_grant"] for question in self.questions if question.get("no_grant")), None)
-
-    @property
-    def left(self) -> str:
-        """How long there is for an answer."""
-        now = time.time()
-        waits = min((one["waits_until"] for one in self.questions if one.get("waiting")), default=0.0) - now
-        if waits > 0:
-            return f"the call waits {waits:.0f} s more"
-        return (
-            f"the call does not wait; {max(min(one['expires'] for one in self.questions) - now, 0) / 60:.0f} min left"
-        )
-
-
-def calls_of(questions: list[dict[str, Any]]) -> list[Call]:
-    """The questions by call, the oldest first."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for question in questions:
-        found.setdefault(question.get("call") or question["id"], []).append(question)
-    return [Call(of_call) for of_call in found.values()]
 
 
 def watch(name: str | None, *, as_json: bool) -> int:
@@ -86,30 +57,24 @@ def _why_not_here() -> str | None:
     return None
 
 
-def _open(name: str | None) -> list[dict[str, Any]]:
-    import msgspec
-
-    questions = [msgspec.to_builtins(question) for question in read_questions()]
-    return [question for question in questions if name is None or question["id"].startswith(name)]
+def _open(name: str | None) -> list[Question]:
+    return [question for question in read_questions() if name is None or question.id.startswith(name)]
 
 
 def _state_of(name: str) -> str:
-    import msgspec
-
-    known = {one["id"]: one for one in map(msgspec.to_builtins, read_questions(every=True))}
-    return str(known[name]["state"]) if name in known else "gone"
+    return next((question.state for question in read_questions(every=True) if question.id == name), "gone")
 
 
 # --- without answers ------------------------------------------------------------------------------
 
 
-def _events(name: str | None) -> Iterator[tuple[str, Any]]:
+def _events(name: str | None) -> Iterator[tuple[str, Question]]:
     """Each question when it comes and when it ends."""
-    known: dict[str, dict[str, Any]] = {}
+    known: dict[str, Question] = {}
     while True:
-        questions = {question["id"]: question for question in _open(name)}
+        questions = {question.id: question for question in _open(name)}
         for gone in known.keys() - questions.keys():
-            yield "ended", {**known[gone], "state": _state_of(gone)}
+            yield "ended", replace(known[gone], state=_state_of(gone), waiting=False)
         for one in questions.keys() - known.keys():
             yield "asked", questions[one]
         if name is not None and not questions:
@@ -120,14 +85,14 @@ def _events(name: str | None) -> Iterator[tuple[str, Any]]:
 
 def _stream(name: str | None) -> int:
     for event, question in _events(name):
-        print_line({"event": event, **question})
+        print_line({"event": event, **msgspec.to_builtins(question)})
         sys.stdout.flush()
     return 0
 
 
 def _show_only(name: str | None) -> int:
     for event, question in _events(name):
-        lines = _block(Call([question])) if event == "asked" else [f"{question['id']}: {question['state']}", ""]
+        lines = _block(Call([question])) if event == "asked" else [f"{question.id}: {question.state}", ""]
         print("\n".join(lines), flush=True)
     return 0
 
@@ -253,20 +218,20 @@ class _Watch:
         return False
 
     def _send(self, call: Call, word: str, rest: str | None) -> None:
-        """Answer every question of the call as it was shown. One refusal is enough."""
+        """Answer every question of the call as it was shown."""
         from ..errors import FairleadError
 
-        scope = {"s": "session", "p": "project"}.get(word)
+        scopes: dict[str, GrantScope] = {"s": "session", "p": "project"}
         try:
             if word == "u" and rest is None:
                 raise FairleadError("until when? Type u 18:00")
             if word in "spu" and call.no_grant is not None:
                 raise FairleadError(f"there is no grant for this: {call.no_grant}")
-            grant = grant_of(scope, rest if word == "u" else None, None)
+            grant = grant_of(scopes.get(word), rest if word == "u" else None, None)
             why = None if word == "u" else rest
-            for question in call.questions if word != "d" else call.questions[:1]:
-                state = send_answer(question, word != "d", why, grant=grant)["state"]
-                self._line(f"{question['id']}: {state}")
+            shown = [(question.id, question.shown or None) for question in call.questions]
+            for answered in answer_call(shown, word != "d", why, grant):
+                self._line(f"{answered.id}: {answered.state}")
         except FairleadError as error:
             self._line(paint(escape(str(error), keep_lines=True), "yellow"))
             return

@@ -70,10 +70,9 @@ def filter_of(options: argparse.Namespace) -> Filter:
 
 def settings() -> Config:
     """The system's and the user's configuration. A project's does not count for the journal."""
-    from ..config.layers import Sources, find, read
+    from ..config.layers import read_own_files
 
-    found = find("/")
-    return read(Sources(found.system, found.user))
+    return read_own_files()
 
 
 def journal_of(options: argparse.Namespace) -> Path:

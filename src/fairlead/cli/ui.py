@@ -17,6 +17,9 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--journal", metavar="FILE", type=Path, help="the journal (default: the configured one)")
     parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="the port (default: any free one)")
     parser.add_argument("--no-open", action="store_true", help="print the address, and do not open a browser")
+    parser.add_argument(
+        "--approve", action="store_true", help="answer questions from the page, with a code that this terminal shows"
+    )
     parser.set_defaults(run=run)
 
 
@@ -31,10 +34,13 @@ def run(options: argparse.Namespace) -> int:
     from .journals import journal_of
     from .loading import quiet_log
 
-    for module in ("starlette", "uvicorn"):
+    for module in ("starlette", "uvicorn", "httpcore"):
         require(module, "ui", "the inspector")
     from ..ui.serving import serve
+    from .consent import need_a_person
 
+    if options.approve:
+        need_a_person("approve")
     quiet_log()
-    serve(journal_of(options), port=options.port, opens=not options.no_open)
+    serve(journal_of(options), port=options.port, opens=not options.no_open, may_approve=options.approve)
     return 0

@@ -557,6 +557,12 @@ def read(
     return Config(sources, layers, notices)
 
 
+def read_own_files() -> Config:
+    """The system's and the user's file, without any project's."""
+    found = find("/")
+    return read(Sources(found.system, found.user))
+
+
 def live_layer(sources: Sources, document: Document) -> ConfigFile:
     """A project's file as it is now, with its mistakes, whatever was trusted of it."""
     above = read(Sources(sources.system, sources.user))

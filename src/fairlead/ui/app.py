@@ -20,16 +20,30 @@ from ..journal.errors import NoJournal, NoRecord
 from ..redaction.logs import logger
 from ..redaction.redactor import redact_text
 from .access import TOKEN_HEADER, Access
+from .answer_code import AnswerCode
 from .guard import Guard
 from .layout import HEAD, Ui, message, ui_of
 from .markup import document, h
-from .pages import coverage, decision, decisions, hooks, journal, playground, policy, replay, session, sessions
+from .pages import (
+    approvals,
+    coverage,
+    decision,
+    decisions,
+    hooks,
+    journal,
+    playground,
+    policy,
+    replay,
+    session,
+    sessions,
+)
 
 PAGES: tuple[ModuleType, ...] = (
     sessions,
     decisions,
     session,
     decision,
+    approvals,
     hooks,
     policy,
     playground,
@@ -43,11 +57,16 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 def make_app(
-    journal_file: Path, access: Access, *, may_approve: bool = False, is_ours: Callable[[Scope], bool] | None = None
+    journal_file: Path,
+    access: Access,
+    *,
+    code: AnswerCode | None = None,
+    is_ours: Callable[[Scope], bool] | None = None,
 ) -> Guard:
     """The application for one journal. Only a browser that has signed in with `access` gets an answer.
 
-    `is_ours` says whether a connection is this user's; without it, the kernel does.
+    Answers to questions need `code`; without one, they are refused. `is_ours` says whether a connection is this
+    user's; without it, the kernel does.
     """
     menu = [page.MENU for page in PAGES if getattr(page, "MENU", None)]
     routes = [
@@ -61,7 +80,7 @@ def make_app(
         exception_handlers={HTTPException: _http_error, FairleadError: _refused, Exception: _broken},
     )
     app.router.redirect_slashes = False
-    app.state.ui = Ui(journal_file, access, menu, may_approve)
+    app.state.ui = Ui(journal_file, access, menu, code)
     return Guard(app, access, is_ours)  # around all of it, so that no answer lacks the headers
 
 

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from ..journal.reading import Reader
 from .access import Access
+from .answer_code import AnswerCode
 from .markup import Html, document, h
 
 Menu = tuple[str, str]
@@ -25,7 +26,7 @@ class Ui(msgspec.Struct, frozen=True):
     journal: Path
     access: Access
     menu: Sequence[Menu] = ()
-    may_approve: bool = False  # `fairlead ui --approve`
+    code: AnswerCode | None = None  # that answers need; None: this run takes none
 
 
 class Crumb(NamedTuple):

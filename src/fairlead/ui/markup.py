@@ -31,6 +31,7 @@ _ADDRESSES = frozenset(
         "data-live",
         "data-summary",
         "data-more",
+        "data-questions",
     }
 )
 

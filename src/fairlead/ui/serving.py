@@ -11,12 +11,14 @@ import threading
 import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 
 from ..errors import FairleadError
 from .access import Access, redirect_file
+from .answer_code import AnswerCode
 from .app import make_app
 
 OPENED = 60.0
@@ -25,11 +27,15 @@ CONNECTIONS = 100
 
 
 def serve(journal: Path, *, port: int = 0, opens: bool = True, may_approve: bool = False) -> None:
-    """Serve the inspector of a journal, and open the browser."""
+    """Serve the inspector of a journal, and open the browser.
+
+    `may_approve`: a page may answer questions, with a code that is printed here.
+    """
     access = Access()
+    code = AnswerCode(partial(print, flush=True)) if may_approve else None
     listening = _listen(port)
     port = listening.getsockname()[1]
-    app = make_app(journal, access, may_approve=may_approve)
+    app = make_app(journal, access, code=code)
     config = uvicorn.Config(
         app, log_level="critical", access_log=False, lifespan="off", server_header=False, date_header=False,
         limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=1, proxy_headers=False, ws="none",

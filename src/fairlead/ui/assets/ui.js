@@ -41,6 +41,59 @@ document.addEventListener("submit", async (event) => {
   else if (status) status.textContent = await answer.text();
 });
 
+// --- questions: a live list. A card that is there stays as it is, so that nothing that is typed is lost ----
+
+function followQuestions(place) {
+  let source = null;
+
+  const merge = (html) => {
+    const template = document.createElement("template");
+    template.innerHTML = html; // the server escapes it
+    const cards = new Map([...template.content.querySelectorAll("#questions > li")].map((card) => [card.id, card]));
+    const list = document.getElementById("questions");
+    for (const old of [...list.children]) {
+      const now = cards.get(old.id);
+      cards.delete(old.id);
+      if (now) old.querySelector(".left")?.replaceWith(now.querySelector(".left"));
+      else if (old.contains(document.activeElement)) endCard(old);
+      else old.remove();
+    }
+    list.append(...cards.values());
+  };
+
+  const open = () => {
+    if (source || document.hidden) return;
+    source = new EventSource(place.dataset.questions);
+    source.addEventListener("questions", (event) => merge(event.data));
+  };
+
+  const close = () => {
+    source?.close();
+    source = null;
+  };
+
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  addEventListener("pagehide", close);
+  setInterval(countDown, 1000, place);
+  open();
+}
+
+function endCard(card) {
+  card.querySelectorAll("button, input").forEach((field) => (field.disabled = true));
+  const status = card.querySelector("[role=status]");
+  if (status) status.textContent = "This was answered elsewhere, or the time for it is over.";
+}
+
+function countDown(place) {
+  for (const left of place.querySelectorAll("[data-until]")) {
+    const seconds = Math.round(Number(left.dataset.until) - Date.now() / 1000);
+    left.textContent = seconds > 0 ? `the call waits ${seconds} s more` : "the call no longer waits";
+  }
+}
+
+const questions = document.querySelector("[data-questions]");
+if (questions) followQuestions(questions);
+
 // --- details that are fetched when they are opened --------------------------------------------------
 
 document.addEventListener("toggle", async (event) => {
