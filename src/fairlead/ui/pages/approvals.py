@@ -106,17 +106,20 @@ def _row(name: str, text: str) -> Html:
 
 def asking_hooks(call: Call) -> Html:
     """Which hooks ask, by which rule, and why."""
-    head = ("hook", "asks", "rule")
+    head = ("hook", "asks")
     rows = [
         h.tr(
             h.td(h.code(question.hook or "?")),
-            h.td(question.question or "may it?", question.note and h.div(question.note, class_="about")),
-            h.td(h.code(question.rule) if question.rule else "", question.level and f" {question.level}"),
+            h.td(
+                question.question or "may it?",
+                question.rule and h.div("rule ", h.code(question.rule), f", {question.level}", class_="about"),
+                question.note and h.div(question.note, class_="about"),
+            ),
         )
         for question in call.questions
     ]
     return h.table(
-        h.thead(h.tr([h.th(word, scope="col") for word in head])), h.tbody(rows), class_="hooks asking"
+        h.thead(h.tr([h.th(word, scope="col") for word in head])), h.tbody(rows), class_="asking"
     )  # fmt: skip
 
 
@@ -200,7 +203,7 @@ def grants_table(grants: Sequence[Grant], *, may_approve: bool) -> Html:
     return h.table(
         h.thead(h.tr([h.th(word, scope="col") for word in head])),
         h.tbody([_grant_row(grant, may_approve=may_approve) for grant in grants]),
-        class_="hooks granted",
+        class_="granted",
     )
 
 
@@ -214,10 +217,10 @@ def _grant_row(grant: Grant, *, may_approve: bool) -> Html:
     return h.tr(
         h.td(h.code(grant.summary), h.div(grant.folder or "", class_="about")),
         h.td(h.code(grant.hook or "?"), grant.rule and h.div(grant.rule, class_="about")),
-        h.td("this session" if grant.scope == "session" else "the project"),
-        h.td(moment(grant.expires)),
-        h.td(str(grant.uses), class_="number"),
-        h.td(grant.who or ""),
+        h.td("this session" if grant.scope == "session" else "the project", data_word="for"),
+        h.td(moment(grant.expires), data_word="until"),
+        h.td(str(grant.uses), class_="number", data_word="used"),
+        h.td(grant.who or "", data_word="given by"),
         h.td(form) if may_approve else None,
     )
 
