@@ -64,7 +64,7 @@ _NAMES: dict[Kind, str] = {
         container.exec run_command run_commands run_in_terminal run_shell run_shell_command run_terminal_cmd terminal
         developer__shell ShellTool unified_exec container_exec powershell code_execution execute_code python
         code_interpreter write_stdin write_bash BashTool bash_tool sh zsh pwsh run_powershell execute_powershell
-        run_pwsh cmd.exe run_cmd_exe""",
+        run_pwsh cmd.exe run_cmd_exe run_python execute_python python_repl run_python_code run_code run_javascript""",
     "read": """Read read_file read_files read_many_files read_text_file view view_file view_image cat open_file
         fs_read NotebookRead LS list list_dir list_directory list_files read_notebook ReadFileTool file_read
         get_file_contents read_media_file list_allowed_directories directory_tree get_file_info""",

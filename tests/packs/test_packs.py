@@ -275,6 +275,28 @@ def test_a_number_in_a_name_does_not_make_a_path_temporary(text: str) -> None:
     assert PackGate(pack("files"))(call(text)) is not None
 
 
+@pytest.mark.parametrize(
+    ("tool", "code", "rule"),
+    [
+        ("python", "import shutil\nshutil.rmtree('/srv/x')", "files/delete-in-code"),
+        ("code_interpreter", "print(open('/home/me/.ssh/id_rsa').read())", "secrets/read-in-code"),
+        ("execute_python", "import os; os.system('rm -rf ~')", "files/delete-system"),
+        ("mcp__sandbox__run_code", "requests.delete('https://x.example/y')", "apis/delete-in-code"),
+        ("run_javascript", "fs.rmSync('/srv/x', {recursive: true})", "files/delete-in-code"),
+        ("execute_code", "rm -rf ~", "files/delete-system"),
+    ],
+)
+def test_code_of_a_tool_that_runs_code_is_judged_as_code(tool: str, code: str, rule: str) -> None:
+    step = BeforeTool(tool=tool, args={"code": code}, cwd=FOLDER)
+    assert rule in [one.rule.id for gate in STRICT.values() for one in gate.findings(step)]
+
+
+@pytest.mark.parametrize("code", ["print(1)", "import shutil\nshutil.rmtree('build')", "x = 'rm -rf ~'"])
+def test_harmless_code_of_a_tool_passes(code: str) -> None:
+    step = BeforeTool(tool="python", args={"code": code}, cwd=FOLDER)
+    assert [one.rule.id for one_pack in ALL for one in PackGate(one_pack).findings(step)] == []
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_level_has_an_answer(level: Any) -> None:
     rule = next(one for one in RULES if one.level == level and one.about == "command")

@@ -148,8 +148,12 @@ def delete_in_code(command: Command, line: PackLine) -> Objection:
     return None if addresses and all(map(line.is_allowed, addresses)) else found[0][:80]
 
 
+_OF_GIT = re.compile(r"(?:git_)?(?:push|reset|clean|checkout|branch)", re.I)
+_FORCES = ("force", "hard", "delete", "--force", "--hard")
 _NAMES = re.compile(
-    r"(?:^|[_.-])(?:delete|destroy|drop|purge|wipe|truncate|terminate|remove_all|reset|revoke|uninstall)(?:$|[_.-])|"
+    r"(?:^|[_.-])(?:delete|destroy|drop|purge|wipe|truncate|terminate|revoke|uninstall|flush_?all|flush_?db|"
+    r"remove_(?:all|volume|container|database|table|bucket|branch|repo(?:sitory)?|user|member|project)|"
+    r"reset_(?:all|db|database|schema|data|password|branch|hard)|cancel_subscription)(?:$|[_.-])|"
     r"^(?:delete|destroy|drop|purge|wipe|terminate|truncate|revoke)(?=[A-Z])|[a-z](?:Delete|Destroy|Purge)(?:$|[A-Z])"
 )
 _MOVES_MONEY = re.compile(
@@ -172,6 +176,8 @@ _MOVES_MONEY = re.compile(
         {"tool": "mcp__k8s__drop_namespace", "args": {"name": "x"}},
         {"tool": "mcp__x__remove_all_users", "args": {}},
         {"tool": "mcp__db__query", "args": {"query": "mutation { volumeDelete(id: 1) }"}},
+        {"tool": "mcp__git__git_push", "args": {"force": True}},
+        {"tool": "mcp__redis__flushall", "args": {}},
     ],
     passes=[
         {"tool": "fetch", "args": {"url": "https://x.example/y"}},
@@ -179,6 +185,9 @@ _MOVES_MONEY = re.compile(
         {"tool": "mcp__x__list_deleted_items", "args": {}},
         {"tool": "fetch", "args": {"url": "https://x.example/admin/users"}},
         {"tool": "mcp__browser__remove_highlight", "args": {}},
+        {"tool": "mcp__git__git_push", "args": {"force": False}},
+        {"tool": "mcp__git__git_reset", "args": {"path": "a.py"}},
+        {"tool": "mcp__time__reset_timer", "args": {}},
         {"tool": "fetch", "args": {"url": "http://localhost:80/y", "method": "DELETE"}},
     ],
 )
@@ -195,6 +204,9 @@ def delete_by_tool(step: BeforeTool, line: PackLine) -> Objection:
         if found := _deletes_by_mutation(text):
             return found
     name = step.tool.rpartition("__")[2]
+    if _OF_GIT.fullmatch(name):
+        forced = next((key for key in _FORCES if args.get(key)), "hard" if args.get("mode") == "hard" else None)
+        return forced and f"{step.tool}: {forced}"
     return f"{step.tool}" if _NAMES.search(name) and step.safety != "read_only" and step.kind != "fetch" else None
 
 

@@ -207,6 +207,9 @@ def delete_tests(command: Command, line: PackLine) -> Objection:
     return None
 
 
+_DELETES_FILE = re.compile(r"^\*\*\* Delete File: (.{1,500}?)\s*$", re.M)
+
+
 @edits.tool_rule(
     "take-tests-out",
     kinds=["write"],
@@ -219,6 +222,7 @@ def delete_tests(command: Command, line: PackLine) -> Objection:
             "args": {"file_path": "tests/test_a.py", "old_string": "def test_a():\n    assert f()\n", "new_string": ""},
         },
         {"tool": "delete_file", "args": {"path": "/home/me/project/tests/test_a.py"}},
+        {"tool": "apply_patch", "args": {"input": "*** Begin Patch\n*** Delete File: tests/test_a.py\n*** End Patch"}},
     ],
     passes=[
         {
@@ -234,6 +238,9 @@ def delete_tests(command: Command, line: PackLine) -> Objection:
     ],
 )
 def take_tests_out(step: BeforeTool, line: PackLine) -> Objection:
+    for _, text in texts_of(step.args):
+        if path := next((one for one in _DELETES_FILE.findall(text) if _TEST_FILE.search(one)), None):
+            return f"{path} has tests"
     if re.search(r"(?i)delete|remove", step.tool):
         return next((f"{path} has tests" for path in map(str, step.target.paths) if _TEST_FILE.search(path)), None)
     before = sum(len(_TEST.findall(text)) for text in _texts(step.args, old=True))

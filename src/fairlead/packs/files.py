@@ -481,6 +481,7 @@ _RMTREE = re.compile(
     r"shutil\.rmtree|rmtree\(|rmSync\(|rmdirSync\(|fs\.rm\(|rimraf|FileUtils\.rm_rf|FileUtils\.rm_r\b|remove_tree|"
     r"os\.removedirs|unlink\s*\(?\s*glob|fs\.promises\.rm\("
 )
+_RUNS = re.compile(r"system|exec|spawn|popen|Popen|subprocess|child_process|\brun\b|\bcall\b|`|%x|\bqx\b|\$\(")
 _NAMES_RM = re.compile(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*)\s+(?:-\w+\s+)*['\"]?(?:/|~|\$HOME)(?=[\s'\";*]|$)[*]?")
 
 
@@ -500,6 +501,7 @@ _NAMES_RM = re.compile(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*)\s+(?:-\w+\s+)*['\"]?
     ],
     passes=[
         "python -c 'print(1)'",
+        "python -c 'text = \"rm -rf /\"'",
         "python3 script.py",
         "grep -r rmtree src",
         "python -c 'import shutil; shutil.rmtree(\"build\")'",
@@ -507,7 +509,8 @@ _NAMES_RM = re.compile(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*)\s+(?:-\w+\s+)*['\"]?
     ],
 )
 def delete_in_code(command: Command, line: PackLine) -> Objection:
-    if found := _NAMES_RM.search(code_of(command)):
+    own = code_of(command)
+    if (found := _NAMES_RM.search(own)) and (not own[: found.start()].strip() or _RUNS.search(own)):
         return f"the code names {found[0]}"
     code = code_of(command, line)
     if not code or not _RMTREE.search(code):

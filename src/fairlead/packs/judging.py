@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
@@ -135,6 +136,9 @@ class PackGate:
                 yield RuleHit(Finding(rule, _part(step.tool, part)), None, exempt)
         if command:
             yield from self._hits_in(line)
+            if program := program_of_code_tool(step.tool):
+                text = f"{program} - <<'END-OF-CODE'\n{command}\nEND-OF-CODE"
+                yield from self._hits_in(line_of(text, folder, home, options.protect, options.allow_hosts))
 
     def findings_in(self, line: PackLine) -> Iterator[Finding]:
         """All that the rules find about a command line, without what is exempt."""
@@ -190,6 +194,20 @@ def line_of(
     if len(text) > LONGEST:
         return PackLine(text, folder, home, Line(text, [], False), protect=protect, allow_hosts=allow_hosts)
     return PackLine(text, folder, home, protect=protect, allow_hosts=allow_hosts, dialect=dialect)
+
+
+_CODE_TOOL = re.compile(
+    r"(?:.*__)?(?:(?:run|execute|exec)_?)?(?:(javascript|js|node|typescript)|(?:i?python\d?|py|jupyter|code))"
+    r"(?:_?(?:repl|code|script|exec|run|interpreter|execution|cell))?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@lru_cache(maxsize=256)
+def program_of_code_tool(tool: str) -> str:
+    """The interpreter of a tool that runs code, such as `python` or `execute_code`. Empty: it is no such tool."""
+    found = _CODE_TOOL.fullmatch(tool)
+    return "" if found is None else "node" if found[1] else "python3"
 
 
 def kinds_of(pack: Pack) -> tuple[str, ...]:
