@@ -319,11 +319,16 @@ def _ends_fairlead(names: set[str], words: list[str]) -> bool:
     if words[1:2] in (["-l"], ["-L"]):
         return False
     everything = ("kill" in names and words[-1] == "-1" and len(words) > 2) or "killall5" in names
-    everything = everything or ("loginctl" in names and any(map(_ENDS_SESSIONS.match, words)))
+    everything = everything or ("loginctl" in names and any(map(_ENDS_SESSIONS.match, words)) and _is_own_user(words))
     return everything or ("kill" in names and is_own) or any(map(_means_fairlead, words))
 
 
-_ENDS_SESSIONS = re.compile(r"(?:kill|terminate)-")
+_ENDS_SESSIONS = re.compile(r"(?:kill|terminate)-(?:user|session)")
+
+
+def _is_own_user(words: list[str]) -> bool:
+    own = {"$USER", "$LOGNAME", "self", os.environ.get("USER"), os.environ.get("LOGNAME")}
+    return not own.isdisjoint(words) or (hasattr(os, "getuid") and str(os.getuid()) in words)
 
 
 def says_control(words: list[str]) -> bool:
@@ -348,6 +353,9 @@ def _ends_process(code: str) -> bool:
 _COMMAND = "python -m fairlead.server"
 
 
+_POSIX_CLASS = re.compile(r"\[:\w+:\]")
+
+
 def _means_fairlead(word: str) -> bool:
     """Does a word name fairlead, by itself, as a part of it, or as a pattern? `pkill -f 'fair[l]ead'`"""
     if "fairlead" in word.lower():
@@ -356,6 +364,7 @@ def _means_fairlead(word: str) -> bool:
         return False
     if COSTLY.search(word):
         return True
+    word = _POSIX_CLASS.sub(r"\\w\\s", word).replace("[[", r"[\[")
     try:
         found = re.search(word, _COMMAND)
     except re.error:
