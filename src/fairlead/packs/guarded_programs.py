@@ -37,7 +37,8 @@ READS = words_of("""
     sha512sum shasum cksum b2sum realpath readlink basename dirname test [ [[ echo printf true false : pwd which type
     whereis du df nl od hexdump strings cut fold rev tac tr paste column cd pushd popd pgrep pidof ps export declare
     date local readonly typeset unset find fd sort tree sed awk gawk mawk yq tomlq base64 gh glab open
-    xdg-open code cursor subl""")
+    xdg-open code cursor subl dir findstr get-content gc select-string sls test-path get-item gi get-childitem gci
+    get-filehash format-hex get-acl resolve-path measure-object convertfrom-json out-string""")
 UNLESS = {
     name: re.compile(rf"--o(?:ut?|utpu?|utput.*)?(?:=.*)?|{words}", re.DOTALL)
     for names, words in {
@@ -227,6 +228,7 @@ SYNTAX = re.compile(r"[\s;&|<>()`$]")
 
 def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]) -> bool:
     """Whether a program with these words changes nothing."""
+    name = name.lower() if "-" in name else name  # cmdlets of PowerShell
     if name == "git":
         return _git_reads(rest) and not any(map(_OUTPUT.fullmatch, rest))
     if name == "fairlead":

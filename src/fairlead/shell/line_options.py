@@ -148,25 +148,10 @@ _KEYS = {"Enter": "\n", "C-m": "\n", "Space": " ", "Tab": "\t", "C-j": "\n"}
 _TMUX = Wrapper(
     "cefFLnsStxy",
     subcommands=(
-        "new-session",
-        "new",
-        "new-window",
-        "neww",
-        "split-window",
-        "splitw",
-        "respawn-pane",
-        "respawnp",
-        "respawn-window",
-        "respawnw",
-        "run-shell",
-        "run",
-        "if-shell",
-        "pipe-pane",
-        "pipep",
-        "display-popup",
-        "popup",
+        "new-session", "new", "new-window", "neww", "split-window", "splitw", "respawn-pane", "respawnp",
+        "respawn-window", "respawnw", "run-shell", "run", "if-shell", "pipe-pane", "pipep", "display-popup", "popup",
     ),
-)
+)  # fmt: skip
 
 
 def run_socat(shell: Shell, command: Command) -> None:

@@ -33,23 +33,18 @@ def run_ssh(shell: Shell, command: Command) -> None:
         run_input(shell, command)
 
 
+_BEFORE_SUBCOMMAND = {
+    "container": 1, "-D": 1, "--debug": 1, "-H": 2, "--host": 2, "--context": 2, "-c": 2, "--config": 2, "-l": 2,
+    "--log-level": 2,
+}  # fmt: skip
+"""How many words these take before what docker is to do."""
+
+
 def run_docker(shell: Shell, command: Command) -> None:
     """`docker exec`, `docker compose run`, and an `--entrypoint`."""
     args = command.args
-    if args[:1] and args[0] in (
-        "container",
-        "-H",
-        "--host",
-        "--context",
-        "-c",
-        "--config",
-        "-l",
-        "--log-level",
-        "-D",
-        "--debug",
-    ):
-        rest = args[1:] if args[0] in ("container", "-D", "--debug") else args[2:]
-        same = Command([command.program, *rest], command.folder, command.via, command.sure)
+    if skipped := _BEFORE_SUBCOMMAND.get(args[0] if args else "", 0):
+        same = Command([command.program, *args[skipped:]], command.folder, command.via, command.sure)
         same.read_from(command.source)
         same.inner = command.inner
         run_docker(shell, same)

@@ -309,28 +309,10 @@ def _run_wrapped(shell: Shell, command: Command, wrapper: Wrapper, words: list[s
     shell.words.folder, shell.before = folder, before
 
 
-ELSEWHERE = frozenset(
-    {
-        "sudo",
-        "doas",
-        "pkexec",
-        "gosu",
-        "su-exec",
-        "docker",
-        "podman",
-        "nerdctl",
-        "kubectl",
-        "oc",
-        "lxc",
-        "incus",
-        "machinectl",
-        "ssh",
-        "mosh",
-        "autossh",
-        "nsenter",
-        "chroot",
-    }
-)
+ELSEWHERE = frozenset({
+    "sudo", "doas", "pkexec", "gosu", "su-exec", "docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus",
+    "machinectl", "ssh", "mosh", "autossh", "nsenter", "chroot",
+})  # fmt: skip
 """What these run has an environment of its own."""
 
 
