@@ -52,6 +52,8 @@ def what_it_does(host: str, event: str, said: Said) -> set[str]:
         return {"extend"}
     if word in ("block", "deny") or "deny" in reply or ("overrideInput" in reply and reply["overrideInput"] is None):
         return {"deny"}
+    if word == "approve":
+        return {"allow"}
     if word == "allow" and any(key in {**reply, **specific} for key in ("updatedInput", "updated_input")):
         return {"allow", "proceed"}  # new arguments are taken over only together with an `allow`
     if ours == "after_tool" and "updatedToolOutput" in specific:
