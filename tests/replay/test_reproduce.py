@@ -287,6 +287,39 @@ def test_a_failure_that_depends_on_a_secret_is_no_failure_of_the_hook(tmp_path: 
     assert causes(replay(tmp_path / "journal.db", hooks())) == {("redacted", "step.args.command (github token)"): 1}
 
 
+def test_one_journal_with_everything_is_reproduced_and_each_other_decision_has_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Every event, parallel calls, subagents, counters, windows, approvals and redacted fields in one journal."""
+    names = ("environment", "secret", "force_push", "rate", "budget", "sample", "verbose", "questions")
+
+    async def work(hooks: Hooks) -> None:
+        for number in range(4):
+            session = hooks.session(f"s-{number}", host="loop", cwd="/repo")
+            for step in every_event(session):
+                await session.dispatch(step)
+            commands = ["ls", "git push --force", "git status", "rm -rf build", f"curl -H {SECRET}"]
+            calls = [session.step(BeforeTool, tool="bash", args={"command": command}) for command in commands]
+            await asyncio.gather(*map(session.dispatch, calls))
+            child = session.subagent("helper")
+            for command in commands:
+                with monkeypatch.context() as patch:
+                    if command == "ls":
+                        patch.setenv("FAIRLEAD_TEST_REPLAY", "1")
+                    await child.dispatch(child.step(BeforeTool, tool="bash", args={"command": command}))
+
+    record(tmp_path / "journal.db", hooks_of(*names, approver=Human()), work)
+    judge = hooks_of(*names)
+    judge.add(lambda step: None, on="*", phase="observe", name="every_event")  # so that all are read
+    report = replay(tmp_path / "journal.db", judge)
+    found = causes(report)
+    assert report.totals.steps == 4 * (26 + 5 + 5)
+    assert report.totals.same == report.totals.steps - sum(found.values())
+    assert {cause for cause, _ in found} == {"redacted", "outside"}
+    assert found["outside", "environment"] == 4  # one call of each subagent
+    assert sum(count for (cause, _), count in found.items() if cause == "redacted") == 8  # the calls with a token
+
+
 def test_hooks_with_a_journal_are_refused(tmp_path: Path):
     with Journal(tmp_path / "journal.db") as journal, pytest.raises(FairleadError, match="without one"):
         Judge(Hooks(journal=journal))

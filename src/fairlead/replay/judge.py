@@ -113,7 +113,9 @@ class Judge:
         if hooks.journal is not None:
             raise FairleadError("these hooks write to a journal; a replay takes hooks without one")
         self.hooks = hooks
-        self.versions = {hook.name: version_of(hook) for hook in hooks}
+        self.versions = {
+            hook.name: version_of(hook) for hook in hooks if hook.phase != "observe"
+        }  # which decide nothing
         self.external: dict[str, str] = {}  # the hooks that leave this process, and their forms
         self._inert: set[str] = set()  # hooks that do nothing here
         self.events = frozenset(name for hook in hooks for name in hook.events)

@@ -167,7 +167,9 @@ class Reproducer:
             return "inexact", recorded.body.lossy[0][0] if recorded.body.lossy else "a long text is gone"
         if replaced:
             return "policy", min(replaced)
-        return "outside", now.hook or then.hook or next(iter(_hooks_in(then, now)), "")
+        spoke = {one.get("hook") for one in recorded.contributions if "verdict" in one}
+        first, second = (then.hook, now.hook) if now.hook in spoke else (now.hook, then.hook)
+        return "outside", first or second or next(iter(_hooks_in(then, now)), "")
 
     def _count(self, recorded: Recorded, cause: MismatchCause, what: str, then: Answer, now: Answer) -> None:
         totals = self.report.totals

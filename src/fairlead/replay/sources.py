@@ -400,12 +400,12 @@ class ExportSource(Source):
 
 
 def _versions_in(policy: bytes) -> dict[str, str]:
-    """The version of each hook in the text of a policy: a list of hooks, or an object with one."""
+    """The version of each hook that can decide, in the text of a policy: a list of hooks, or an object with one."""
     try:
         found = msgspec.json.decode(policy)
         hooks = found["hooks"] if isinstance(found, dict) else found
-        return {hook["name"]: hook["version"] for hook in hooks}
-    except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError):
+        return {hook["name"]: hook["version"] for hook in hooks if hook.get("phase") != "observe"}
+    except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, AttributeError):
         return {}
 
 
