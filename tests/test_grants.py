@@ -575,6 +575,25 @@ async def test_only_the_user_reads_the_file(desk: Desk, bash: Any) -> None:
     assert desk.path.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sqlite3 {} 'INSERT INTO grants VALUES (1)'",
+        "cp mine.db {}",
+        "python3 -c \"import sqlite3; sqlite3.connect('{}').execute('UPDATE grants SET wall = 9e9')\"",
+        "rm {}",
+        "fairlead approvals approve 3b99 --grant project",
+    ],
+)
+def test_no_agent_writes_a_grant_into_the_file(command: str, tmp_path: Path) -> None:
+    from fairlead.packs.guard import guard_hook
+
+    hooks = Hooks()
+    hooks.replace_all([guard_hook(tmp_path / "state")], source="guard")
+    line = command.format(tmp_path / "state" / "approvals.db")
+    assert hooks.dispatch_sync(BeforeTool(tool="bash", args={"command": line}, cwd="/srv")).denied
+
+
 async def test_there_is_a_limit(desk: Desk, bash: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grants, "LIMIT", 1)
     await desk.grant(bash())

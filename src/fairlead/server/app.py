@@ -267,6 +267,7 @@ class _Api:
     async def forget(self, request: Request) -> Any:
         caller, root, session_id = _session_of(request)
         _refuse_agents(request)  # an agent must not reset its own counters
+        self._service.approvals.end_session(caller + root, session_id)
         if not self._service.sessions.forget(caller, root, session_id):
             raise RequestRefused(404, "no_such_session", f"{root} has no session {session_id!r}")
         return {"forgotten": session_id}

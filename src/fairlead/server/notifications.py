@@ -27,7 +27,7 @@ from ..runners.process import Process
 from ..signing import sign
 from .approvals import Question
 
-LIMIT = 64
+LIMIT = 16
 """Notifications under way at once. Any more are dropped and counted."""
 TIMEOUT = 10.0
 """Seconds that sending one may take."""
