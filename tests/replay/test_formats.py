@@ -14,7 +14,7 @@ from replay_scenes import SECRET
 
 from fairlead.replay.formats import ANNOTATIONS, COMMENT, FORMATS, MARKER, ROWS, github, html, junit, markdown, sarif
 from fairlead.replay.published import PublishedReport, Publisher, ReportRow, of_diff
-from fairlead.replay.report import ChangeClass, DiffReport, Example, Place, ReportedAnswer, Spread, Totals
+from fairlead.replay.report import ChangeClass, DiffReport, Example, HookPlace, ReportedAnswer, Spread, Totals
 
 HOSTILE = (
     "git push `x` @everyone <script>alert(1)</script> [a](http://b) ::error::no\n::set-output name=x::y | \x1b[31m"
@@ -33,7 +33,7 @@ def report_of(text: str = "git push --force", *, accepted: str | None = None, co
         for number in range(count)
     ]  # fmt: skip
     return DiffReport("main", "HEAD", Totals(steps=9, same=6, changed=3), changes,
-                      places={"rule-0": Place("fairlead.toml", 7)})  # fmt: skip
+                      places={"rule-0": HookPlace("fairlead.toml", 7)})  # fmt: skip
 
 
 def findings_of(row: str, example: str) -> PublishedReport:

@@ -13,7 +13,7 @@ from ui_journal import DENIED
 from fairlead.lifecycle import EVENTS
 from fairlead.ui.findings import line
 from fairlead.ui.lanes import APART, MANY, Axis, Marker, lanes, pushed_apart, turns
-from fairlead.ui.moments import Grouping, Moment, Row, row_of, standing_out, subagents_of, timeline_of
+from fairlead.ui.moments import Grouping, Row, SessionMoment, row_of, standing_out, subagents_of, timeline_of
 from fairlead.ui.pages.session import moment_row
 
 
@@ -26,14 +26,14 @@ def moments(reader):
 def call(moments):
     """The moment of a tool call, by what it works on."""
 
-    def find(what: str) -> Moment:
+    def find(what: str) -> SessionMoment:
         (found,) = [moment for moment in moments if moment.lane == "tool" and what in moment.what]
         return found
 
     return find
 
 
-def words_of(moment: Moment) -> list[str]:
+def words_of(moment: SessionMoment) -> list[str]:
     return [one.mark.word for one in moment.findings]
 
 
@@ -175,9 +175,9 @@ def test_a_damaged_record_says_so():
 # --- lanes ------------------------------------------------------------------------------------------
 
 
-def moment_at(began: float, ended: float, **fields) -> Moment:
+def moment_at(began: float, ended: float, **fields) -> SessionMoment:
     row = Row(1, "r-1", "s", fields.pop("event", "before_tool"), {}, began, ended)
-    return Moment([row], "tool", "bash", "", None, **fields)
+    return SessionMoment([row], "tool", "bash", "", None, **fields)
 
 
 spans = st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e4)), min_size=1, max_size=30)

@@ -17,7 +17,7 @@ from fairlead.journal.reading import Reader
 from fairlead.peers import user_of_connection
 from fairlead.ui.access import TOKEN_HEADER, Access, redirect_file
 from fairlead.ui.app import PAGES
-from fairlead.ui.guard import Guard, _is_ours
+from fairlead.ui.guard import RequestGuard, _is_ours
 
 ROUTES = [route for page in PAGES for route in page.ROUTES if isinstance(route, Route)]
 READS = [route.path for route in ROUTES if "GET" in (route.methods or ())]
@@ -174,7 +174,7 @@ def test_a_connection_of_another_user_gets_nothing(connection, monkeypatch, new_
     monkeypatch.setattr("fairlead.ui.guard.user_of_connection", lambda client, server: 65534)
     assert not _is_ours(connection)
     tab = new_tab()
-    guard: Guard = tab.client.app
+    guard: RequestGuard = tab.client.app
     tab.sign_in()
     guard._is_ours = _is_ours
     assert tab.get("/").status_code == 403

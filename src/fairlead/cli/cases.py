@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..replay.coverage import PolicyCoverage
     from ..replay.judge import Judge
     from ..replay.published import PublishedReport
-    from ..replay.report import Place
+    from ..replay.report import HookPlace
 
 SHOWN = 20
 """Failed cases that are shown in full without --all."""
@@ -104,12 +104,12 @@ def lacks_coverage(options: argparse.Namespace, coverage: PolicyCoverage | None)
     return coverage is not None and least is not None and coverage.percent < least
 
 
-def open_judge(options: argparse.Namespace) -> tuple[Judge, str, dict[str, Place], dict[str, str], list[str]]:
+def open_judge(options: argparse.Namespace) -> tuple[Judge, str, dict[str, HookPlace], dict[str, str], list[str]]:
     """The policy that the options name, or the one in force: its name, places, forms, and what is not trusted."""
     from ..hosts.clis.opening import open_hooks
     from ..replay.judge import Judge
     from ..replay.policies import find_policy
-    from ..replay.report import Place
+    from ..replay.report import HookPlace
 
     if options.policy is not None:
         policy = find_policy(options.policy)
@@ -119,7 +119,7 @@ def open_judge(options: argparse.Namespace) -> tuple[Judge, str, dict[str, Place
     if not options.ci and not options.json and options.format is None:
         say_never_trusted(config)
     forms = {configured.name: configured.form for configured in config.hooks}
-    places = {configured.name: Place(configured.file, configured.line) for configured in config.hooks}
+    places = {configured.name: HookPlace(configured.file, configured.line) for configured in config.hooks}
     hooks = open_hooks(options.folder, config.apply, record=False)
     judge = Judge(hooks, forms=forms, external=options.external, trusted=not options.ci)
     return judge, str(config.sources.root or options.folder), places, forms, [] if options.ci else config.never_trusted

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     from ..replay.coverage import PolicyCoverage, of_coverage
     from ..replay.judge import Judge
     from ..replay.published import of_replay
-    from ..replay.report import Place, ReplayReport
+    from ..replay.report import HookPlace, ReplayReport
     from ..replay.reproduce import Reproducer
     from ..replay.sources import Traffic, open_source
 
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     judge = Judge(hooks, forms=forms, external=options.external, enforced=False)
     coverage = PolicyCoverage(judge, forms) if wants_coverage(options) else None
     report = ReplayReport(str(config.sources.root or options.folder))
-    report.places = {configured.name: Place(configured.file, configured.line) for configured in config.hooks}
+    report.places = {configured.name: HookPlace(configured.file, configured.line) for configured in config.hooks}
     sources = [open_source(path, sys.stdin.buffer) for path in paths_of(options)]
     traffic = Traffic(sources, selection_of(options))
 

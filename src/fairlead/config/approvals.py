@@ -32,11 +32,11 @@ from .hook_entry import value_of
 from .journaling import boolean, read_table
 
 Form = Literal["desktop", "command", "url"]
-Body = Literal["question", "slack"]
+BodyFormat = Literal["question", "slack"]
 FORMS: tuple[str, ...] = get_args(Form)
 """How a person is told of a question: every target has exactly one of these."""
 OF_FORM: dict[str, tuple[str, ...]] = {"desktop": (), "command": (), "url": ("secret", "body")}
-BODIES: tuple[str, ...] = get_args(Body)
+BODIES: tuple[str, ...] = get_args(BodyFormat)
 TARGETS = 8
 """Targets of one file."""
 DESKTOP_PROGRAMS = ("osascript",) if sys.platform == "darwin" else ("notify-send", "kdialog")
@@ -55,7 +55,7 @@ class NotifyTarget(msgspec.Struct, frozen=True):
     env: dict[str, str] = {}
     url: str = ""
     secret: str | None = None
-    body: Body = "question"
+    body: BodyFormat = "question"
 
 
 class ApprovalSettings(msgspec.Struct, frozen=True):

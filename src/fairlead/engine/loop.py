@@ -247,17 +247,17 @@ def _run_of_one(run: Run, sequence: HookSequence) -> Run:
 async def _request_approvals(run: Run) -> None:
     """Put every question of every hook to the approver, with the final step."""
     session, hooks = current_session(None), run.chain.table.hooks
-    asking: dict[tuple[str, str | None], list[HookVerdict]] = {}
+    by_question: dict[tuple[str, str | None], list[HookVerdict]] = {}
     changed_by: dict[str, None] = {}
     for hook_verdict in run.verdicts:
         hook, question = hook_verdict.hook, hook_verdict.verdict.reason
         if hook_verdict.verdict.control == "ask":
-            asking.setdefault((hook.name, None if question is None else clean(question)), []).append(hook_verdict)
+            by_question.setdefault((hook.name, None if question is None else clean(question)), []).append(hook_verdict)
         if hook_verdict.verdict.changes:
             changed_by[hook.name] = None
     requests = [
         ApprovalRequest(run.step, name, question, run.original, tuple(changed_by), tuple(verdicts))
-        for (name, question), verdicts in asking.items()
+        for (name, question), verdicts in by_question.items()
     ]
     approver = (session and session.approver) or hooks.approver
     answers = await seek_approvals(approver, requests, hooks.approval_timeout)

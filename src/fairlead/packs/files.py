@@ -518,8 +518,8 @@ def delete_in_code(command: Command, line: PackLine) -> Objection:
     named = re.findall(r"""(?:rmtree|rmSync|rm_rf|rm_r|removedirs|rmdirSync|fs\.rm)\s*\(?\s*['"]([^'"]+)['"]""", code)
     if not named:
         made = {name for names in _MAKES_TEMPORARY.findall(code) for name in names if name}
-        given = set(re.findall(r"(?:rmtree|rmSync)\s*\(\s*(\w+)\s*[,)]", code))
-        return None if given and given <= made else "it is not known what this code deletes"
+        deleted = set(re.findall(r"(?:rmtree|rmSync)\s*\(\s*(\w+)\s*[,)]", code))
+        return None if deleted and deleted <= made else "it is not known what this code deletes"
     for path in named:
         place = line.place(command, path)
         if place not in ("inside", "temporary"):

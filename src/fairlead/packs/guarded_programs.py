@@ -451,5 +451,5 @@ def assigned_texts(command: Command) -> list[str]:
 def assigned_variables(command: Command) -> list[tuple[str, str]]:
     """The variables that a command sets, with their values."""
     words = command.args if command.program in DECLARES | {"env"} else ()
-    given = (word.partition("=") for word in words if "=" in word)
-    return [*command.assignments.items(), *((name, value) for name, _, value in given)]
+    settings = (word.partition("=") for word in words if "=" in word)
+    return [*command.assignments.items(), *((name, value) for name, _, value in settings)]

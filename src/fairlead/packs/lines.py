@@ -225,8 +225,8 @@ class PackLine:
         """
         text = str(word)
         if found := _VARIABLE.fullmatch(text):  # in a trap, a function: what the line sets elsewhere
-            given = {one.assignments[found[1]] for one in self.commands if found[1] in one.assignments}
-            text = str(given.pop()) if len(given) == 1 else text
+            values = {one.assignments[found[1]] for one in self.commands if found[1] in one.assignments}
+            text = str(values.pop()) if len(values) == 1 else text
         if ".." in text.split("/"):
             return "unknown"
         if self._temporary and re.match(r"\$\{?TMPDIR\}?(?:/|$)", text):

@@ -35,7 +35,7 @@ from ..wire.steps import encode_step, step_from_envelope
 from .judge import Answer, Judge, Judged, encoded_changes
 from .published import HOME, PublishedReport, Publisher, ReportRow
 from .records import Body, Recorded
-from .report import Place, ReportedAnswer, Totals
+from .report import HookPlace, ReportedAnswer, Totals
 from .reproduce import recorded_answer, why_not_compared
 from .shapes import shape_of, target_text
 
@@ -144,16 +144,16 @@ def _case(entry: Any, where: str) -> Case:
 
 def _step(entry: dict[str, Any], where: str) -> Step:
     """The step of a case. It has a session of its own, if it names none."""
-    given = entry.get("step", {})
-    if not isinstance(given, dict):
+    written = entry.get("step", {})
+    if not isinstance(written, dict):
         raise ValueError("step is not a table")
-    fields = dict(given)
+    fields = dict(written)
     event = fields.pop("event", entry.get("event", "before_tool"))
     if not isinstance(entry.get("command", ""), str):
         raise TypeError("command is not a text")
     if "command" in entry:
         fields = {"tool": "bash", "args": {"command": entry["command"]}, **fields}
-    elif not given and "event" not in entry:
+    elif not written and "event" not in entry:
         raise ValueError('a case has a step, or a command: command = "git push --force"')
     fields.setdefault("session_id", f"case {where}")
     if "fairlead" in fields:
@@ -229,7 +229,9 @@ def totals_of(results: list[CaseResult]) -> Totals:
     return Totals(steps=len(results), same=len(results) - failed, changed=failed)
 
 
-def of_cases(results: list[CaseResult], policy: str, places: dict[str, Place], *, who: bool = False) -> PublishedReport:
+def of_cases(
+    results: list[CaseResult], policy: str, places: dict[str, HookPlace], *, who: bool = False
+) -> PublishedReport:
     """The rows of a run of cases: one per case."""
     publisher = Publisher((), (), who=who)
     totals = totals_of(results)
@@ -309,10 +311,10 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 def _expected(recorded: Recorded) -> dict[str, Any]:
     """What the policy decided then. A question is expected, and not what a human answered."""
-    asking = next((one["hook"] for one in recorded.contributions if "approval" in one), None)
+    hook = next((one["hook"] for one in recorded.contributions if "approval" in one), None)
     answer = recorded_answer(recorded)
-    if asking is not None:
-        return {"control": "ask", "hook": asking}
+    if hook is not None:
+        return {"control": "ask", "hook": hook}
     found: dict[str, Any] = {"control": answer.control}
     if answer.hook is not None:
         found["hook"] = answer.hook

@@ -19,7 +19,7 @@ from ..verdict import Verdict
 from .judge import Judge
 from .published import PublishedReport, Publisher, ReportRow
 from .records import Recorded
-from .report import Place
+from .report import HookPlace
 
 Status = Literal["fires", "never fires", "shadowed", "no candidates", "not reached"]
 SLOW: Final = {True: 0.1, False: 0.001}
@@ -143,7 +143,9 @@ def explain(hook: HookCoverage) -> str:
     return fires
 
 
-def of_coverage(found: PolicyCoverage, policy: str, least: float | None, places: dict[str, Place]) -> PublishedReport:
+def of_coverage(
+    found: PolicyCoverage, policy: str, least: float | None, places: dict[str, HookPlace]
+) -> PublishedReport:
     """The rows of a coverage: one per hook. With too little of it, hooks that do not fire are errors."""
     too_little = least is not None and found.percent < least
     rows = [_row(hook, too_little) for hook in found.hooks]

@@ -25,7 +25,7 @@ from ..shell.commands import Command, quote
 from .judge import Answer, Judge
 from .published import PublishedReport, Publisher, ReportRow
 from .records import Body, Recorded
-from .report import Place, rank
+from .report import HookPlace, rank
 from .shapes import shape_of
 from .shrinking import smallest_command
 from .sources import Traffic, Unreadable
@@ -351,7 +351,9 @@ async def _try(rule: str, made: Mutation) -> Suggestion | None:
 # --- as rows ----------------------------------------------------------------------------------
 
 
-def of_mutations(found: list[Mutation], policy: str, places: dict[str, Place], *, who: bool = False) -> PublishedReport:
+def of_mutations(
+    found: list[Mutation], policy: str, places: dict[str, HookPlace], *, who: bool = False
+) -> PublishedReport:
     """The rows of a mutation run: one per command. A spelling that gets past is an error."""
     text: Callable[[str], str] = Publisher((), (), who=who).text
     rows = []

@@ -27,7 +27,7 @@ from ..hosts.clis.opening import open_hooks
 from ..lifecycle import Step
 from ..packs.installed import installed_names
 from .judge import External, Judge
-from .report import Place
+from .report import HookPlace
 
 GIT_TIMEOUT: Final = 30
 LARGEST: Final = 1 << 20
@@ -63,7 +63,7 @@ class Policy(msgspec.Struct, frozen=True):
         judge = Judge(hooks, forms=forms, external=external, trusted=trusted)
         judge.versions |= {f"fairlead.{pack}": settings for pack, settings in not_loaded.items()}
         code = sorted(judge.external)
-        places = {configured.name: Place(configured.file, configured.line) for configured in config.hooks}
+        places = {configured.name: HookPlace(configured.file, configured.line) for configured in config.hooks}
         return judge, PolicyInfo(self.name, len(config.hooks), [] if trusted else code, code, places, forms)
 
     def _config(self) -> tuple[Config, bool, dict[str, str]]:
@@ -86,7 +86,7 @@ class PolicyInfo(msgspec.Struct, frozen=True):
     hooks: int
     untrusted: list[str] = []  # hooks whose code is not trusted, and never runs
     external: list[str] = []  # hooks that leave the process
-    places: dict[str, Place] = {}
+    places: dict[str, HookPlace] = {}
     forms: dict[str, str] = {}  # how each hook runs
 
 

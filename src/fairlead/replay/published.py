@@ -19,10 +19,10 @@ import msgspec
 from ..display import counted
 from ..escaping import escape
 from ..redaction.redactor import redact_text
-from .report import ChangeClass, DiffReport, FailOn, Place, ReplayReport, Spread, UnknownClass, fails_for
+from .report import ChangeClass, DiffReport, FailOn, HookPlace, ReplayReport, Spread, UnknownClass, fails_for
 from .sources import Gaps
 
-Level = Literal["error", "warning", "note", "pass"]
+FindingLevel = Literal["error", "warning", "note", "pass"]
 """How grave a finding is: it fails the run, it is worth a look, it is accepted, it is as it should be."""
 TEXT: Final = 300
 """Characters of a command that are shown."""
@@ -37,7 +37,7 @@ class ReportRow(msgspec.Struct, kw_only=True):
 
     group: str  # loosened, tightened, other, unknown, case, ...
     title: str
-    level: Level
+    level: FindingLevel
     details: list[str] = []
     example: str = ""  # a command, or another text of the step
     hook: str | None = None
@@ -57,16 +57,16 @@ class PublishedReport(msgspec.Struct, kw_only=True):
     summary: str
     rows: list[ReportRow] = []
     notes: list[str] = []  # what was not judged, and why
-    places: dict[str, Place] = {}  # of the hooks
+    places: dict[str, HookPlace] = {}  # of the hooks
 
     @property
     def failed(self) -> list[ReportRow]:
         return [row for row in self.rows if row.level == "error"]
 
-    def place_of(self, row: ReportRow) -> Place | None:
+    def place_of(self, row: ReportRow) -> HookPlace | None:
         """Where the hook of a row stands; the file of the policy, if the hook is not in it."""
         found = self.places.get(row.hook or "")
-        return found or next((Place(place.file, 1) for place in self.places.values()), None)
+        return found or next((HookPlace(place.file, 1) for place in self.places.values()), None)
 
 
 class Publisher:
@@ -214,10 +214,12 @@ def gap_words(gaps: Gaps) -> Iterator[str]:
         yield f"gaps: {'; '.join(found)}"
 
 
-def relative_places(places: dict[str, Place], root: Path) -> dict[str, Place]:
+def relative_places(places: dict[str, HookPlace], root: Path) -> dict[str, HookPlace]:
     """The places with their files as the repository names them."""
     found = {}
     for hook, place in places.items():
         file = Path(place.file)
-        found[hook] = Place(file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name, place.line)
+        found[hook] = HookPlace(
+            file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name, place.line
+        )
     return found

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     AnyStep = Step
 else:
     AnyStep = Union[tuple(event.step for event in EVENTS.values())]
-Texts = Callable[[bytes], bytes | None]
+FindText = Callable[[bytes], bytes | None]
 """Finds a long text by its digest."""
 
 _REFERENCE: Final = re.compile(rb'\{"\$text":"([0-9a-f]{64})"\}')
@@ -71,7 +71,7 @@ class Body(msgspec.Struct, kw_only=True):
 _decoder = msgspec.json.Decoder(Body)
 
 
-def decode_body(data: bytes, texts: Texts) -> tuple[Body, str | None, bool]:
+def decode_body(data: bytes, texts: FindText) -> tuple[Body, str | None, bool]:
     """Decode a record: its body, the id of its policy, and whether a text of it is missing.
 
     Raises `BadBody` if it holds no step.
@@ -90,7 +90,7 @@ def decode_body(data: bytes, texts: Texts) -> tuple[Body, str | None, bool]:
     return body, policy or body.policy_id, missing
 
 
-def _with_texts(data: bytes, texts: Texts) -> tuple[bytes, bool]:
+def _with_texts(data: bytes, texts: FindText) -> tuple[bytes, bool]:
     """The bytes of a body with its long texts in place, and whether one is missing."""
     missing = False
 

@@ -149,7 +149,7 @@ class UnknownClass(msgspec.Struct):
     example: Example
 
 
-class Place(msgspec.Struct, frozen=True):
+class HookPlace(msgspec.Struct, frozen=True):
     """Where a hook stands: a file, and a line of it."""
 
     file: str
@@ -194,7 +194,7 @@ class DiffReport(msgspec.Struct):
     untrusted: list[str] = []  # hooks whose code was not run, and never is
     external: list[str] = []  # hooks whose recorded verdicts stood for them
     expired: list[str] = []  # accepted changes whose time is over
-    places: dict[str, Place] = {}  # of the hooks of both policies; the new one's, where both have it
+    places: dict[str, HookPlace] = {}  # of the hooks of both policies; the new one's, where both have it
 
     def fails(self, on: Iterable[FailOn] = ()) -> bool:
         """Whether a difference that was not accepted is one to fail on. Without a choice, any change is."""
@@ -231,7 +231,7 @@ class ReplayReport(msgspec.Struct):
     sources: list[str] = []
     not_compared: dict[str, int] = {}  # why no decision was recorded to compare with, and how often
     external: list[str] = []
-    places: dict[str, Place] = {}
+    places: dict[str, HookPlace] = {}
 
 
 def example_of(recorded: Recorded, text: str) -> Example:

@@ -117,8 +117,8 @@ class Grant(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         where = "in this session" if self.scope == "session" else "for this project"
-        given = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.given))
-        return f"grant {self.id} ({where}, given {given}{f' by {self.who}' if self.who else ''})"
+        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.given))
+        return f"grant {self.id} ({where}, given {day}{f' by {self.who}' if self.who else ''})"
 
 
 class NoSuchGrant(FairleadError):

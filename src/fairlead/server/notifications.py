@@ -206,8 +206,8 @@ async def _run(argv: Sequence[str], cwd: str, env: dict[str, str], stdin: bytes)
         process.kill()
         raise
     if finished.exit != 0:
-        said = escape(finished.stderr.decode(errors="replace").strip()[:LONGEST])
-        raise NotificationFailed(f"{os.path.basename(argv[0])} ended with {finished.exit}{f': {said}' if said else ''}")
+        text = escape(finished.stderr.decode(errors="replace").strip()[:LONGEST])
+        raise NotificationFailed(f"{os.path.basename(argv[0])} ended with {finished.exit}{f': {text}' if text else ''}")
 
 
 async def _to_desktop(target: NotifyTarget, notice: Notice) -> None:
@@ -227,8 +227,8 @@ async def _to_url(target: NotifyTarget, notice: Notice) -> None:
     finally:
         await service.aclose()
     if not 200 <= status < 300:
-        said = escape(answer[:LONGEST].decode(errors="replace").strip())
-        raise NotificationFailed(f"the service answered {status}{f': {said}' if said else ''}")
+        text = escape(answer[:LONGEST].decode(errors="replace").strip())
+        raise NotificationFailed(f"the service answered {status}{f': {text}' if text else ''}")
 
 
 _SENDERS = {"desktop": _to_desktop, "command": _to_command, "url": _to_url}

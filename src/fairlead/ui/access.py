@@ -1,4 +1,4 @@
-"""Who may see the inspector: whoever opened the address that `fairlead ui` printed, in the browser they opened it with.
+"""Who may see the inspector: the user who opens the address that `fairlead ui` printed, in that browser.
 
 Three secrets, each of 256 bits, new for each run:
 

@@ -14,7 +14,7 @@ import msgspec
 from ..rendering import DERIVED
 from .marks import MARKS, Mark
 
-Texts = Callable[[Any], Any]
+LongTexts = Callable[[Any], Any]
 """Gives a value with its long texts, which the journal stores elsewhere."""
 
 
@@ -58,7 +58,7 @@ class _Winner(TypedDict, total=False):
     cause: str | None
 
 
-class Run(msgspec.Struct, array_like=True, frozen=True):
+class RecordedRun(msgspec.Struct, array_like=True, frozen=True):
     """One run of a hook."""
 
     hook: str
@@ -68,7 +68,7 @@ class Run(msgspec.Struct, array_like=True, frozen=True):
     details: Any = None
 
 
-class Body(TypedDict, total=False):
+class TimelineBody(TypedDict, total=False):
     """What a timeline needs of a record's JSON."""
 
     took: float | None
@@ -80,17 +80,17 @@ class Body(TypedDict, total=False):
     winner: _Winner
     said: list[_Part]
     left: dict[str, Any]
-    runs: list[Run]
+    runs: list[RecordedRun]
     redacted: list[list[str]]
     unanswered: Any
     erased: bool
     damaged: bool  # it cannot be read
 
 
-_decode = msgspec.json.Decoder(Body).decode
+_decode = msgspec.json.Decoder(TimelineBody).decode
 
 
-def decode_body(data: bytes) -> Body:
+def decode_body(data: bytes) -> TimelineBody:
     """The JSON of a record. One that was erased or damaged has only that to say."""
     if not data:
         return {"erased": True}
@@ -120,7 +120,7 @@ LINE = 300
 """Characters of a line that are shown. The rest is there on opening."""
 
 
-class Finding(NamedTuple):
+class Highlight(NamedTuple):
     """One thing that stands out: what, why, by whom, and what it was changed to."""
 
     mark: Mark
@@ -137,59 +137,59 @@ class Finding(NamedTuple):
 _RANKS = {name: rank for rank, name in enumerate(MARKS)}
 
 
-def findings(body: Body, seq: int, texts: Texts) -> list[Finding]:
+def findings(body: TimelineBody, seq: int, texts: LongTexts) -> list[Highlight]:
     """What stands out of a record, the most important first. Most records have nothing."""
     if "damaged" in body:
-        return [Finding(MARKS["damaged"], "the record cannot be read; `fairlead verify` says more", "", seq)]
+        return [Highlight(MARKS["damaged"], "the record cannot be read; `fairlead verify` says more", "", seq)]
     if body.get("control") in (None, "proceed") and not any(body.get(part) for part in _TELLING):
         return []
     found = [one._replace(seq=seq) for one in _all(body, texts)]
     return sorted(dict.fromkeys(found), key=lambda one: one.rank)
 
 
-def _all(body: Body, texts: Texts) -> Iterator[Finding]:
+def _all(body: TimelineBody, texts: LongTexts) -> Iterator[Highlight]:
     parts = body.get("said") or []
     yield from _decided(body, parts, texts)
     yield from _failures(parts, texts)
     for part in parts:
         if verdict := part.get("verdict"):
-            yield from _told(part.get("hook", ""), verdict, texts)
+            yield from _context(part.get("hook", ""), verdict, texts)
         if seen := part.get("monitored"):
             would = seen.get("verdict") or {}
             control = would.get("control", "proceed")
             why = _joined(_WOULD.get(control, control), line(texts(would.get("reason"))))
-            yield Finding(MARKS["would"], why, seen.get("hook", ""))
+            yield Highlight(MARKS["would"], why, seen.get("hook", ""))
         if "unsupported" in part:
-            yield Finding(MARKS["not done"], f"the agent cannot do this: {line(texts(part['unsupported']))}")
+            yield Highlight(MARKS["not done"], f"the agent cannot do this: {line(texts(part['unsupported']))}")
     yield from _changes(body, parts, texts)
 
 
-def _decided(body: Body, parts: list[_Part], texts: Texts) -> Iterator[Finding]:
+def _decided(body: TimelineBody, parts: list[_Part], texts: LongTexts) -> Iterator[Highlight]:
     """The control that the host carried out, unless a failed hook is behind it."""
     control = body.get("effect") or body.get("control")
     winner = body.get("winner") or {}
     hook = winner.get("hook") or ""
     if unanswered := body.get("unanswered"):
         became = _OUTCOME_OF_FAILURE.get(control, _WENT_ON)
-        yield Finding(MARKS["failed"], f"{line(texts(unanswered))} ({became})", "launcher")
+        yield Highlight(MARKS["failed"], f"{line(texts(unanswered))} ({became})", "launcher")
     elif answered := [part for part in parts if part.get("approval", {}).get("answer") in ("allow", "deny")]:
         yield _approval(answered, texts)
     elif control in BY_CONTROL and winner.get("cause") != "failure":
-        yield Finding(MARKS[BY_CONTROL[control]], _reason(parts, hook, texts), hook)
+        yield Highlight(MARKS[BY_CONTROL[control]], _reason(parts, hook, texts), hook)
     if (effect := body.get("effect")) and effect != body.get("control"):
-        yield Finding(MARKS["not done"], f"decided: {body.get('control')}; the agent did: {effect}", hook)
+        yield Highlight(MARKS["not done"], f"decided: {body.get('control')}; the agent did: {effect}", hook)
 
 
-def _approval(answered: list[_Part], texts: Texts) -> Finding:
+def _approval(answered: list[_Part], texts: LongTexts) -> Highlight:
     """The answer of a human: of several, one that refuses."""
     refused = [part for part in answered if part["approval"]["answer"] == "deny"]
     part = (refused or answered)[0]
     approval = part["approval"]
     why = _joined(line(texts(part.get("question"))), line(texts(approval.get("why"))))
-    return Finding(MARKS["denied" if refused else "approved"], why, line(texts(approval.get("who"))) or "a human")
+    return Highlight(MARKS["denied" if refused else "approved"], why, line(texts(approval.get("who"))) or "a human")
 
 
-def _reason(parts: list[_Part], hook: str, texts: Texts) -> str:
+def _reason(parts: list[_Part], hook: str, texts: LongTexts) -> str:
     """Why a hook decided as it did: its reason, or the first line of what it adds for the model."""
     for part in parts:
         if (verdict := part.get("verdict")) and part.get("hook") == hook:
@@ -197,32 +197,32 @@ def _reason(parts: list[_Part], hook: str, texts: Texts) -> str:
     return ""
 
 
-def _failures(parts: list[_Part], texts: Texts) -> Iterator[Finding]:
+def _failures(parts: list[_Part], texts: LongTexts) -> Iterator[Highlight]:
     for part in parts:
         if failure := part.get("failure"):
             became = _OUTCOME_OF_FAILURE.get(failure.get("control"), _WENT_ON)
-            yield Finding(MARKS["failed"], f"{line(texts(failure.get('error')))} ({became})", failure.get("hook", ""))
+            yield Highlight(MARKS["failed"], f"{line(texts(failure.get('error')))} ({became})", failure.get("hook", ""))
 
 
-def _told(hook: str, verdict: _Verdict, texts: Texts) -> Iterator[Finding]:
+def _context(hook: str, verdict: _Verdict, texts: LongTexts) -> Iterator[Highlight]:
     if (context := verdict.get("context")) and verdict.get("control") != "extend":
-        yield Finding(MARKS["told"], line(texts(context[0])), hook)
+        yield Highlight(MARKS["told"], line(texts(context[0])), hook)
     for warning in verdict.get("warnings") or ():
-        yield Finding(MARKS["warned"], line(texts(warning)), hook)
+        yield Highlight(MARKS["warned"], line(texts(warning)), hook)
 
 
-def _changes(body: Body, parts: list[_Part], texts: Texts) -> Iterator[Finding]:
+def _changes(body: TimelineBody, parts: list[_Part], texts: LongTexts) -> Iterator[Highlight]:
     left = body.get("left") or {}
     if not (changed := [name for name in left if name not in DERIVED]):
         return
     by = ", ".join(dict.fromkeys(part.get("hook", "") for part in parts if part.get("verdict", {}).get("changes")))
     if answers := [name for name in changed if name in ("result", "assistant")]:
-        yield Finding(MARKS["answered"], line(texts(left[answers[0]])), by)
+        yield Highlight(MARKS["answered"], line(texts(left[answers[0]])), by)
     else:
-        yield Finding(MARKS["changed"], change_in_words(body, changed, texts), by)
+        yield Highlight(MARKS["changed"], change_in_words(body, changed, texts), by)
 
 
-def change_in_words(body: Body, changed: list[str], texts: Texts) -> str:
+def change_in_words(body: TimelineBody, changed: list[str], texts: LongTexts) -> str:
     """A change in one line: `→ mv build .trash/`, or `output: api key taken out`."""
     left, step = body["left"], body.get("step") or {}
     target = left.get("target")
@@ -239,13 +239,13 @@ def change_in_words(body: Body, changed: list[str], texts: Texts) -> str:
     return f"{', '.join(changed)}: {line(texts(left[changed[0]]))}"
 
 
-def taken_out(body: Body, path: str) -> list[str]:
+def taken_out(body: TimelineBody, path: str) -> list[str]:
     """The kinds of secrets that redaction took out of a part of the record."""
     found = (row[1] for row in body.get("redacted") or () if len(row) > 1 and row[0].startswith(path))
     return list(dict.fromkeys(found))
 
 
-def aim_of(target: Any, texts: Texts) -> str:
+def aim_of(target: Any, texts: LongTexts) -> str:
     """What a call works on: its command, its paths or its address."""
     known = target if isinstance(target, dict) else {}
     found = known.get("command") or known.get("paths") or known.get("url") or ""

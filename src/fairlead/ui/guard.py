@@ -47,7 +47,7 @@ _LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
 _SAFE = frozenset({"GET", "HEAD"})
 
 
-class Guard:
+class RequestGuard:
     """The middleware. It refuses by itself, and adds the headers to every answer."""
 
     def __init__(self, app: ASGIApp, access: Access, is_ours: Callable[[Scope], bool] | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .clock import duration
 from .markup import Html, h
-from .moments import Moment
+from .moments import SessionMoment
 
 ROW, TOP, RULER = 24, 6, 26
 """Pixels: the height of a lane, the space above the first, and the height of the ruler."""
@@ -45,7 +45,7 @@ class Stretch(NamedTuple):
 class Axis:
     """Where on the picture a moment is. Long gaps, in which nothing happened, are cut out."""
 
-    def __init__(self, moments: Iterable[Moment]) -> None:
+    def __init__(self, moments: Iterable[SessionMoment]) -> None:
         spans = sorted((moment.began, moment.ended) for moment in moments)
         self.begins = spans[0][0]
         joined = _without_gaps(spans)
@@ -100,7 +100,7 @@ def _without_gaps(spans: list[tuple[float, float]]) -> list[tuple[float, float]]
     return joined
 
 
-def lanes(moments: list[Moment]) -> Html:
+def lanes(moments: list[SessionMoment]) -> Html:
     """The lanes of some moments: decisions, turns, model, tools, hooks, and one for each subagent."""
     axis = Axis(moments)
     subagents = list(dict.fromkeys(moment.agent for moment in moments if moment.agent))
@@ -147,17 +147,17 @@ def _bar(axis: Axis, begins: float, ends: float, row: int, kind: str, title: str
     return h.a(bar, href=link, tabindex="-1") if link else bar
 
 
-def _bars(axis: Axis, moments: list[Moment], lane: str, row: int) -> list[Html]:
+def _bars(axis: Axis, moments: list[SessionMoment], lane: str, row: int) -> list[Html]:
     shown = [moment for moment in moments if moment.lane == lane and moment.agent is None]
     return [_bar_of(axis, moment, row, lane) for moment in shown]
 
 
-def _bar_of(axis: Axis, moment: Moment, row: int, kind: str) -> Html:
+def _bar_of(axis: Axis, moment: SessionMoment, row: int, kind: str) -> Html:
     title = f"{moment.name} {moment.what[:80]} ({duration(moment.ended - moment.began)})"
     return _bar(axis, moment.began, moment.ended, row, kind, title, f"#m{moment.seq}")
 
 
-def _turns(axis: Axis, moments: list[Moment]) -> list[Html]:
+def _turns(axis: Axis, moments: list[SessionMoment]) -> list[Html]:
     """A turn is from a message of the user to the next one, or to its end."""
     row = 1 + LANES.index("turn")
     return [
@@ -165,7 +165,7 @@ def _turns(axis: Axis, moments: list[Moment]) -> list[Html]:
     ]
 
 
-def turns(moments: list[Moment]) -> Iterator[tuple[float, float]]:
+def turns(moments: list[SessionMoment]) -> Iterator[tuple[float, float]]:
     """When each turn began and ended."""
     own = [moment for moment in moments if moment.agent is None]
     begins: float | None = None
@@ -183,7 +183,7 @@ def turns(moments: list[Moment]) -> Iterator[tuple[float, float]]:
         yield begins, last
 
 
-def _hook_bars(axis: Axis, moments: list[Moment]) -> list[Html]:
+def _hook_bars(axis: Axis, moments: list[SessionMoment]) -> list[Html]:
     """The time that the agent waited for hooks, in every lane."""
     return [
         _bar(axis, row.began, row.ended, 4, "hook", f"hooks at {row.event}: {duration(row.ended - row.began)}")
@@ -194,7 +194,7 @@ def _hook_bars(axis: Axis, moments: list[Moment]) -> list[Html]:
     ]
 
 
-def _subagent_bars(axis: Axis, moments: list[Moment], name: str, row: int) -> list[Html]:
+def _subagent_bars(axis: Axis, moments: list[SessionMoment], name: str, row: int) -> list[Html]:
     shown = [moment for moment in moments if moment.agent == name]
     return [_bar_of(axis, moment, row, moment.lane) for moment in shown]
 
@@ -218,16 +218,16 @@ class Marker(NamedTuple):
 
     at: float
     place: float
-    moments: list[Moment]
+    moments: list[SessionMoment]
 
 
-def _markers(axis: Axis, moments: list[Moment], rows: list[str]) -> list[Html]:
+def _markers(axis: Axis, moments: list[SessionMoment], rows: list[str]) -> list[Html]:
     marked = [(axis.at(_decided_at(moment)), moment) for moment in moments if moment.findings]
     placed = pushed_apart([Marker(at, at, [moment]) for at, moment in sorted(marked, key=lambda pair: pair[0])])
     return [_stem(marker, rows) for marker in placed] + [_dot(marker) for marker in placed]
 
 
-def _decided_at(moment: Moment) -> float:
+def _decided_at(moment: SessionMoment) -> float:
     """When the most important decision of a moment was made."""
     first = moment.findings[0]
     return next((row.ended for row in moment.rows if row.seq == first.seq), moment.ended)
@@ -291,7 +291,7 @@ def _dot(marker: Marker) -> Html:
     )  # fmt: skip
 
 
-def _foremost(marker: Marker) -> Moment:
+def _foremost(marker: Marker) -> SessionMoment:
     return min(marker.moments, key=lambda moment: moment.findings[0].rank)
 
 

@@ -1,4 +1,4 @@
-"""New rows as they are recorded, as server-sent events: beside the journal's file, whoever writes it.
+"""New rows as they are recorded, as server-sent events: beside the journal's file, whichever process writes it.
 
 A feed looks for a new highest number ten times a second, and asks its page for the rows of what is new. An event's id
 is that number, so that a browser whose connection broke goes on where it was.
@@ -46,7 +46,7 @@ def feed(request: Request, new_rows: NewRows) -> Response:
 
 async def _events(journal: Path, after: int, new_rows: NewRows) -> AsyncIterator[str]:
     yield f"retry: {RECONNECT}\n\n"
-    with _Watch(journal) as watch:
+    with _JournalWatch(journal) as watch:
         silent = 0.0
         while True:
             now = watch.newest()
@@ -78,7 +78,7 @@ def event(seq: int, row: Html) -> str:
     return f"id: {seq}\nevent: row\n{data}\n\n"
 
 
-class _Watch:
+class _JournalWatch:
     """Looks at the newest number, with a connection of its own. It opens a journal that was replaced again."""
 
     def __init__(self, journal: Path) -> None:

@@ -145,7 +145,7 @@ h = _Elements()
 
 def document(title: str, head: Iterable[tuple[str, dict[str, Any]]], *body: Any, **attributes: Any) -> Html:
     """A whole page. `head` are the elements of its head that load something: (name, attributes) pairs."""
-    loaded = [_element(name, (), given) for name, given in head]
+    loaded = [_element(name, (), content) for name, content in head]
     start = (h.meta(charset="utf-8"), h.meta(name="viewport", content="width=device-width, initial-scale=1"))
     page = h.html(h.head(*start, h.title(title), *loaded), h.body(*body, **attributes), lang="en")
     return Html(f"<!doctype html>\n{page}")

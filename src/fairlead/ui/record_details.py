@@ -104,7 +104,7 @@ def _decided(record: Record, decision: Decision[Any]) -> Html | None:
         h.h3("at ", h.code(decision.event), ": ", _control(decision)),
         h.p(decision.reason, class_="reason") if decision.reason else None,
         [difference(change, record.body) for change in changes(decision)],
-        _said(decision),
+        _verdicts(decision),
         class_="decided",
     )
 
@@ -186,7 +186,7 @@ def _facts(details: Any) -> str | None:
     return "  " + ", ".join(f"{key} {str(value)[:200]}" for key, value in found.items()) if found else None
 
 
-def _said(decision: Decision[Any]) -> list[Html]:
+def _verdicts(decision: Decision[Any]) -> list[Html]:
     """Texts for the model, warnings, tracebacks, and what the agent could not do."""
     shown = [_note(f"told the model, by {text.hook}", str(text)) for text in decision.context]
     shown += [_note("warning", warning) for warning in decision.warnings]

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from ...journal.reading import Reader, Record
 from ..clock import duration, moment
-from ..findings import Body, decode_body, findings
+from ..findings import TimelineBody, decode_body, findings
 from ..layout import Crumb, page, reader_of
 from ..markup import Html, h, join
 from ..moments import TextReader
@@ -45,7 +45,7 @@ def decision_view(reader: Reader, name: str) -> DecisionView:
     return DecisionView(record, before, after, findings(_body(reader, record.seq), record.seq, TextReader(reader)))
 
 
-def _body(reader: Reader, seq: int) -> Body:
+def _body(reader: Reader, seq: int) -> TimelineBody:
     return decode_body(reader.db.execute("SELECT body FROM records WHERE seq = ?", (seq,)).fetchone()[0])
 
 

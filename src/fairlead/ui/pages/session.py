@@ -14,12 +14,12 @@ from ...journal.errors import NoRecord
 from ...journal.reading import Reader
 from ..clock import duration, plural, seconds, short_seconds
 from ..clock import moment as shown_moment
-from ..findings import Finding
+from ..findings import Highlight
 from ..lanes import lanes
 from ..layout import Crumb, fragment, number, page, reader_of
 from ..live import feed
 from ..markup import Html, h, join
-from ..moments import Grouping, Moment, TextReader, Timeline, session_rows, standing_out, timeline_of
+from ..moments import Grouping, SessionMoment, TextReader, Timeline, session_rows, standing_out, timeline_of
 from ..record_details import moment_details
 from ..searching import newest_number
 from .sessions import ListedSession, by_another, one_session, session_address
@@ -101,7 +101,7 @@ def heading(view: SessionView) -> Html:
     )
 
 
-def cost(moments: list[Moment]) -> str:
+def cost(moments: list[SessionMoment]) -> str:
     """How long it took, and the share that hooks have in that."""
     length = max(moment.ended for moment in moments) - min(moment.began for moment in moments)
     hooks = sum(moment.hook_time for moment in moments)
@@ -109,7 +109,7 @@ def cost(moments: list[Moment]) -> str:
     return f"{duration(length)}, of which hooks {duration(hooks)}{share}"
 
 
-def what_stands_out(found: list[tuple[Finding, Moment]]) -> Html:
+def what_stands_out(found: list[tuple[Highlight, SessionMoment]]) -> Html:
     """Only what was denied, failed, held, told or changed. Who reads only this knows the session."""
     if not found:
         words = h.p("Nothing: no hook denied, changed, asked or failed.", class_="dim")
@@ -122,7 +122,7 @@ def what_stands_out(found: list[tuple[Finding, Moment]]) -> Html:
     )
 
 
-def _line(one: Finding, moment: Moment) -> Html:
+def _line(one: Highlight, moment: SessionMoment) -> Html:
     return h.a(
         one.mark.badge(),
         h.span(h.b(moment.name), " ", h.code(moment.what), class_="what"),
@@ -149,11 +149,11 @@ def every_moment(view: SessionView) -> Html:
     )
 
 
-def _has(moment: Moment, seq: int) -> bool:
+def _has(moment: SessionMoment, seq: int) -> bool:
     return any(row.seq == seq for row in moment.rows)
 
 
-def moment_row(moment: Moment, first: float, *, here: bool = False) -> Html:
+def moment_row(moment: SessionMoment, first: float, *, here: bool = False) -> Html:
     """One moment. It opens to its details, which are fetched then."""
     one = moment.findings[0] if moment.findings else None
     records = urlencode([("record", row.seq) for row in moment.rows])
@@ -180,7 +180,7 @@ def moment_row(moment: Moment, first: float, *, here: bool = False) -> Html:
     )
 
 
-def _what(moment: Moment, one: Finding | None) -> Html:
+def _what(moment: SessionMoment, one: Highlight | None) -> Html:
     shown = h.span(moment.what) if moment.lane == "model" or moment.is_user else h.code(moment.what)
     return join(
         moment.agent and h.span(moment.agent, class_="agent"),
@@ -192,17 +192,17 @@ def _what(moment: Moment, one: Finding | None) -> Html:
     )
 
 
-def _more(moment: Moment) -> Html | None:
+def _more(moment: SessionMoment) -> Html | None:
     """How many other marks a moment has."""
     others = len({one.mark for one in moment.findings}) - 1
     return h.span(f"+{others}", class_="dim plus", title=_marks(moment)) if others > 0 else None
 
 
-def _marks(moment: Moment) -> str:
+def _marks(moment: SessionMoment) -> str:
     return ", ".join(dict.fromkeys(one.mark.word for one in moment.findings))
 
 
-def _hook_time(moment: Moment) -> Html | None:
+def _hook_time(moment: SessionMoment) -> Html | None:
     if not moment.hooks:
         return None
     return h.span(short_seconds(moment.hook_time), class_="long" if moment.slow_hook else None)
@@ -270,7 +270,7 @@ class Following:
                     break
                 self._grouping.add(row)
         self._grouping.use(texts)
-        changed: dict[int, tuple[int, Moment]] = {}
+        changed: dict[int, tuple[int, SessionMoment]] = {}
         for row in session_rows(reader, self._session, after):
             if row.seq > now:
                 break
@@ -291,7 +291,7 @@ def show_moment(request: Request) -> Response:
     with reader_of(request) as reader:
         details = moment_details([reader.record(name) for name in names])
     if request.headers.get("sec-fetch-mode") == "navigate":
-        return page(request, "Moment", h.h1("Moment"), details, crumbs=[Crumb("Sessions", "/")])
+        return page(request, "SessionMoment", h.h1("SessionMoment"), details, crumbs=[Crumb("Sessions", "/")])
     return fragment(details)
 
 

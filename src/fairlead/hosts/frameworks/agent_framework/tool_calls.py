@@ -157,8 +157,8 @@ async def call_inside(state: MiddlewareState, function: Any, invoke: Any, option
     A call that is refused raises in the tool. Of humans, it can ask only the approver of the hooks.
     """
     about = {name: options.pop(name) for name in ("context", "tool_call_id", "skip_parsing") if name in options}
-    given = options.get("arguments")
-    args = messages.arguments({k: v for k, v in options.items() if k != "arguments"} if given is None else given)
+    passed = options.get("arguments")
+    args = messages.arguments({k: v for k, v in options.items() if k != "arguments"} if passed is None else passed)
 
     def run(judged: dict[str, Any]) -> Any:
         return invoke(function, **(options if judged == args else {"arguments": judged}), **about)

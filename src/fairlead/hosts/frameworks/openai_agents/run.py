@@ -63,16 +63,16 @@ class OpenAIRun(AgentRun):
         self.asks = False  # whether a human is asked about any
         self.hook_texts: set[str] = set()  # texts that hooks gave in place of the model's: they need not have its type
         self.output: TurnOutput | None = None
-        self.begun = self.turn_end_judged = self.handed_over = False
+        self.has_begun = self.turn_end_judged = self.handed_over = False
         self.error: FairleadError | None = None
 
     async def begin(self, agent: Any, input: Any, options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
         """Begin the turn, or resume it. Gives what the SDK is to run: agent, input and options."""
         agent = original(agent)
         options = {**options, "run_config": self._configured(options.get("run_config"))}
-        if self.begun:  # a human has answered, and the run continues
+        if self.has_begun:  # a human has answered, and the run continues
             return self.root, input, options
-        self.begun, self.root = True, guarded_agent(agent, {})
+        self.has_begun, self.root = True, guarded_agent(agent, {})
         self.input, put, length = user_input(input)
         await self._start(agent.name, length, options)
         if not self.turn.over:
