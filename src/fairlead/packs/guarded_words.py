@@ -43,8 +43,8 @@ def possible_words(command: Command, line: Line) -> list[str]:
     unknown = {one for word in (*command.args, command.program, *command.writes()) for one in unknown_of(word)}
     in_code = not command.sure and any(via.endswith((" code", "sed", "parallel")) for via in command.via)
     parts = [word.lower() for word in command.args if "nocaseglob" in line.text and _GLOB.search(word)]
-    given = (*command.args, *command.writes())
-    parts += [text for word in given if (text := emptied(word)) != word]  # `fairlead.toml$X`
+    texts = (*command.args, *command.writes())
+    parts += [text for word in texts if (text := emptied(word)) != word]  # `fairlead.toml$X`
     if not unknown - {"*", "{}"} and not in_code:
         return parts
     if any(one[:1] == "$" and is_set(one, line.text) for one in unknown):
@@ -66,7 +66,7 @@ def possible_words(command: Command, line: Line) -> list[str]:
     if any(one.program in _LISTS or one.runs("git ls-files") for one in sources):
         parts += [f"*{part}*" for part in patterns if len(part) > 2 and part[0] != "-"]
     parts += _index(line).patterns
-    for word in given:
+    for word in texts:
         if "$(...)" in unknown_of(word):  # what it puts out may be any word of it
             parts += filter(None, _BETWEEN.split(word) + _BETWEEN.split(CONCATENATES.sub("", word)))
     return parts
@@ -146,7 +146,7 @@ def _read_from(command: Command) -> Iterator[Command]:
 _CHAIN = 32
 
 
-def _ancestors(command: Command, index: _Index) -> list[Command]:
+def _ancestors(command: Command, index: _CommandIndex) -> list[Command]:
     """The commands that run a command, the innermost first."""
     path: list[Command] = []
     while (above := index.parents.get(id(command))) is not None:
@@ -155,7 +155,7 @@ def _ancestors(command: Command, index: _Index) -> list[Command]:
     return path
 
 
-class _Index(NamedTuple):
+class _CommandIndex(NamedTuple):
     """What is asked about a line for each of its commands."""
 
     pipelines: dict[int, list[Command]]
@@ -168,14 +168,14 @@ class _Index(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _index(line: Line) -> _Index:
+def _index(line: Line) -> _CommandIndex:
     pipelines: dict[int, list[Command]] = {}
     for one in line.commands:
         pipelines.setdefault(one.pipeline, []).append(one)
     parents = {id(inner): one for one in line.commands for inner in one.inner}
     written = ((frozenset(map(os.path.basename, writes_files(one))), one) for one in line.commands)
     patterns = _BETWEEN.split(line.text) if re.search(r"\bcase\b", line.text) else []
-    return _Index(pipelines, parents, [(names, one) for names, one in written if names], patterns)
+    return _CommandIndex(pipelines, parents, [(names, one) for names, one in written if names], patterns)
 
 
 def writers_of(line: Line) -> list[Command]:

@@ -251,8 +251,8 @@ def other_registry(command: Command, line: PackLine) -> Objection:
         return words[:1] in (["add"], ["adv"])
     if not _takes_packages(words):
         return None
-    if given := next((line.variables_of(command).get(name) for name in _INDEXES if name in line.text), None):
-        return None if _KNOWN.match(given) or line.is_allowed(given) else given[:80]
+    if index := next((line.variables_of(command).get(name) for name in _INDEXES if name in line.text), None):
+        return None if _KNOWN.match(index) or line.is_allowed(index) else index[:80]
     for before, word in zip(["", *words], [*words, ""], strict=False):
         name, _, value = word.partition("=")
         if (

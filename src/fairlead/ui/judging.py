@@ -1,4 +1,4 @@
-"""Judges a step, or recorded traffic, with a policy that is in force or that somebody types. Nothing is written.
+"""Judges a step, or recorded traffic, with a policy that is in force or that a user types. Nothing is written.
 
 Rules, packs and Python hooks of fairlead run. Programs, services and models of a policy never do: their recorded
 verdicts stand for them, and where there is none, the answer is "unknown".
@@ -27,7 +27,7 @@ from ..replay.reproduce import reproduce
 from ..replay.sources import Selection, Traffic, open_source
 
 LARGEST_TEXT = 64_000
-"""Characters of a policy that somebody types: an address holds no more."""
+"""Characters of a policy that a user types: an address holds no more."""
 
 
 class Tried(NamedTuple):

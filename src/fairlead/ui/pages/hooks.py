@@ -23,7 +23,7 @@ WINDOWS = (1_000, 10_000, 100_000)
 """Of how many of the newest records the page can tell. The first one is what it shows without a choice."""
 
 
-class Spoken(NamedTuple):
+class LastVerdict(NamedTuple):
     """The newest record at which a hook had something to say."""
 
     record: str
@@ -34,7 +34,7 @@ class HookRow(NamedTuple):
     """A hook, with what the newest records say of it."""
 
     stats: HookStats
-    spoken: Spoken | None
+    last_verdict: LastVerdict | None
     place: str | None
 
 
@@ -43,20 +43,20 @@ class HookRow(NamedTuple):
 
 def hooks_of(reader: Reader, newest: int, places: dict[str, str] | None = None) -> list[HookRow]:
     """The hooks that ran at the newest records. Those that refuse or fail come first, then the costly ones."""
-    spoken = _last_spoken(reader, newest)
+    last_verdict = _last_verdicts(reader, newest)
     rows = [
-        HookRow(stats, spoken.get(stats.hook), (places or {}).get(stats.hook))
+        HookRow(stats, last_verdict.get(stats.hook), (places or {}).get(stats.hook))
         for stats in reader.stats(Filter(newest=newest))
     ]
     return sorted(rows, key=lambda row: (-row.stats.denials - row.stats.failures, -row.stats.total, row.stats.hook))
 
 
-def _last_spoken(reader: Reader, newest: int) -> dict[str, Spoken]:
+def _last_verdicts(reader: Reader, newest: int) -> dict[str, LastVerdict]:
     query = (
         "SELECT speaker, id, at FROM records JOIN (SELECT hook AS speaker, max(seq) AS latest FROM runs "
         "WHERE outcome = 'verdict' AND seq > (SELECT max(seq) FROM records) - ? GROUP BY hook) ON seq = latest"
     )
-    return {hook: Spoken(str(record), at / 1e9) for hook, record, at in reader.db.execute(query, (newest,))}
+    return {hook: LastVerdict(str(record), at / 1e9) for hook, record, at in reader.db.execute(query, (newest,))}
 
 
 def places_of(folder: Path) -> dict[str, str]:
@@ -82,7 +82,7 @@ _NUMBERS = frozenset({"runs", "half within ms", "99 % within ms", "share of time
 
 
 def _row(row: HookRow) -> Html:
-    stats, spoken = row.stats, row.spoken
+    stats, last_verdict = row.stats, row.last_verdict
     counts = {"denied": stats.denials, "failed": stats.failures, "would": stats.monitored}
     return h.tr(
         h.td(h.span(stats.hook, class_="title"), h.div(row.place, class_="about") if row.place else None),
@@ -91,7 +91,11 @@ def _row(row: HookRow) -> Html:
         h.td(_millis(stats.p50), class_="number"),
         h.td(_millis(stats.p99), class_="number"),
         h.td(f"{stats.share:.0%}", class_="number"),
-        h.td(h.a(moment(spoken.at), href=decision_address(spoken.record)) if spoken else h.span("never", class_="dim")),
+        h.td(
+            h.a(moment(last_verdict.at), href=decision_address(last_verdict.record))
+            if last_verdict
+            else h.span("never", class_="dim")
+        ),
     )
 
 

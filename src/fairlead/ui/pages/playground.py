@@ -45,7 +45,7 @@ KINDS = {
 
 
 def step_of(asked: QueryParams, folder: Path) -> Step | None:
-    """The step that somebody typed; None for none. Raises for one that is none."""
+    """The step that the user typed; None for none. Raises for one that is none."""
     text, kind = asked.get("step", "").replace("\r\n", "\n").strip("\n"), asked.get("kind", "command")
     if not text.strip():
         return None
@@ -118,7 +118,7 @@ def _listed(files: list[Path]) -> dict[str, str]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files that somebody may try another text for: those that apply in a folder, and the user's."""
+    """The files that a user may try another text for: those that apply in a folder, and the user's."""
     found = [path for _, path in find(folder)]
     return list(dict.fromkeys([*reversed(found), folder / "fairlead.toml", user_file()]))
 
