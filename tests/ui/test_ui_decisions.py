@@ -10,7 +10,7 @@ from ui_journal import DENIED, SECRET
 
 from fairlead.journal.reading import Filter
 from fairlead.ui import searching
-from fairlead.ui.searching import Selection, search, search_texts
+from fairlead.ui.searching import RecordSelection, search, search_texts
 
 
 def everything(reader, selection, **options):
@@ -25,17 +25,17 @@ def everything(reader, selection, **options):
 
 
 SELECTIONS = {
-    "all": Selection(),
-    "denied": Selection(Filter(decision="deny")),
-    "notable": Selection(notable=True),
-    "hook": Selection(Filter(hook=DENIED)),
-    "tool": Selection(Filter(tool="R*")),
-    "host": Selection(Filter(host="claude_code")),
-    "session": Selection(Filter(session="calls")),
-    "session and tool": Selection(Filter(session="calls", tool="bash")),
-    "event and decision": Selection(Filter(event="before_tool", decision="deny")),
-    "never": Selection(Filter(decision="abort")),
-    "agent": Selection(Filter(agent="explorer")),
+    "all": RecordSelection(),
+    "denied": RecordSelection(Filter(decision="deny")),
+    "notable": RecordSelection(notable=True),
+    "hook": RecordSelection(Filter(hook=DENIED)),
+    "tool": RecordSelection(Filter(tool="R*")),
+    "host": RecordSelection(Filter(host="claude_code")),
+    "session": RecordSelection(Filter(session="calls")),
+    "session and tool": RecordSelection(Filter(session="calls", tool="bash")),
+    "event and decision": RecordSelection(Filter(event="before_tool", decision="deny")),
+    "never": RecordSelection(Filter(decision="abort")),
+    "agent": RecordSelection(Filter(agent="explorer")),
 }
 
 
@@ -58,7 +58,7 @@ def test_the_pages_of_a_selection_have_each_of_its_records_once(reader, small_st
 
 @pytest.mark.parametrize("budget", [0.0, 1e-9])
 def test_without_time_a_search_says_where_to_go_on(reader, small_steps, budget):
-    page = search(reader, Selection(text="nowhere"), budget=budget)
+    page = search(reader, RecordSelection(text="nowhere"), budget=budget)
     assert page.moments == []
     assert page.is_cut
     assert page.before == searching.newest_number(reader) - 2
@@ -67,14 +67,14 @@ def test_without_time_a_search_says_where_to_go_on(reader, small_steps, budget):
 def test_a_search_that_is_cut_finds_all_in_the_end(reader, small_steps):
     wanted = [record.seq for record in reader.records() if "git push" in str(record.body)]
     assert wanted
-    assert everything(reader, Selection(text="git push"), budget=1e-4) == wanted[::-1]
+    assert everything(reader, RecordSelection(text="git push"), budget=1e-4) == wanted[::-1]
 
 
 def test_a_text_is_found_as_people_write_it(reader):
     """In the journal it is JSON: quotes and lines are escaped."""
-    assert everything(reader, Selection(text="Force-push is off here.\nOpen a pull request."))
-    assert everything(reader, Selection(text="-qam 'Fix add'"))
-    assert not everything(reader, Selection(text=SECRET))
+    assert everything(reader, RecordSelection(text="Force-push is off here.\nOpen a pull request."))
+    assert everything(reader, RecordSelection(text="-qam 'Fix add'"))
+    assert not everything(reader, RecordSelection(text=SECRET))
 
 
 def test_long_texts_are_found_by_their_newest_record(reader):
@@ -86,7 +86,7 @@ def test_long_texts_are_found_by_their_newest_record(reader):
 
 
 def test_counts_are_those_of_the_records_found(reader):
-    page = search(reader, Selection(Filter(session="calls")))
+    page = search(reader, RecordSelection(Filter(session="calls")))
     wanted = [record.body["step"].get("tool") for record in reader.records(Filter(session="calls"))]
     assert page.counts["tool"]["bash"] == wanted.count("bash")
     assert page.counted == len(wanted)

@@ -16,7 +16,7 @@ import msgspec
 
 from ..journal.entry import references, unfold
 from ..journal.reading import Reader
-from .findings import Body, Finding, aim_of, decode_body, findings, line
+from .findings import Highlight, TimelineBody, aim_of, decode_body, findings, line
 from .marks import MARKS
 
 PAGE = 500
@@ -52,7 +52,7 @@ class Row(msgspec.Struct):
     id: str
     session: str
     event: str
-    body: Body
+    body: TimelineBody
     began: float
     ended: float
 
@@ -61,7 +61,7 @@ class Row(msgspec.Struct):
         return self.body.get("step") or {}
 
 
-class Moment(msgspec.Struct):
+class SessionMoment(msgspec.Struct):
     """One thing that happened, with what hooks decided about it."""
 
     rows: list[Row]
@@ -69,7 +69,7 @@ class Moment(msgspec.Struct):
     name: str
     what: str
     agent: str | None  # the subagent's name; None for the agent itself
-    findings: list[Finding] = []
+    findings: list[Highlight] = []
     is_quiet: bool = True
     is_user: bool = False
     is_failed: bool = False  # the tool or the model failed, whatever hooks said
@@ -106,7 +106,7 @@ class Moment(msgspec.Struct):
 class Timeline(msgspec.Struct):
     """A page of moments, in the order in which they began. `more` is the number to go on after, None at the end."""
 
-    moments: list[Moment]
+    moments: list[SessionMoment]
     more: int | None
 
 
@@ -140,7 +140,7 @@ def subagents_of(reader: Reader, session: str) -> list[str]:
 
 def _root_of(reader: Reader, seq: int) -> str | None:
     row = reader.db.execute("SELECT body FROM records WHERE seq = ?", (seq,)).fetchone()
-    body: Body = {} if row is None else decode_body(row[0])
+    body: TimelineBody = {} if row is None else decode_body(row[0])
     return (body.get("step") or {}).get("root_session_id") or body.get("parent")
 
 
@@ -186,12 +186,12 @@ def row_of(seq: int, name: str, at: int, session: str | None, event: str | None,
     body = decode_body(data)
     ended = at / 1e9
     began = ended - (body.get("took") or 0.0)
-    if (told := _time_in_transcript(body)) is not None:
-        began, ended = told, told + (ended - began)
+    if (transcribed := _time_in_transcript(body)) is not None:
+        began, ended = transcribed, transcribed + (ended - began)
     return Row(seq, str(name), session or "", event or "note", body, began, ended)
 
 
-def _time_in_transcript(body: Body) -> float | None:
+def _time_in_transcript(body: TimelineBody) -> float | None:
     """When an imported step began: its record is younger."""
     metadata = (body.get("step") or {}).get("metadata")
     if isinstance(metadata, dict) and metadata.get("imported") is True:
@@ -207,10 +207,10 @@ class Grouping:
     """Puts the records of a session into moments, one record after another."""
 
     def __init__(self, session: str, texts: Callable[[Any], Any]) -> None:
-        self.moments: list[Moment] = []
+        self.moments: list[SessionMoment] = []
         self._session = session
         self._texts = texts
-        self._open: dict[tuple[Any, ...], Moment] = {}
+        self._open: dict[tuple[Any, ...], SessionMoment] = {}
 
     def use(self, texts: Callable[[Any], Any]) -> None:
         """Read long texts from here from now on: a feed opens the journal again for each look."""
@@ -226,12 +226,12 @@ class Grouping:
         """Whether a record is part of a moment that is there already."""
         return self._moment_for(row, self._key(row)) is not None
 
-    def add(self, row: Row) -> Moment:
+    def add(self, row: Row) -> SessionMoment:
         """Add a record, and return its moment."""
         key = self._key(row)
         moment = self._moment_for(row, key)
         if moment is None:
-            moment = Moment([row], _lane(row.event), "", "", self._agent(row))
+            moment = SessionMoment([row], _lane(row.event), "", "", self._agent(row))
             self.moments.append(moment)
             if key is not None:
                 self._open[key] = moment
@@ -250,7 +250,7 @@ class Grouping:
             return row.session, "input", self._agent(row)
         return None
 
-    def _moment_for(self, row: Row, key: tuple[Any, ...] | None) -> Moment | None:
+    def _moment_for(self, row: Row, key: tuple[Any, ...] | None) -> SessionMoment | None:
         moment = None if key is None else self._open.get(key)
         if moment is None:
             return None
@@ -267,7 +267,7 @@ class Grouping:
             return str(agent.get("name") or agent.get("id"))
         return row.session if row.session != self._session else None
 
-    def finish(self, moment: Moment) -> None:
+    def finish(self, moment: SessionMoment) -> None:
         """Work out what a moment is called, and what stands out of it."""
         event, step = moment.rows[0].event, moment.rows[0].step
         found = [one for row in moment.rows for one in findings(row.body, row.seq, self._texts)]
@@ -279,21 +279,23 @@ class Grouping:
             judged = any(row.event == "before_tool" for row in moment.rows)
             if last.get("outcome") == "denied" and judged and not moment.findings:
                 why = line(self._texts(last.get("error")))
-                moment.findings = [Finding(MARKS["denied"], why, "the agent or its user", moment.rows[-1].seq)]
+                moment.findings = [Highlight(MARKS["denied"], why, "the agent or its user", moment.rows[-1].seq)]
         elif moment.lane == "model":
             last = moment.rows[-1].step
             moment.name, moment.what = "model", line(self._texts(last.get("error") or last.get("output")))
             moment.is_failed = last.get("error") is not None
         else:
             moment.name = _NAMES.get(event, event.replace("_", " "))
-            told = [step.get(field) for field in _DETAILS.get(event, ())] or [moment.rows[0].body.get("note")]
-            moment.what = " ".join(filter(None, (line(self._texts(value)) for value in told)))
+            details = [step.get(field) for field in _DETAILS.get(event, ())] or [moment.rows[0].body.get("note")]
+            moment.what = " ".join(filter(None, (line(self._texts(value)) for value in details)))
             moment.is_user = event == "before_input" and step.get("source", "user") == "user"
             if event == "before_input" and not moment.is_user:
                 moment.name = "goes on with" if step.get("source") == "continuation" else "background"
         moment.what = moment.what or ("its body was erased" if "erased" in moment.rows[0].body else "")
-        tells = moment.lane == "tool" or event in _STORY or (event in ("before_model", "before_input") and moment.what)
-        moment.is_quiet = not (moment.findings or tells or (moment.lane == "model" and moment.what))
+        is_of_story = (
+            moment.lane == "tool" or event in _STORY or (event in ("before_model", "before_input") and moment.what)
+        )
+        moment.is_quiet = not (moment.findings or is_of_story or (moment.lane == "model" and moment.what))
 
 
 def _lane(event: str) -> str:
@@ -309,13 +311,13 @@ def _what_of_call(step: dict[str, Any], texts: Callable[[Any], Any]) -> str:
     return line(aim_of(step.get("target"), texts)) or line(texts(step.get("args") or None))
 
 
-def standing_out(moments: Iterable[Moment]) -> list[tuple[Finding, Moment]]:
+def standing_out(moments: Iterable[SessionMoment]) -> list[tuple[Highlight, SessionMoment]]:
     """What stands out of some moments, the most important first. A moment is listed once for each kind of mark."""
     pairs = [(one, moment) for moment in moments for one in _one_of_each(moment.findings)]
     return sorted(pairs, key=lambda pair: (pair[0].rank, pair[1].began))
 
 
-def _one_of_each(found: list[Finding]) -> Iterator[Finding]:
+def _one_of_each(found: list[Highlight]) -> Iterator[Highlight]:
     known = set()
     for one in found:
         if one.mark not in known:
@@ -323,7 +325,7 @@ def _one_of_each(found: list[Finding]) -> Iterator[Finding]:
             yield one
 
 
-def single_moment(reader: Reader, columns: tuple[Any, ...]) -> Moment:
+def single_moment(reader: Reader, columns: tuple[Any, ...]) -> SessionMoment:
     """One record as a moment of its own: its columns number, id, time, session, event and body."""
     row = row_of(*columns)
     grouping = Grouping(row.session, TextReader(reader))

@@ -16,7 +16,7 @@ import msgspec
 from ..journal.errors import JournalError
 from ..journal.reading import Filter, Reader
 from ..journal.schema import RARE
-from .moments import Moment, single_moment
+from .moments import SessionMoment, single_moment
 
 BUDGET = 0.05
 """Seconds that an answer may look."""
@@ -32,7 +32,7 @@ NOTABLE = "notable"
 FACETS = ("decision", "hook", "tool", "host", "event")
 
 
-class Selection(NamedTuple):
+class RecordSelection(NamedTuple):
     """Which records an address asks for."""
 
     filter: Filter = Filter()
@@ -64,14 +64,16 @@ class Light(NamedTuple):
 class Page(NamedTuple):
     """What was found: the moments to show, the counts beside them, and where to go on."""
 
-    moments: list[Moment]
+    moments: list[SessionMoment]
     counts: dict[str, Counter[str]]
     counted: int
     before: int | None  # go on with the records before this number; None if all were looked at
     is_cut: bool  # the time was over before the page was full
 
 
-def search(reader: Reader, selection: Selection, *, before: int | None = None, budget: float | None = None) -> Page:
+def search(
+    reader: Reader, selection: RecordSelection, *, before: int | None = None, budget: float | None = None
+) -> Page:
     """The newest records of a selection, before a number."""
     condition, values = _condition(reader, selection)
     newest = newest_number(reader)
@@ -113,7 +115,7 @@ def _step(
         raise JournalError(f"the journal {reader.path} cannot be read: {error}; run `fairlead verify`") from None
 
 
-def _condition(reader: Reader, selection: Selection) -> tuple[str, list[Any]]:
+def _condition(reader: Reader, selection: RecordSelection) -> tuple[str, list[Any]]:
     """The SQL of a selection. The runs of a hook are looked up for each record: most journals have millions."""
     which = selection.filter
     condition, values = msgspec.structs.replace(which, hook=None).where(reader.version)
@@ -137,7 +139,7 @@ def _counts(found: list[Light]) -> dict[str, Counter[str]]:
     return {name: Counter(value for one in found if (value := getattr(one, name))) for name in FACETS}
 
 
-def _moment(reader: Reader, seq: int) -> Moment:
+def _moment(reader: Reader, seq: int) -> SessionMoment:
     """A record by itself, as a moment. In a list of decisions, each record is a row."""
     query = "SELECT seq, id, at, session, event, body FROM records WHERE seq = ?"
     return single_moment(reader, reader.db.execute(query, (seq,)).fetchone())
@@ -149,7 +151,7 @@ def _moment(reader: Reader, seq: int) -> Moment:
 class TextPage(NamedTuple):
     """Records that refer to a long text with the words in it. Long texts are stored once, beside the records."""
 
-    moments: list[Moment]
+    moments: list[SessionMoment]
     before: int | None
 
 

@@ -21,9 +21,9 @@ from ..findings import BY_CONTROL
 from ..layout import fragment, number, page, reader_of
 from ..marks import MARKS
 from ..markup import Html, h, join
-from ..moments import Moment
+from ..moments import SessionMoment
 from ..record_details import decision_address
-from ..searching import FACETS, NOTABLE, Page, Selection, TextPage, search, search_texts
+from ..searching import FACETS, NOTABLE, Page, RecordSelection, TextPage, search, search_texts
 from .sessions import session_address
 
 MENU = ("Decisions", "/decisions")
@@ -48,26 +48,26 @@ _FIELDS = ("decision", "event", "tool", "hook", "session", "host", "agent", "use
 # --- the address ----------------------------------------------------------------------------------
 
 
-def selection_of(request: Request) -> Selection:
+def selection_of(request: Request) -> RecordSelection:
     """The selection that an address asks for. Raises `FairleadError` for one that makes no sense."""
-    given = {name: value for name in _FIELDS if (value := request.query_params.get(name))}
-    notable = given.get("decision") == NOTABLE
+    query = {name: value for name in _FIELDS if (value := request.query_params.get(name))}
+    notable = query.get("decision") == NOTABLE
     if notable:
-        del given["decision"]
-    if "decision" in given and given["decision"] not in CONTROLS:
-        raise UnknownName("decision", given["decision"], (*CONTROLS, NOTABLE))
-    if "event" in given:
-        event_named(given["event"])
-    if "tool" in given:
-        compile_glob(given["tool"])
+        del query["decision"]
+    if "decision" in query and query["decision"] not in CONTROLS:
+        raise UnknownName("decision", query["decision"], (*CONTROLS, NOTABLE))
+    if "event" in query:
+        event_named(query["event"])
+    if "tool" in query:
+        compile_glob(query["tool"])
     try:
         since, until = (
             time_of(text) if (text := request.query_params.get(end)) else None for end in ("since", "until")
         )
     except ValueError as error:
         raise FairleadError(str(error)) from None
-    chosen: dict[str, Any] = {**given, "since": since, "until": until}
-    return Selection(Filter(**chosen, notes=not given), request.query_params.get("q", "")[:500], notable)
+    chosen: dict[str, Any] = {**query, "since": since, "until": until}
+    return RecordSelection(Filter(**chosen, notes=not query), request.query_params.get("q", "")[:500], notable)
 
 
 def chosen_of(request: Request) -> dict[str, str]:
@@ -141,7 +141,7 @@ def decision_word(control: str) -> str:
     return MARKS[known].word if known else "anything but to go on" if control == NOTABLE else "to go on"
 
 
-def decision_row(one: Moment) -> Html:
+def decision_row(one: SessionMoment) -> Html:
     """One record, in one line."""
     row, first = one.rows[0], one.findings[0] if one.findings else None
     code = h.span if one.lane == "model" or one.is_user else h.code
