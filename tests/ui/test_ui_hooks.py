@@ -22,13 +22,13 @@ def test_hooks_that_refused_or_failed_come_first(reader: Reader):
 
 
 def test_the_newest_record_at_which_a_hook_spoke_is_named(reader: Reader):
-    spoken = next(row.spoken for row in hooks_of(reader, 1_000) if row.stats.hook == DENIED)
-    assert spoken is not None
-    assert reader.record(spoken.record).body["step"]["args"] == {"command": "git push --force origin main"}
+    last_verdict = next(row.last_verdict for row in hooks_of(reader, 1_000) if row.stats.hook == DENIED)
+    assert last_verdict is not None
+    assert reader.record(last_verdict.record).body["step"]["args"] == {"command": "git push --force origin main"}
 
 
 def test_a_hook_that_only_watches_never_spoke(reader: Reader):
-    assert next(row.spoken for row in hooks_of(reader, 1_000) if row.stats.hook == "audit") is None
+    assert next(row.last_verdict for row in hooks_of(reader, 1_000) if row.stats.hook == "audit") is None
 
 
 def test_only_the_newest_records_count(reader: Reader):

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..display import escape, paint, print_line
-from ..server.answers import Call, answer_call, calls_of, read_questions
+from ..server.answers import WaitingCall, answer_call, calls_of, read_questions
 from ..server.approvals import Question
 from ..server.grants import GrantScope
 from .approvals import grant_of, rows_of_call, rows_of_question
@@ -92,7 +92,7 @@ def _stream(name: str | None) -> int:
 
 def _show_only(name: str | None) -> int:
     for event, question in _events(name):
-        lines = _block(Call([question])) if event == "asked" else [f"{question.id}: {question.state}", ""]
+        lines = _block(WaitingCall([question])) if event == "asked" else [f"{question.id}: {question.state}", ""]
         print("\n".join(lines), flush=True)
     return 0
 
@@ -100,7 +100,7 @@ def _show_only(name: str | None) -> int:
 # --- with answers ---------------------------------------------------------------------------------
 
 
-def _block(call: Call) -> list[str]:
+def _block(call: WaitingCall) -> list[str]:
     """All of a call and of what is asked about it."""
     from ..redaction.masking import lay_out
 
@@ -110,7 +110,7 @@ def _block(call: Call) -> list[str]:
     return [heading, lay_out(rows), ""]
 
 
-def _choices(call: Call) -> str:
+def _choices(call: WaitingCall) -> str:
     refusal = call.no_grant
     ways = [f"{key}: {what}" for key, what in HELP.items() if refusal is None or "grant" not in what]
     return "\n".join([*(f"  {way}" for way in ways), *([f"  (no grant: {escape(refusal)})"] if refusal else [])])
@@ -136,7 +136,7 @@ class _Watch:
 
     def __init__(self, name: str | None) -> None:
         self._name = name
-        self._current: Call | None = None
+        self._current: WaitingCall | None = None
         self._since = 0.0
         self._typed = ""
         self._later: set[tuple[str, ...]] = set()
@@ -217,7 +217,7 @@ class _Watch:
             self._send(self._current, word, rest.strip() or None)
         return False
 
-    def _send(self, call: Call, word: str, rest: str | None) -> None:
+    def _send(self, call: WaitingCall, word: str, rest: str | None) -> None:
         """Answer every question of the call as it was shown."""
         from ..errors import FairleadError
 

@@ -26,7 +26,7 @@ from .grants import Grant, GrantRequest
 _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
-class Call(NamedTuple):
+class WaitingCall(NamedTuple):
     """All open questions about one call."""
 
     questions: list[Question]
@@ -55,12 +55,12 @@ class Call(NamedTuple):
         return f"the call does not wait; {max(expires - now, 0) / 60:.0f} min left"
 
 
-def calls_of(questions: Iterable[Question]) -> list[Call]:
+def calls_of(questions: Iterable[Question]) -> list[WaitingCall]:
     """The questions by call, the oldest first."""
     found: dict[str, list[Question]] = {}
     for question in questions:
         found.setdefault(question.call or question.id, []).append(question)
-    return [Call(of_call) for of_call in found.values()]
+    return [WaitingCall(of_call) for of_call in found.values()]
 
 
 # --- reading --------------------------------------------------------------------------------------

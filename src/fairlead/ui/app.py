@@ -21,7 +21,7 @@ from ..redaction.logs import logger
 from ..redaction.redactor import redact_text
 from .access import TOKEN_HEADER, Access
 from .answer_code import AnswerCode
-from .guard import Guard
+from .guard import RequestGuard
 from .layout import HEAD, Ui, message, ui_of
 from .markup import document, h
 from .pages import (
@@ -62,7 +62,7 @@ def make_app(
     *,
     code: AnswerCode | None = None,
     is_ours: Callable[[Scope], bool] | None = None,
-) -> Guard:
+) -> RequestGuard:
     """The application for one journal. Only a browser that has signed in with `access` gets an answer.
 
     Answers to questions need `code`; without one, they are refused. `is_ours` says whether a connection is this
@@ -81,7 +81,7 @@ def make_app(
     )
     app.router.redirect_slashes = False
     app.state.ui = Ui(journal_file, access, menu, code)
-    return Guard(app, access, is_ours)  # around all of it, so that no answer lacks the headers
+    return RequestGuard(app, access, is_ours)  # around all of it, so that no answer lacks the headers
 
 
 # --- signing in -----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from ...redaction.masking import rows_of
 from ...redaction.redactor import redact_text
 from ...rendering import ABSENT, FieldChange
 from ...server.answers import (
-    Call,
+    WaitingCall,
     answer_call,
     calls_of,
     failed_notifications,
@@ -52,7 +52,7 @@ BODY = 64 << 10
 # --- the query ------------------------------------------------------------------------------------
 
 
-def open_calls() -> list[Call]:
+def open_calls() -> list[WaitingCall]:
     """The calls about which hooks ask, the oldest first."""
     return calls_of(read_questions())
 
@@ -60,7 +60,7 @@ def open_calls() -> list[Call]:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def questions_list(calls: Sequence[Call], *, may_approve: bool) -> Html:
+def questions_list(calls: Sequence[WaitingCall], *, may_approve: bool) -> Html:
     """All open questions; or that there are none."""
     if not calls:
         words = "No hook asks anything now. A question appears here as soon as one does."
@@ -68,7 +68,7 @@ def questions_list(calls: Sequence[Call], *, may_approve: bool) -> Html:
     return h.ol([question_card(call, may_approve=may_approve) for call in calls], id="questions", class_="questions")
 
 
-def question_card(call: Call, *, may_approve: bool) -> Html:
+def question_card(call: WaitingCall, *, may_approve: bool) -> Html:
     """One call: what is asked, what would run, what hooks changed, how long is left, and the answer."""
     first = call.questions[0]
     return h.li(
@@ -88,7 +88,7 @@ def question_card(call: Call, *, may_approve: bool) -> Html:
     )  # fmt: skip
 
 
-def _facts(call: Call) -> Iterator[Html]:
+def _facts(call: WaitingCall) -> Iterator[Html]:
     first = call.questions[0]
     until = call.waits_until
     words = call.left
@@ -104,7 +104,7 @@ def _row(name: str, text: str) -> Html:
     return join(h.dt(name), h.dd(value_of(text)))
 
 
-def asking_hooks(call: Call) -> Html:
+def asking_hooks(call: WaitingCall) -> Html:
     """Which hooks ask, by which rule, and why."""
     head = ("hook", "asks")
     rows = [
@@ -123,7 +123,7 @@ def asking_hooks(call: Call) -> Html:
     )  # fmt: skip
 
 
-def _changes(call: Call) -> Iterator[Html]:
+def _changes(call: WaitingCall) -> Iterator[Html]:
     first = call.questions[0]
     if first.changes:
         yield h.h3("Changed by ", h.code(", ".join(first.changed_by) or "a hook"), " before it was asked about")
@@ -132,7 +132,7 @@ def _changes(call: Call) -> Iterator[Html]:
         yield difference(change, {})
 
 
-def answer_form(call: Call) -> Html:
+def answer_form(call: WaitingCall) -> Html:
     """The answer, for exactly what is shown."""
     shown = [h.input(type="hidden", name="shown", value=f"{one.id} {one.shown}") for one in call.questions]
     name = call.ids[0]
@@ -164,7 +164,7 @@ def _field(words: str, field: Html, name: str) -> Html:
     return join(h.label(words, for_=name), field)
 
 
-def _grant_choices(call: Call) -> Html:
+def _grant_choices(call: WaitingCall) -> Html:
     """What may be granted; or why nothing may."""
     if call.no_grant is not None:
         return h.p("It can only be approved once: ", call.no_grant, ".", class_="about")
@@ -278,16 +278,16 @@ async def answer(request: Request) -> Response:
 async def end_grant(request: Request) -> Response:
     """Revoke a grant. It needs no code: it takes away what was allowed."""
 
-    def end(form: Form, _: AnswerCode) -> None:
+    def end(form: AnswerForm, _: AnswerCode) -> None:
         revoke(_one(form, "grant"))
 
     return await _change(request, end)
 
 
-Form = Mapping[str, Sequence[str]]
+AnswerForm = Mapping[str, Sequence[str]]
 
 
-async def _change(request: Request, do: Callable[[Form, AnswerCode], None]) -> Response:
+async def _change(request: Request, do: Callable[[AnswerForm, AnswerCode], None]) -> Response:
     code = ui_of(request).code
     if code is None:
         return PlainTextResponse("Start `fairlead ui --approve` to answer from a page.\n", 403)
@@ -304,11 +304,11 @@ async def _change(request: Request, do: Callable[[Form, AnswerCode], None]) -> R
     return PlainTextResponse("Done.\n")
 
 
-def _one(form: Form, name: str) -> str:
+def _one(form: AnswerForm, name: str) -> str:
     return next(iter(form.get(name, ())), "").strip()
 
 
-def _answer(form: Form, code: AnswerCode) -> None:
+def _answer(form: AnswerForm, code: AnswerCode) -> None:
     """Answer all questions of a call as they were shown. The code is used up, whatever the daemon says then."""
     asked = [(name, digest) for name, _, digest in (one.partition(" ") for one in form.get("shown", ()))]
     choice = _one(form, "answer")
