@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import boundary
@@ -20,7 +22,7 @@ from pydantic_graph import End
 from test_pydantic_ai import LS, Stage, run, run_streaming
 
 from fairlead import ArgumentsChanged, FairleadError, HookAborted, abort, ask, change, deny
-from fairlead.hosts.frameworks.pydantic_ai import Fairlead
+from fairlead.hosts.frameworks.pydantic_ai import Fairlead, _finds_tools
 
 BOTH = pytest.mark.parametrize("running", [run, run_streaming])
 
@@ -500,6 +502,80 @@ async def test_an_answer_that_another_capability_makes_is_on_the_page_and_seen_b
     assert (await agent.run("Go.")).output == "A ***."
     stage.add(deny("not that"), on="before_input", name="no")
     assert (await agent.run("Go.")).output == "[Message rejected: not that]"
+
+
+@dataclass
+class RunsCode(WrapperToolset[Any]):
+    """A code executor, as a capability puts it around all tools of an agent."""
+
+    ran: list[str] = field(default_factory=list)
+
+    async def get_tools(self, ctx: Any) -> Any:
+        def run_code(code: str) -> str:
+            self.ran.append(code)
+            return "the secret"
+
+        self.own = FunctionToolset([run_code])
+        return {**await self.wrapped.get_tools(ctx), **await self.own.get_tools(ctx)}
+
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+        if name == "run_code":
+            return await self.own.call_tool(name, tool_args, ctx, tool)
+        return await super().call_tool(name, tool_args, ctx, tool)
+
+
+class Executor(AbstractCapability[Any]):
+    def __init__(self) -> None:
+        self.made: list[RunsCode] = []
+
+    def get_wrapper_toolset(self, toolset: Any) -> Any:
+        self.made.append(RunsCode(toolset))
+        return self.made[-1]
+
+    @property
+    def ran(self) -> list[str]:
+        return [code for made in self.made for code in made.ran]
+
+
+def test_a_tool_with_a_kind_of_the_user_s_is_no_tool_of_pydantic_ai_s_own() -> None:
+    assert _finds_tools(SimpleNamespace(tool_kind="tool-search"))
+    assert not _finds_tools(SimpleNamespace(tool_kind="code_mode.run_code"))
+
+
+CODE = ToolCallPart("run_code", {"code": "rm()"})
+
+
+@BOTH
+async def test_a_tool_that_another_capability_puts_around_all_is_judged(running: Any) -> None:
+    stage, executor = Stage(CODE, LS), Executor()
+    no_rm(stage)
+    await running(stage.agent(stage.shell, capabilities=[executor, stage.fairlead]))
+    assert (executor.ran, stage.ran) == ([], ["ls"])
+    assert [(step.tool, step.outcome) for step in stage.steps("after_tool")] == [
+        ("run_code", "denied"),
+        ("shell", "ok"),
+    ]
+
+
+async def test_what_hooks_make_of_such_a_call_is_carried_out() -> None:
+    stage, executor = Stage(CODE), Executor()
+    stage.add(change(args={"code": "ls()"}), on="before_tool")
+    stage.add(change(output="[redacted]"), on="after_tool", name="redact")
+    await stage.agent(stage.shell, capabilities=[stage.fairlead, executor]).run("Go.")
+    assert executor.ran == ["ls()"]
+    assert stage.sent[-1][-1] == "tool: [redacted]"
+
+
+async def test_a_capability_that_changes_such_a_call_after_it_was_judged_is_an_error() -> None:
+    class Changes(AbstractCapability[Any]):
+        async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any) -> Any:
+            return {"code": "rm()"}
+
+    stage, executor = Stage(ToolCallPart("run_code", {"code": "ls()"})), Executor()
+    no_rm(stage)
+    with suppress(ArgumentsChanged):  # before 2, other capabilities come first, and the call is judged as changed
+        await stage.agent(stage.shell, capabilities=[Changes(), executor, stage.fairlead]).run("Go.")
+    assert executor.ran == []
 
 
 # --- two adapters, and none -------------------------------------------------------------------------

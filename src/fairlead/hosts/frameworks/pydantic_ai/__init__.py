@@ -163,6 +163,8 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         self.seen_request: Any = None  # the last request whose tool results hooks have seen
         self.deferred: dict[str, str] = {}  # tools that pydantic-ai would not run by itself, and why
         self.outer_calls: dict[str, OuterCall] = {}  # by call id: calls on their way through toolsets of the user
+        self.governed: dict[str, ToolDefinition] = {}  # the tools of `GovernedTools`, by name
+        self.outer_args: dict[str, dict[str, Any]] = {}  # by call id: judged arguments of tools around these
         self.compares = False  # whether a toolset compares the arguments that reach it with the judged ones,
         self.judged_args: dict[str, Any] = {}  # which are these, by call id
         self._beginning = asyncio.Lock()
@@ -305,8 +307,8 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
             message = plain_part(part)
             if message is None or message["role"] != "tool" or message["tool"] in outputs:
                 continue
-            if message["call_id"] in self.seen_calls or getattr(part, "tool_kind", None) is not None:
-                continue  # a tool_kind is that of pydantic-ai's own tools, by which the model finds tools
+            if message["call_id"] in self.seen_calls or _finds_tools(part):
+                continue
             self.seen_calls.add(message["call_id"])
             refused = getattr(part, "outcome", None) == "denied"
             approval = Approval("deny", None, message["content"]) if refused else Approval("allow")
@@ -374,6 +376,44 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
     ) -> dict[str, Any]:
         self.calls[call.tool_call_id] = call, args
+        return args
+
+    async def wrap_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:  # fmt: skip
+        """Judge a call of a tool that another capability has put around those that we govern, such as a code executor.
+
+        Other capabilities may still change its arguments inside of the handler. `before_tool_execute` compares them.
+        """
+        tools = None if ctx.tool_manager is None else ctx.tool_manager.tools
+        tool = (tools or {}).get(call.tool_name)
+        if tool is None or self.governs(tool_def) or _finds_tools(tool_def):
+            return await handler(args)
+        call_id = call.tool_call_id
+
+        async def run(judged: dict[str, Any]) -> Any:
+            self.outer_args[call_id] = jsonable(judged)
+            try:
+                return await handler(judged)
+            finally:
+                del self.outer_args[call_id]
+
+        return await self.call_tool(call.tool_name, args, ctx, tool, run)
+
+    def governs(self, tool_def: ToolDefinition) -> bool:
+        """Whether a tool is one of those that `GovernedTools` has, perhaps by another name."""
+        if tool_def.kind == "output" or tool_def.name in self.governed:
+            return True
+        schema = tool_def.parameters_json_schema
+        return any(one.parameters_json_schema is schema for one in self.governed.values())
+
+    async def before_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
+    ) -> dict[str, Any]:
+        judged = self.outer_args.get(call.tool_call_id)
+        if judged is not None and jsonable(args) != judged:
+            raise ArgumentsChanged(tool_def.name, call.tool_call_id, "another capability")
         return args
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
@@ -455,6 +495,12 @@ class PydanticAIRun(AgentRun, AbstractCapability[Any]):
     ) -> Any:
         """An output function may run another agent."""
         return await _within(self.turn, handler, output) if self.has_turn else await handler(output)
+
+
+def _finds_tools(one: Any) -> bool:
+    """Whether a tool or a result is pydantic-ai's own, by which the model finds tools. Other kinds are named `a.b`."""
+    kind = getattr(one, "tool_kind", None)
+    return kind is not None and "." not in kind
 
 
 def _is_unchanged(tool: ToolsetTool[Any], call: ToolCallPart, ctx: RunContext[Any], args: dict[str, Any]) -> bool:

@@ -69,6 +69,7 @@ class GovernedTools(WrapperToolset[Any]):
             self.inner_names[name] = metadata[mark]
             rest = {key: value for key, value in metadata.items() if key != mark}
             tools[name] = replace(tool, tool_def=replace(tool.tool_def, metadata=rest or None))
+        self.run.governed.update({name: tool.tool_def for name, tool in tools.items()})
         return tools
 
     async def call_tool(
