@@ -26,8 +26,9 @@ def add_to(commands: Any) -> None:
         epilog="Ends with 0 if all is well, with 1 if there is a problem, with 2 if the check could not run.",
     )
     parser.add_argument(
-        "cli", nargs="*", metavar="CLI", help="which CLIs (default: those on PATH, and those with fairlead's hooks)"
-    )
+        "cli", nargs="*", metavar="CLI",
+        help="which CLIs (default: those on PATH, those with fairlead's hooks, and those in the journal)",
+    )  # fmt: skip
     parser.add_argument("--no-run", action="store_true", help="do not run the CLIs, except for their --version")
     add_folder(parser)
     add_json(parser)
@@ -48,13 +49,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ..hosts.clis.doctor import examine, examine_fairlead
-    from ..hosts.clis.mapping import host_named, hosts
+    from ..hosts.clis.doctor import examine, examine_fairlead, hosts_in_journal
+    from ..hosts.clis.mapping import GUESTS, host_named, hosts
 
     root = _root(options.folder)
     named = {host.name: host for host in map(host_named, options.cli)}
     reports = []
-    for host in list(named.values()) or [host for host in hosts() if _is_here(host, root)]:
+    if not named:
+        seen = hosts_in_journal(root)
+        known = [host for host in hosts() if host.name in seen or _is_here(host, root)]
+        named = {host.name: host for host in [*known, *(host_named(name) for name in GUESTS if name in seen)]}
+    for host in named.values():
         _progress(f"looking at {host.title} ...")
         reports.append(examine(host, root, run=not options.no_run))
     _progress("looking at fairlead itself ...")

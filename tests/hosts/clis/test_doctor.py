@@ -999,6 +999,14 @@ def test_a_program_that_fairlead_does_not_know_is_told(doctor):
     assert "a program that fairlead does not know ran the entries of Copilot CLI, and sent the JSON of Claude" in found
 
 
+def test_programs_that_run_the_entries_of_another_cli_are_looked_at_once_they_did(doctor):
+    doctor.install("copilot")
+    assert [report["host"] for report in doctor.reports("--no-run")] == ["copilot", "fairlead"]
+    about = {"hook_event_name": "PreToolUse", "timestamp": "2026-11-15T17:49:28.133Z"}
+    put(doctor, "copilot", "preToolUse", call("run_in_terminal", command="ls") | about)
+    assert [report["host"] for report in doctor.reports("--no-run")] == ["copilot", "vscode", "fairlead"]
+
+
 def test_a_tool_whose_arguments_told_its_kind_is_not_of_unknown_kind(doctor):
     doctor.install("qwen")
     put(doctor, "qwen", "PreToolUse", call("run_bash", command="ls"))

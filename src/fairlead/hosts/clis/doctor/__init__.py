@@ -17,7 +17,7 @@ from ..install import launcher_for
 from ..install.settings import SCOPES
 from ..mapping import Host, host_named
 from .daemon import look_at_daemon
-from .history import look_at_journal, look_at_other_tools, look_for_unknown_programs
+from .history import hosts_of, look_at_journal, look_at_other_tools, look_for_unknown_programs
 from .hooks import (
     find_hooks,
     install_again,
@@ -33,7 +33,7 @@ from .program import look_at_program
 from .report import CheckLevel, CheckResult, Report
 from .trial import ask_in_use, ask_launcher, stop_daemon, try_out
 
-__all__ = ["CheckLevel", "CheckResult", "Report", "examine", "examine_fairlead"]
+__all__ = ["CheckLevel", "CheckResult", "Report", "examine", "examine_fairlead", "hosts_in_journal"]
 
 
 def examine(host: Host, root: Path, *, run: bool = True) -> Report:
@@ -85,6 +85,12 @@ def look_at_guest(host: Host, root: Path, report: Report) -> None:
     report.add("note", "whether its hooks fire cannot be tried here: look for its last step")
     if (config := _config(root)) is not None:
         look_at_journal(host, config, _journal(config), report)
+
+
+def hosts_in_journal(root: Path) -> frozenset[str]:
+    """The programs that fired events lately, also those that run the entries of another CLI."""
+    config = _config(root)
+    return frozenset() if config is None else hosts_of(_journal(config))
 
 
 def examine_fairlead(root: Path, *, run: bool = True) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -47,6 +48,19 @@ def look_at_journal(host: Host, config: Config, journal: Path, report: Report) -
         rule = RULES.get(part, "It is not carried out.")
         report.add("warning", f"hooks decided {part} at {event} {_times(times)}, which it cannot carry out. {rule}")
     _report_unknown(config, host.name, unknown, report)
+
+
+def hosts_of(journal: Path) -> frozenset[str]:
+    """The programs whose steps the journal's newest records have."""
+    from ....journal.reading import Reader
+
+    if not journal.exists():
+        return frozenset()
+    newest = "SELECT host FROM records WHERE kind = 'decision' ORDER BY seq DESC LIMIT ?"
+    with suppress(FairleadError, sqlite3.Error), Reader(journal) as reader:  # another check reports a damaged journal
+        rows = reader.db.execute(f"SELECT DISTINCT host FROM ({newest})", [LOOK_BACK])  # noqa: S608 (a constant)
+        return frozenset(str(host) for (host,) in rows)
+    return frozenset()
 
 
 def look_for_unknown_programs(journal: Path, report: Report) -> None:

@@ -35,7 +35,7 @@ HOST = Host(
         ),
         "PreToolUse": EventMapping(
             "before_tool", hook_json.parse_tool, hook_json.render_before_tool,
-            ("deny", "ask", "allow", "args", "stop", "abort", "context"),
+            ("deny", "allow", "args", "stop", "abort", "context"),
         ),
         "PostToolUse": EventMapping(
             "after_tool", hook_json.parse_tool_result, hook_json.render_stop, ("stop", "abort", "context")
