@@ -9,6 +9,7 @@ from itertools import islice, pairwise
 
 from ..shell import Command
 from ..shell.words import unknown_of
+from .flows import SHELLS
 from .lines import PackLine, Place
 from .rules import Objection, Pack
 
@@ -556,6 +557,8 @@ _DESTROYS = re.compile(
     r"(?:curl|wget)\s[^\n]{0,200}[|&]|mkfs\.\w+|(?!find|git|kubectl|terraform|tofu|pulumi|cdk|docker|aws|gcloud|drop|curl|wget)"
     r"[\w-]+)(?![\w.=-])"
 )
+_RUN_TEXT = SHELLS | {"eval", "ssh", "su", "watch", "trap", "parallel"}
+"""Programs that run a text as a line."""
 _MENTIONS = 300
 """More mentions than that count without a closer look."""
 
@@ -580,6 +583,7 @@ def _named_in(text: str) -> Iterator[str]:
     instead="Write it as several short commands: `rm -rf build`",
     stops=[
         "echo " + "$(" * 40 + "rm -rf ~" + ")" * 40,
+        "sh -c 'echo " + "$(" * 40 + "rm -rf ~" + ")" * 40 + "'",
     ],
     passes=[
         "rm -rf build",
@@ -595,7 +599,8 @@ def not_understood(line: PackLine) -> Objection:
     if not named:
         return None
     read = Counter(command.program for command in line.commands)
-    for command in line.commands:
+    runs_text = any(command.program in _RUN_TEXT and not command.inner for command in line.commands)
+    for command in () if runs_text else line.commands:  # else a text may be what could not be followed
         for word in command.args:
             read.update(_named_in(word) if len(word) > 1 else ())
     unread = next((name for name, count in named.items() if count > read[name]), None)

@@ -231,7 +231,7 @@ def _as_written(command: Command, line: PackLine) -> str:
     """A program that is named by a path in the work tree: `./x.sh`. The command itself only has its name."""
     name = re.escape(command.program)
     found = (
-        re.search(rf"(?:^|[\s;&|(])((?:\./|\.\./|/)(?:[^\s;&|()'\"]*/)?{name})(?=$|[\s;&|)])", line.text)
+        re.search(rf"(?:^|[\s;&|('\"])((?:\./|\.\./|/)(?:[^\s;&|()'\"]*/)?{name})(?=$|[\s;&|)'\"])", line.text)
         if command.program
         else None
     )

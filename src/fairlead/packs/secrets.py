@@ -322,7 +322,7 @@ def print_variable(line: PackLine) -> Objection:
             name = names[0] if dumps and names and not command.has("-c", "--count", "-q", "--quiet") else ""
         else:
             continue
-        if name and not any(part in ("$(...)", "`...`") or "(" in part for part in command.via):
+        if name and not any(part == "`...`" or part.startswith(("$(", "<(", ">(")) for part in command.via):
             return f"{name} holds a secret"
     return None
 
