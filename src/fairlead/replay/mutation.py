@@ -10,6 +10,7 @@ The base of all is the smallest command that the rule still stops.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
@@ -22,6 +23,8 @@ from ..lifecycle import BeforeTool
 from ..registry import Hooks
 from ..shell import read
 from ..shell.commands import Command, quote
+from ..shell.options import takes_subcommand
+from ..shell.words import is_known
 from .judge import Answer, Judge
 from .published import PublishedReport, Publisher, ReportRow
 from .records import Body, Recorded
@@ -90,18 +93,34 @@ def spellings(command: str) -> list[Rewritten]:
     found: dict[str, Rewritten] = {}
     for kind, text in _written_otherwise(command):
         if text != command and text not in found:
-            found[text] = Rewritten(kind, text, bool(wanted) and wanted <= _calls(text, known_only=True))
+            found[text] = Rewritten(kind, text, bool(wanted) and wanted <= _calls(text))
     return list(found.values())
 
 
-def _calls(text: str, *, known_only: bool = False) -> set[Any]:
-    """What a line runs, in one spelling: program, options and operands of each command that runs no other."""
-    line = read(text)
+def _calls(text: str) -> set[Any]:
+    """What a line runs, in one spelling: program, options and operands of each command that runs no other.
+
+    A command with a word that the reader does not know is no call that could be compared.
+    """
     return {
-        (one.program, tuple(sorted((name, value or "") for name, value in one.options.items())), tuple(one.operands))
-        for one in line.commands
-        if one.program and not one.carries and (one.sure or not known_only)
+        (
+            one.program,
+            one.sure,
+            tuple((name, one.options[name] or "") for name in _option_names(one)),
+            tuple(one.operands),
+        )
+        for one in read(text).commands
+        if one.program and not one.carries and all(map(is_known, (one.path, *one.args)))
     }
+
+
+def _option_names(one: Command) -> list[str]:
+    """The options of a command, without groups of letters that are listed one by one as well: `-rf`."""
+    long = one._read().table[0]
+    names = set(one.options)
+    groups = {name for name in names if re.fullmatch("-[A-Za-z]{2,}", name)
+              and all(long.get(f"-{letter}", f"-{letter}") in names for letter in name[1:])}  # fmt: skip
+    return sorted(names - groups)
 
 
 def _written_otherwise(command: str) -> Iterator[tuple[str, str]]:
@@ -323,11 +342,14 @@ async def _suggest(made: Mutation) -> Suggestion | None:
 
 
 def _rules_on_words(command: str) -> Iterator[str]:
-    for one in (one for one in read(command).commands if one.program and not one.carries):
-        runs = [*([f"{one.program} {one.operands[0]}"] if one.operands else []), one.program]  # the narrower first
-        for words in map(str, runs):
-            for conditions in ([f"c.has({_literal(name)})" for name in one.options], []):
-                yield f"commands.exists(c, {' && '.join([f'c.runs({_literal(words)})', *conditions])})"
+    """Rules about the one program that a line runs: with one of its options, or without."""
+    calls = [one for one in read(command).commands if one.program and not one.carries]
+    if len(calls) != 1:
+        return
+    (one,) = calls
+    runs = f"{one.program} {one.operands[0]}" if one.operands and takes_subcommand(one.program) else str(one.program)
+    for conditions in ([f"c.has({_literal(name)})" for name in _option_names(one)], []):
+        yield f"commands.exists(c, {' && '.join([f'c.runs({_literal(runs)})', *conditions])})"
 
 
 def _literal(text: str) -> str:

@@ -227,6 +227,11 @@ def _specs() -> dict[str, str]:
     return {name: spec for name, _, spec in entries}
 
 
+def takes_subcommand(program: str) -> bool:
+    """Is the first operand of this program a command of its own, as in `git push`?"""
+    return program in _with_subcommands()
+
+
 @cache
 def _with_subcommands() -> frozenset[str]:
     return frozenset(name.split()[0] for name in _specs() if " " in name)
