@@ -1,4 +1,4 @@
-"""The thin client: one file that needs nothing, starts in no time, and agrees with everybody whom it talks to."""
+"""The thin client: one file that needs nothing, starts in no time, and agrees with every part that it talks to."""
 
 from __future__ import annotations
 
