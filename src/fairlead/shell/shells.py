@@ -42,46 +42,54 @@ _TAKES_LINE = re.compile(r"-[a-zA-Z]*c")
 
 
 def run_shell(shell: Shell, command: Command) -> None:
-    """`sh -c LINE`, `... | sh`, `sh <<END`. A file that it runs is not looked into."""
+    """`sh -c LINE`, `... | sh`, `sh <<END`, `sh FILE`."""
     args, at = command.args, 0
-    while at < len(args):
-        word = args[at]
-        if word in ("--", "-"):
-            at += 1
-            break
+    while at < len(args) and len(args[at]) > 1 and args[at][0] in "-+" and args[at] != "--":
+        word, rest = args[at], args[at + 1 :]
         if word.startswith("--"):
-            if word in ("--rcfile", "--init-file") and at + 1 < len(args):
-                run_script(shell, command, args[at + 1], [])
-                at += 1
-            at += 1
-            if word.startswith(("--rcfile", "--init-file", "--init-command")):
-                command.sure = False
-            if word.startswith("--command="):  # fish
-                _run_line(shell, command, word.partition("=")[2], [])
+            if _run_long_option(shell, command, word, rest):
                 return
-            if word == "--command" and at < len(args):
-                _run_line(shell, command, args[at], args[at + 1 :])
-                return
-        elif word[:1] in "-+" and len(word) > 1:
-            if "c" in word[1:] and word[0] == "-":
-                at += 1
-                while at < len(args) and args[at][:1] in ("-", "+") and args[at] not in ("--", "-"):
-                    at += 2 if args[at] in ("-o", "+o", "-O", "+O") else 1
-                if at < len(args) and args[at] in ("--", "-"):
-                    at += 1
-                if at < len(args):
-                    _run_line(shell, command, args[at], args[at + 1 :])
-                return
-            if "s" in word[1:] and word[0] == "-":
-                run_input(shell, command, args[at + 2 :] if args[at + 1 : at + 2] == ["--"] else args[at + 1 :])
-                return
-            at += 2 if word in ("-o", "+o", "-O", "+O") else 1
+            at += 2 if word in _TAKES_FILE else 1
+        elif word[0] == "-" and "c" in word:
+            _run_line_after(shell, command, rest)
+            return
+        elif word[0] == "-" and "s" in word:
+            run_input(shell, command, rest[1:] if rest[:1] == ["--"] else rest)
+            return
         else:
-            break
+            at += 2 if word in _TAKES_NAME else 1
+    at += args[at : at + 1] in (["--"], ["-"])
     if at < len(args) and args[at] not in _STDIN:
         run_script(shell, command, args[at], args[at + 1 :])
     else:
         run_input(shell, command, args[at + 1 :])
+
+
+_TAKES_FILE = frozenset({"--rcfile", "--init-file"})
+_TAKES_NAME = frozenset({"-o", "+o", "-O", "+O"})
+
+
+def _run_long_option(shell: Shell, command: Command, option: str, rest: list[str]) -> bool:
+    """`--rcfile FILE`, and fish's `--command LINE`. True if the shell does nothing else then."""
+    if option in _TAKES_FILE and rest:
+        run_script(shell, command, rest[0], [])
+    if option.startswith(("--rcfile", "--init-file", "--init-command")):
+        command.sure = False
+    name, sign, line = option.partition("=")
+    if name != "--command" or not (sign or rest):
+        return False
+    _run_line(shell, command, line if sign else rest[0], [] if sign else rest[1:])
+    return True
+
+
+def _run_line_after(shell: Shell, command: Command, rest: list[str]) -> None:
+    """The line of `sh -c OPTIONS LINE WORDS`."""
+    at = 0
+    while at < len(rest) and rest[at][:1] in ("-", "+") and rest[at] not in ("--", "-"):
+        at += 2 if rest[at] in _TAKES_NAME else 1
+    at += rest[at : at + 1] in (["--"], ["-"])
+    if at < len(rest):
+        _run_line(shell, command, rest[at], rest[at + 1 :])
 
 
 def _run_line(shell: Shell, command: Command, text: str, values: list[str]) -> None:
