@@ -866,6 +866,80 @@ cat > .github/workflows/ci.yml <<E; git add .github; git commit -m ci¶run: fair
 cat > README.md <<E; git add -A; git commit -m docs¶Edit fairlead.toml¶E
 cat > conftest.py <<E; pytest -q¶import pytest¶E
 cat > Makefile <<E; make lint¶lint:¶	ruff check .¶E
+docker cp
+docker cp fairlead.toml web:/etc/x
+docker save -o x.tar img
+docker run -v $PWD:/w:ro alpine ls /w
+docker run --rm -it -v ~/x:/x alpine sh
+sftp host <<< 'ls'
+7z l x.7z
+unzip x.zip
+bwrap --ro-bind / / ls
+tar xf x.tar.gz
+cpio -id < x
+aria2c https://x/y.iso
+nu -c 'ls'
+make --eval='x:; echo hi' x
+HISTFILE=/dev/null bash -c ls
+GIT_TRACE=1 git status
+COVERAGE_FILE=.coverage.x pytest
+RUST_LOG=debug cargo run
+LOG_FILE=out.log ./run.sh
+NODE_OPTIONS=--max-old-space-size=4096 npm run build
+NODE_OPTIONS='--require ./x.js' node a.js
+PYTHONSTARTUP=~/.pythonrc python3
+JAVA_TOOL_OPTIONS=-Xmx1g mvn test
+LD_PRELOAD=libjemalloc.so ./server
+BASH_ENV=~/.env bash -c ls
+PS1='$(git branch --show-current) $ ' bash
+export PS1='\u@\h $(date) '
+coproc cat; echo hi >&${COPROC[1]}
+exec > >(tee log.txt); echo hi
+exec 3<file.txt; read -u 3 x; echo $x > /dev/stdout
+cat < fairlead.toml 2>/dev/null
+while read l; do echo $l; done < fairlead.toml > out.txt
+echo $(( $(wc -l < fairlead.toml) + 1 ))
+x='a[0]'; echo $((x))
+a=(1 2 3); unset 'a[0]'; echo ${a[@]:1:1}
+complete -W 'start stop' svc
+compgen -W 'a b' a
+mapfile -t -C 'echo' -c 10 lines < a.py
+echo "bash -c 'rm fairlead.toml'"
+git commit -m "do not run sh -c 'rm fairlead.toml'"
+gh issue create -t x -b "run bash -c 'cat fairlead.toml'"
+ls | grep '^src' | xargs ls
+ls | grep -v pyc | xargs wc -l
+git ls-files | grep test | xargs rm
+find . -name '*.log' | xargs rm -f
+find . -iname '*.TMP' -delete
+ls *.log | while read f; do rm "$f"; done
+x=$(git ls-files '*.orig'); rm -f $x
+d=$(mktemp -d); rm -rf "$d"
+d=$(python3 -c 'import site; print(site.getsitepackages()[0])'); ls "$d"
+ps aux | awk '/node/{print $2}' | xargs kill
+pkill -f '[[:alpha:]]-worker'
+loginctl list-sessions
+loginctl show-session
+exec -a worker sleep 1
+export -n DEBUG
+env -i PATH=$PATH ls
+unset DEBUG; npm test
+pip3.11 install requests
+pip3 uninstall -y requests
+sed --in-place s/a/b/ a.py
+sort --output=b.txt a.py
+truncate -s 0 log.txt
+cat > package.json <<E; npm install¶{"name":"x","scripts":{"test":"fairlead check"}}¶E
+cat > .git/hooks/pre-commit <<E; chmod +x .git/hooks/pre-commit¶ruff check¶E
+cat > conftest.py <<E; pytest¶import pytest, os¶os.environ["X"]="1"¶E
+cat > x.py <<E; python3 x.py¶print(1)¶E
+echo 'export PATH=$PATH:~/bin' >> ~/.bashrc; bash -ic 'echo $PATH'
+Get-Content fairlead.toml
+Get-Content -Path fairlead.toml -TotalCount 20
+Select-String -Path fairlead.toml -Pattern hook
+Test-Path fairlead.toml
+Get-FileHash fairlead.toml
+gci -Force
 """.strip().split("\n")
 
 _READERS = [one.replace("{}", "{0}") for one in re.split(r"\|(?! )", _READS.replace("\n", ""))]

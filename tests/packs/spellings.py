@@ -598,6 +598,302 @@ git apply x.patch --include=fairlead.toml
 git merge-file fairlead.toml a.py a.py
 git mergetool fairlead.toml
 git difftool fairlead.toml
+repeat 1 rm fairlead.toml
+noglob rm fairlead.toml
+nocorrect rm fairlead.toml
+- rm fairlead.toml
+() { rm $1 } fairlead.toml
+function { rm fairlead.toml }
+for f (fairlead.toml) rm $f
+for f (fairlead.toml) { rm $f }
+foreach f (fairlead.toml); rm $f; end
+if [[ -n a ]] { rm fairlead.toml }
+while true { rm fairlead.toml; break }
+{ rm fairlead.toml } always { : }
+print -rn > fairlead.toml
+print x >! fairlead.toml
+echo x >>| fairlead.toml
+rm =(echo x) fairlead.toml
+rm fairlead.toml(.)
+rm ${:-fairlead.toml}
+eval ${:-rm fairlead.toml}
+zsh -c 'rm fairlead.toml'
+zsh -fc 'rm fairlead.toml'
+begin; rm fairlead.toml; end
+rm (echo fairlead.toml)
+set f fairlead.toml; rm $f
+pwsh -c 'ri fairlead.toml'
+pwsh -Command "Set-Content fairlead.toml x"
+nu -c 'rm fairlead.toml'
+xonsh -c 'rm fairlead.toml'
+elvish -c 'rm fairlead.toml'
+busybox sh -c 'rm fairlead.toml'
+toybox rm fairlead.toml
+coreutils rm fairlead.toml
+coreutils --coreutils-prog=rm fairlead.toml
+trash fairlead.toml
+trash-put fairlead.toml
+gio trash fairlead.toml
+gio remove fairlead.toml
+kioclient move fairlead.toml x
+rclone delete fairlead.toml
+rclone moveto fairlead.toml x
+srm fairlead.toml
+wipe -f fairlead.toml
+scrub fairlead.toml
+rename fairlead x fairlead.toml
+prename s/f/x/ fairlead.toml
+vidir fairlead.toml
+mmv fairlead.toml x
+perl-rename s/f/x/ fairlead.toml
+detox fairlead.toml
+sponge fairlead.toml < a.py
+pee 'cat > fairlead.toml' < a.py
+ifne rm fairlead.toml
+chronic rm fairlead.toml
+parallel -j1 rm {} ::: fairlead.toml
+parallel 'rm {}' ::: fairlead.toml
+parallel --arg-file <(echo fairlead.toml) rm
+echo rm fairlead.toml | parallel
+sem rm fairlead.toml
+task x -- rm fairlead.toml
+just --command rm fairlead.toml
+just -c rm fairlead.toml
+direnv exec . rm fairlead.toml
+dotenv -- rm fairlead.toml
+op run -- rm fairlead.toml
+aws-vault exec x -- rm fairlead.toml
+nix run nixpkgs#coreutils -- rm fairlead.toml
+nix shell nixpkgs#x -c rm fairlead.toml
+nix-shell -p x --run 'rm fairlead.toml'
+guix shell -- rm fairlead.toml
+conda run rm fairlead.toml
+poetry run rm fairlead.toml
+uv run rm fairlead.toml
+uv run -- sh -c 'rm fairlead.toml'
+uv run python -c 'import os; os.remove("fairlead.toml")'
+pipx run --spec x y fairlead.toml
+npx rimraf fairlead.toml
+npx -y rimraf fairlead.toml
+npx del-cli fairlead.toml
+npx shx rm fairlead.toml
+npx -c 'rm fairlead.toml'
+npm exec -c 'rm fairlead.toml'
+npm exec -- rimraf fairlead.toml
+yarn dlx rimraf fairlead.toml
+pnpm dlx rimraf fairlead.toml
+bunx rimraf fairlead.toml
+bun -e 'require("fs").unlinkSync("fairlead.toml")'
+bun run rm fairlead.toml
+deno eval 'Deno.removeSync("fairlead.toml")'
+deno run -A - <<< 'Deno.removeSync("fairlead.toml")'
+tsx -e 'import fs from "fs"; fs.rmSync("fairlead.toml")'
+ruby -e 'File.delete("fairlead.toml")'
+ruby -rfileutils -e 'FileUtils.rm "fairlead.toml"'
+ruby -i -pe 1 fairlead.toml
+ruby -pi -e '' fairlead.toml
+php -r 'file_put_contents("fairlead.toml","");'
+lua -e 'os.execute("rm fairlead.toml")'
+expect -c 'exec rm fairlead.toml'
+osascript -e 'do shell script "rm fairlead.toml"'
+emacs -Q --batch -f x --eval '(shell-command "rm fairlead.toml")'
+nvim --headless -c '!rm fairlead.toml' -c q
+gdb -batch -ex 'shell rm fairlead.toml'
+gdb -batch -ex '!rm fairlead.toml'
+lldb -b -o 'platform shell rm fairlead.toml'
+sqlite3 x.db '.once fairlead.toml' 'select 1'
+psql -c '\! rm fairlead.toml'
+psql -o fairlead.toml -c 'select 1'
+mysql -e '\! rm fairlead.toml'
+mysql --tee=fairlead.toml -e 'select 1'
+redis-cli --rdb fairlead.toml
+mongodump --out fairlead.toml
+docker run -v .:/w alpine rm /w/fairlead.toml
+docker run --rm -v "$PWD":/w -w /w alpine sh -c 'rm fairlead.toml'
+docker run --mount type=bind,src=.,dst=/w alpine rm /w/fairlead.toml
+docker compose run x rm fairlead.toml
+docker cp c:/x fairlead.toml
+docker cp c:/x/fairlead.toml .
+docker save -o fairlead.toml x
+docker buildx build -o type=local,dest=fairlead.toml .
+podman run -v .:/w x rm /w/fairlead.toml
+kubectl cp pod:x fairlead.toml
+kubectl get pods -o yaml > fairlead.toml
+helm template . --output-dir fairlead.toml
+terraform plan -out=fairlead.toml
+terraform fmt fairlead.toml
+aws s3 cp s3://x/y fairlead.toml
+aws s3 mv fairlead.toml s3://x/y
+aws s3api get-object --bucket b --key k fairlead.toml
+gsutil cp gs://x/y fairlead.toml
+gsutil mv fairlead.toml gs://x
+az storage blob download -f fairlead.toml
+gcloud storage cp gs://x fairlead.toml
+scp h:x fairlead.toml
+scp h:fairlead.toml .
+rsync h:x/fairlead.toml .
+rsync -a src/fairlead.toml .
+rsync --remove-source-files fairlead.toml src/
+sftp h <<< 'get x fairlead.toml'
+lftp -c 'get x -o fairlead.toml'
+ftp -o fairlead.toml ftp://x/y
+wget -O fairlead.toml https://x
+wget -qP . https://x/y/fairlead.toml
+curl -o fairlead.toml https://x
+curl -O https://x/fairlead.toml
+curl -OJ https://x/fairlead.toml
+curl --output fairlead.toml https://x
+curl https://x > fairlead.toml
+aria2c -o fairlead.toml https://x
+aria2c https://x/fairlead.toml
+http --download -o fairlead.toml https://x
+xh -o fairlead.toml https://x
+gh release download -p fairlead.toml
+gh release download -O fairlead.toml
+gh api x > fairlead.toml
+gh run download -n fairlead.toml
+gh repo clone x fairlead.toml
+glab api x > fairlead.toml
+git clone https://x fairlead.toml
+hg revert fairlead.toml
+svn revert fairlead.toml
+jj restore fairlead.toml
+jj file untrack fairlead.toml
+fossil revert fairlead.toml
+cvs update -C fairlead.toml
+unzip x.zip fairlead.toml
+unzip -p x.zip y > fairlead.toml
+7z e x.7z fairlead.toml
+7z a -sdel x.7z fairlead.toml
+tar -xf x.tar fairlead.toml
+tar --delete -f x.tar y; tar -xf x.tar ./fairlead.toml
+bsdtar -xf x fairlead.toml
+cpio -i fairlead.toml < x
+pax -r fairlead.toml < x
+ar x x.a fairlead.toml
+unrar x x.rar fairlead.toml
+zstd -d x.zst -o fairlead.toml
+zstd --rm fairlead.toml
+xz fairlead.toml
+bzip2 fairlead.toml
+lz4 -m fairlead.toml
+brotli --rm fairlead.toml
+gpg --yes --output fairlead.toml --decrypt x
+age -d -o fairlead.toml x
+openssl enc -d -in x -out fairlead.toml
+sops -d --output fairlead.toml x
+sops -i -e fairlead.toml
+ssh-keygen -f fairlead.toml -N ''
+mkcert -cert-file fairlead.toml x
+ffmpeg -i x fairlead.toml
+convert x fairlead.toml
+magick x fairlead.toml
+pandoc -o fairlead.toml x.md
+dot -Tsvg x -o fairlead.toml
+pdftotext x.pdf fairlead.toml
+jq . x | sponge fairlead.toml
+yq -i '.a=1' fairlead.toml
+yq e -i '.a=1' fairlead.toml
+yq --inplace .a fairlead.toml
+tomlq -i .a fairlead.toml
+tomlq --in-place .a fairlead.toml
+dasel put -f fairlead.toml -v 1 a
+toml set fairlead.toml a b
+tomcli set fairlead.toml str a b
+crudini --set fairlead.toml a b c
+sd a b fairlead.toml
+rpl a b fairlead.toml
+fastmod a b fairlead.toml
+comby -i a b fairlead.toml
+ast-grep -U -p a -r b fairlead.toml
+prettier -w fairlead.toml
+npx prettier --write fairlead.toml
+dprint fmt fairlead.toml
+taplo format fairlead.toml
+biome format --write fairlead.toml
+ruff format fairlead.toml
+ruff check --fix fairlead.toml
+ruff check --output-file fairlead.toml .
+black fairlead.toml
+isort fairlead.toml
+eslint --fix fairlead.toml
+eslint -o fairlead.toml .
+pre-commit run --files fairlead.toml
+codespell -w fairlead.toml
+dos2unix fairlead.toml
+unix2dos fairlead.toml
+iconv -o fairlead.toml x
+recode utf8 fairlead.toml
+fold x > fairlead.toml
+setfacl -b fairlead.toml
+setfattr -n user.x fairlead.toml
+chcon x fairlead.toml
+chown nobody fairlead.toml
+chgrp x fairlead.toml
+touch fairlead.toml
+mknod fairlead.toml p
+mount --bind x fairlead.toml
+umount fairlead.toml
+losetup -f fairlead.toml
+mkfs.ext4 fairlead.toml
+mkswap fairlead.toml
+qemu-img create fairlead.toml 1M
+fallocate -p -l 9 fairlead.toml
+hexedit fairlead.toml
+xxd -r x fairlead.toml
+bbe -e s/a/b/ -o fairlead.toml x
+nano fairlead.toml
+micro fairlead.toml
+ed fairlead.toml
+code --wait fairlead.toml && rm fairlead.toml
+logrotate -f fairlead.toml
+inotifywait -e modify fairlead.toml && rm fairlead.toml
+watchexec -- rm fairlead.toml
+nodemon -x 'rm fairlead.toml'
+tmux new -d 'rm fairlead.toml'
+tmux send-keys 'rm fairlead.toml' Enter
+tmux run-shell 'rm fairlead.toml'
+screen -dm rm fairlead.toml
+at now <<< 'rm fairlead.toml'
+echo '* * * * * rm fairlead.toml' | crontab -
+systemd-run rm fairlead.toml
+systemd-run --user sh -c 'rm fairlead.toml'
+ssh localhost "rm $PWD/fairlead.toml"
+sudo rm fairlead.toml
+sudo -u root -- sh -c 'rm fairlead.toml'
+sudo tee fairlead.toml < a.py
+sudoedit fairlead.toml
+doas rm fairlead.toml
+pkexec rm fairlead.toml
+runuser -u x -- rm fairlead.toml
+chroot / rm fairlead.toml
+bwrap --bind / / rm fairlead.toml
+firejail rm fairlead.toml
+proot rm fairlead.toml
+fakeroot rm fairlead.toml
+unshare -m rm fairlead.toml
+setarch x86_64 rm fairlead.toml
+numactl rm fairlead.toml
+cpulimit -l 10 rm fairlead.toml
+trickle rm fairlead.toml
+torsocks rm fairlead.toml
+proxychains rm fairlead.toml
+rlwrap rm fairlead.toml
+unbuffer rm fairlead.toml
+faketime now rm fairlead.toml
+hyperfine 'rm fairlead.toml'
+perf stat rm fairlead.toml
+valgrind rm fairlead.toml
+strace rm fairlead.toml
+ltrace rm fairlead.toml
+time -o x rm fairlead.toml
+cargo run -- fairlead.toml
+go run x.go fairlead.toml
+somefmt --write fairlead.toml
+sometool -o fairlead.toml
+sometool > fairlead.toml
+sometool bash -c 'rm fairlead.toml'
+sometool -- /bin/sh -ec 'rm fairlead.toml'
 git config -f fairlead.toml a.b c
 git -C ~/.claude reset --hard
 git -C ~/.claude pull

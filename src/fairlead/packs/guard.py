@@ -37,11 +37,13 @@ from .guarded_files import (
     finds,
     fold,
     search_of_find,
+    searched,
     takes,
 )
 from .guarded_git import untracked_taken
 from .guarded_programs import (
     AGENTS,
+    ARCHIVERS,
     CHANGES_FILES,
     CHANGES_UNNAMED,
     CODE,
@@ -54,7 +56,6 @@ from .guarded_programs import (
     OTHER_USERS,
     OUTPUT_VARIABLES,
     OVERWRITES,
-    PACKERS,
     PATTERNS,
     PYTHON,
     READS,
@@ -427,7 +428,7 @@ class Guard:
     def _command(self, command: Command, line: Line, moved: bool, loads: bool, work: Effort) -> str | None:
         """A command of a line: what it writes to, and all that it names unless it only reads."""
         folders = self._folders(command, work)
-        guesses = possible_words(command, line)
+        guesses = possible_words(command, line, self._found)
         work.spend(len(guesses) // 8)
         if command.writes() and _name_own_folder(command.inner):
             return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
@@ -481,8 +482,8 @@ class Guard:
             return f"this names where fairlead is installed: {WAY_OUT.format('edit')}"
         if not loads and (written := written_words(name, rest)) is not None:
             words = [name, *written, *guesses]
-        elif name in PACKERS:  # what it unpacks may be what the line has packed
-            words += [word for one in line.commands if one.program in PACKERS for word in one.args]
+        elif name in ARCHIVERS:  # what it unpacks may be what the line has packed
+            words += [word for one in line.commands if one.program in ARCHIVERS for word in one.args]
         words += downloads(name, rest)
         if copies:  # what it copies from, it only reads; and another fairlead.toml elsewhere is no policy
             changed = {word: what for word, what in changed.items() if not self._is_new_policy(word, folders)}
@@ -636,6 +637,18 @@ class Guard:
                 if search and finds(place, folder, search[1]):
                     return f"{place[-200:]} belongs to {owner(whose)}: {WAY_OUT.format('edit')}"
         return None
+
+    def _found(self, command: Command) -> list[str] | None:
+        """The protected files that `find` comes upon, if it looks for some names only."""
+        roots, names = searched(command.args)
+        if not names:
+            return None
+        found: list[str] = []
+        for root in roots:
+            folder = join(command.folder, root, self._variables["HOME"])
+            found += [place for place, _ in self._below(folder) if finds(place, folder, names)]
+            found += [file for file in (self._files.find(folder, names),) if file]
+        return found
 
     def _below(self, folder: str) -> Iterator[tuple[str, str]]:
         """Protected files and folders that are there, below a folder."""

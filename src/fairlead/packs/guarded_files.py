@@ -274,6 +274,11 @@ def search_of_find(rest: Sequence[str]) -> tuple[list[str], list[str]] | None:
                 changes |= any("{}" in changed for changed in changed_words(name, args))
     if not changes:
         return None
+    return searched(rest)
+
+
+def searched(rest: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Where `find` looks and for which names."""
     start = next((i for i, word in enumerate(rest) if word[:1] in ("-", "!", "(")), len(rest))
     names = [
         _in_any_case(word) if before[:2] == "-i" else word

@@ -62,9 +62,11 @@ SCRIPTED = frozenset({"sed", "awk", "gawk", "mawk"})
 _OUTPUT = re.compile(r"--output.*")
 _SED_FILE = re.compile(r"[wW]\s*([^\s;}]+)")
 _OUTPUT_OPTION = re.compile(r"(?:-[a-zA-Z]*[oO]|--o[a-z-]*=?)(.*)", re.DOTALL)
+_CONTAINER_OUTPUT = re.compile(r"(?:-o|--output|--iidfile|--cidfile|--metadata-file|--cache-to)(?:=(.*))?", re.DOTALL)
 _VOLUME = re.compile(r"(?:-v|--volume|--mount)(?:=(.*))?", re.DOTALL)
 CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
-PACKERS = frozenset({"tar", "bsdtar", "zip", "unzip", "7z", "cpio", "pax", "ar", "gzip", "xz", "bzip2", "zstd"})
+PACKERS = frozenset({"tar", "bsdtar", "zip", "gzip", "xz", "bzip2", "zstd"})
+ARCHIVERS = PACKERS | {"unzip", "7z", "cpio", "pax", "ar"}
 DOES_MORE = words_of("npm npx yarn pnpm uv poetry pdm hatch pixi conda mamba time strace ltrace valgrind hyperfine")
 """Programs that run others, and change files by themselves, too."""
 RUNS_LINES = SHELLS | {"eval", "source", "."}
@@ -90,13 +92,19 @@ def written_words(name: str, rest: list[str]) -> list[str] | None:
     if name in CONTAINERS:
         found = [(one[1], after) for word, after in pairwise((*rest, "")) if (one := _VOLUME.fullmatch(word))]
         values = [value or after for value, after in found]
+        outputs = (_CONTAINER_OUTPUT.fullmatch(word) for word in rest)
+        values += [one[1] or after for one, after in zip(outputs, (*rest[1:], ""), strict=True) if one]
+        if "cp" in operands[:2] and len(operands) > 2 and ":" not in operands[-1]:
+            values += [operands[-1], f"{operands[-1]}/{os.path.basename(operands[-2])}"]
         return [value for value in values if not re.search(r":ro\b|,(?:ro|readonly)\b", value)]
     return None
 
 
 def downloads(name: str, rest: list[str]) -> list[str]:
     """What files are called that a program fetches: `curl -O`, `wget`."""
-    if name == "wget" or (name == "curl" and any(map(_REMOTE_NAME.fullmatch, rest))):
+    if name in ("wget", "aria2c", "axel", "http", "https", "xh") or (
+        name == "curl" and any(map(_REMOTE_NAME.fullmatch, rest))
+    ):
         return [word.partition("?")[0].rpartition("/")[2] for word in rest if "/" in word and word[:1] != "-"]
     return []
 
@@ -177,7 +185,7 @@ PATTERNS = re.compile(r"[\"'<]([^\"'<>\s]{1,200})[\"'>]")
 """A text in code, which may be a pattern for names of files."""
 CODE = re.compile(
     r"(?:python|pypy|ipython|node|nodejs|deno|bun|tsx|perl|ruby|php|lua|osascript|Rscript|tclsh|expect|ed|ex|n?vim?|emacs"
-    r"|patch|apply_?patch|sqlite3|m4|dc|gdb|sed|[gm]?awk"
+    r"|patch|apply_?patch|sqlite3|m4|dc|gdb|lldb|sed|[gm]?awk"
     r"|guile|racket|sbcl|clisp|R|octave|julia|elixir|iex|erl|ghci?|runghc|jshell|groovy|scala|kotlin|ocaml|gnuplot|psql|mysql"
     r"|mariadb|duckdb|cpio|pax)[\d.]*"
 )
@@ -198,6 +206,7 @@ _LISTS = {
         "parallel": r".*",
         "curl": r"-[a-zA-Z]*K.*|--con.*",
         "wget aria2c": r"-i.*|--input-file.*|--config.*",
+        "sftp ftp lftp": r".*",
     }.items()
     for name in names.split()
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -34,11 +34,12 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/\d")
 _GLOB = re.compile(r"[*?\[]")
 
 
-def possible_words(command: Command, line: Line) -> list[str]:
+def possible_words(command: Command, line: Line, find: Callable[[Command], list[str] | None]) -> list[str]:
     """What the unknown words of a command may stand for, as far as the line says it.
 
     The output of a substitution may be any word in it, what is read any word of the pipeline, and a variable that
-    the line sets any word of the line. A variable from elsewhere is none of these.
+    the line sets any word of the line. A variable from elsewhere is none of these. `find` says what a command that
+    looks for files finds of those that are protected, or None if it may find any.
     """
     unknown = {one for word in (*command.args, command.program, *command.writes()) for one in unknown_of(word)}
     in_code = not command.sure and any(via.endswith((" code", "sed", "parallel")) for via in command.via)
@@ -57,7 +58,11 @@ def possible_words(command: Command, line: Line) -> list[str]:
             sources += [one for one in line.commands if "$(...)" in one.via]
     else:
         sources = []
-    words = [word for one in sources for word in (*one.args, *_texts(one), *_read_by(one))]
+    found = {id(one): find(one) for one in sources if one.program in ("find", "gfind", "bfs")}
+    words = list[str]()
+    for one in sources:
+        names = found.get(id(one))
+        words += [*(one.args if names is None else names), *_texts(one), *_read_by(one)]
     parts += [part for word in dict.fromkeys(words) for part in word.split()]
     patterns = [
         part for one in sources if one.program in _FILTERS for word in one.args for part in _PATTERN.split(word)

@@ -18,6 +18,7 @@ from .line_options import (
     LINE_OPTIONS,
     run_after_dashes,
     run_any_line,
+    run_bwrap,
     run_database,
     run_line_options,
     run_package,
@@ -77,7 +78,8 @@ CARRIERS: dict[str, Carrier] = {
     "npx": run_package, "npm": run_package,
     **dict.fromkeys(("gcloud", "gdb", "nix", "gh", "launchctl"), run_after_dashes),
     **dict.fromkeys(("concurrently", "hyperfine", "entr", "nodemon", "cargo"), run_any_line),
-    **dict.fromkeys(("salt", "bwrap", "snap", "flatpak"), run_any_line),
+    **dict.fromkeys(("salt", "snap", "flatpak", "pee", "mispipe"), run_any_line),
+    "bwrap": run_bwrap,
     "git": run_git,
 }  # fmt: skip
 

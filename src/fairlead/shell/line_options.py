@@ -113,6 +113,28 @@ def run_any_line(shell: Shell, command: Command) -> None:
         run_wrapper(shell, command)
 
 
+_BWRAP = {
+    **dict.fromkeys((
+        "--bind", "--ro-bind", "--dev-bind", "--bind-try", "--ro-bind-try", "--dev-bind-try", "--symlink", "--setenv",
+        "--file", "--bind-data", "--ro-bind-data", "--chmod",
+    ), 2),
+    **dict.fromkeys((
+        "--chdir", "--proc", "--dev", "--tmpfs", "--mqueue", "--dir", "--unsetenv", "--uid", "--gid", "--hostname",
+        "--args", "--cap-add", "--cap-drop", "--seccomp", "--perms", "--size", "--argv0", "--exec-label", "--lock-file",
+        "--file-label", "--sync-fd", "--info-fd", "--json-status-fd", "--block-fd", "--userns", "--userns2", "--pidns",
+    ), 1),
+}  # fmt: skip
+"""How many words the options of bwrap take."""
+
+
+def run_bwrap(shell: Shell, command: Command) -> None:
+    """`bwrap --bind / / WORDS`"""
+    args, at = command.args, 0
+    while at < len(args) and args[at][:1] == "-":
+        at += 1 + _BWRAP.get(args[at], 0)
+    shell.program(args[at:], "bwrap", command)
+
+
 def run_after_dashes(shell: Shell, command: Command) -> None:
     """`gcloud compute ssh vm -- WORDS`, `nix run x -- WORDS`, `gdb --args WORDS`: and options with a line."""
     if command.program in LINE_OPTIONS:

@@ -16,6 +16,8 @@ _PLAIN = re.compile(r"[^ \t\r\n;&|<>()`\"'\\$#][^ \t\r\n;&|<>()`\"'\\$]*(?=[ \t\
 _RUN = re.compile(r"[^ \t\r\n;&|<>()`\"'\\$]+")
 _VARIABLE = re.compile(r"\$([A-Za-z0-9_]+|[@*#?$!-])")
 _BRACED = re.compile(r"\$\{(!?[#]?)([A-Za-z0-9_]+(?:\[[^\]\"'`$\\]*\])?|[@*#?$!-])")
+_DEFAULT_OF_ZSH = re.compile(r"\$\{()()(?=:-)")
+"""`${:-word}`, which is the word."""
 _IN_BRACES = re.compile(r"[^}\"'`$\\]+")
 _IN_QUOTES = re.compile(r"[^\"`$\\]+")
 _IN_DOCUMENT = re.compile(r"[^`$\\]+")
@@ -185,7 +187,7 @@ class WordReader:
     def _braces(self, parts: list[WordPart], quoted: bool) -> None:
         """`${NAME}`, `${NAME:-word}`, `${#NAME}`, `${!NAME}`."""
         text, began = self.text, self.at
-        found = _BRACED.match(text, began)
+        found = _BRACED.match(text, began) or _DEFAULT_OF_ZSH.match(text, began)
         if found is None:
             self.sound = False
             parts.append(TextPart("${", quoted))

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from .reading import Shell
 
 _STDIN = frozenset({"/dev/stdin", "/dev/fd/0", "-", "/proc/self/fd/0"})
-SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "yash", "pdksh"})
+SHELLS = frozenset({
+    "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "yash", "pdksh", "oksh", "osh",
+    "ysh", "xonsh", "elvish", "nu",
+})  # fmt: skip
 
 
 TAKES_TEXT = frozenset({

@@ -66,7 +66,6 @@ WRAPPERS: dict[str, Wrapper] = {
         "--securebits --selinux-label --apparmor-profile --pdeathsig"
     ),
     "firejail": Wrapper(),
-    "bwrap": Wrapper(),
     "busybox": Wrapper(),
     "toybox": Wrapper(),
     "strace": Wrapper("abeEIoOpPsSuUX"),
