@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--approve", action="store_true", help="answer questions from the page, with a code that this terminal shows"
     )
+    parser.add_argument(
+        "--export", metavar="SESSION", help="print one session as one file of HTML, with its secrets taken out again"
+    )
     parser.set_defaults(run=run)
 
 
@@ -31,16 +35,42 @@ def _port(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     from ..extras import require
-    from .journals import journal_of
     from .loading import quiet_log
 
     for module in ("starlette", "uvicorn", "httpcore"):
         require(module, "ui", "the inspector")
+    quiet_log()
+    journal = _journal(options)
+    if options.export is not None:
+        return _export(journal, options.export)
     from ..ui.serving import serve
     from .consent import need_a_person
 
     if options.approve:
         need_a_person("approve")
-    quiet_log()
-    serve(journal_of(options), port=options.port, opens=not options.no_open, may_approve=options.approve)
+    serve(journal, port=options.port, opens=not options.no_open, may_approve=options.approve)
+    return 0
+
+
+def _journal(options: argparse.Namespace) -> Path:
+    """The journal to look at. Until there is one, that of the demo, if it was run."""
+    from .demo import demo_journal
+    from .journals import journal_of
+
+    journal = journal_of(options)
+    if options.journal is None and not journal.exists() and (demo := demo_journal()).exists():
+        print("No agent was recorded yet. This shows what `fairlead demo` did.", file=sys.stderr)
+        return demo
+    return journal
+
+
+def _export(journal: Path, session: str) -> int:
+    from ..journal.reading import Reader
+    from ..ui.export import export_session
+    from .journals import settings
+
+    settings().extend_redaction()
+    with Reader(journal) as reader:
+        page = export_session(reader, session)
+    sys.stdout.buffer.write(page.encode(errors="backslashreplace"))
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
 
@@ -22,7 +21,7 @@ from ..redaction.redactor import redact_text
 from .access import TOKEN_HEADER, Access
 from .answer_code import AnswerCode
 from .guard import RequestGuard
-from .layout import HEAD, Ui, message, ui_of
+from .layout import HEAD, Ui, asset, message, ui_of
 from .markup import document, h
 from .pages import (
     approvals,
@@ -108,11 +107,6 @@ def _asset(request: Request) -> Response:
     if name not in {"ui.css", "ui.js", "icon.svg"}:
         raise HTTPException(404)
     return Response(asset(name), media_type=_TYPES[os.path.splitext(name)[1]])
-
-
-def asset(name: str) -> bytes:
-    """A file that comes with fairlead, from the installed package."""
-    return files("fairlead.ui").joinpath("assets", name).read_bytes()
 
 
 # --- when something is wrong ----------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,3 +115,8 @@ def message(request: Request, status: int, title: str, *words: Any) -> Response:
 def fragment(content: Html) -> Response:
     """A part of a page, which the script puts into it."""
     return HTMLResponse(content)
+
+
+def asset(name: str) -> bytes:
+    """A file that comes with fairlead, from the installed package."""
+    return files("fairlead.ui").joinpath("assets", name).read_bytes()

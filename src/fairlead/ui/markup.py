@@ -8,8 +8,10 @@ can never become an element, an attribute or a script.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable
 from functools import cache
+from hashlib import sha256
 from html import escape as escape_html
 from typing import Any
 
@@ -141,6 +143,20 @@ class _Elements:
 
 
 h = _Elements()
+
+
+def standalone(title: str, css: str, *body: Any) -> Html:
+    """A page in one file, with its style in it. Its policy allows that style and nothing else."""
+    digest = b64encode(sha256(css.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'"
+    head = [
+        h.meta(charset="utf-8"),
+        h.meta(http_equiv="content-security-policy", content=policy),
+        h.meta(name="viewport", content="width=device-width, initial-scale=1"),
+        h.title(title),
+        Html(f"<style>{css}</style>"),
+    ]
+    return Html(f"<!doctype html>\n{h.html(h.head(head), h.body(body), lang='en')}\n")
 
 
 def document(title: str, head: Iterable[tuple[str, dict[str, Any]]], *body: Any, **attributes: Any) -> Html:

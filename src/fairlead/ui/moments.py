@@ -110,20 +110,31 @@ class Timeline(msgspec.Struct):
     more: int | None
 
 
-def timeline_of(reader: Reader, session: str, *, after: int = 0, limit: int = PAGE) -> Timeline:
-    """The moments of a session and of its subagents, after a record."""
-    grouping = Grouping(session, TextReader(reader))
+Clean = Callable[[Any], Any]
+"""Takes out of a value what is to leave the machine with no secret in it."""
+
+
+def timeline_of(
+    reader: Reader, session: str, *, after: int = 0, limit: int = PAGE, clean: Clean | None = None
+) -> Timeline:
+    """The moments of a session and of its subagents, after a record. `clean` is applied to all that is shown."""
+    texts = TextReader(reader)
+    grouping = Grouping(session, texts if clean is None else lambda value: clean(texts(value)))
     more, last = None, after
     for row in session_rows(reader, session, after):
         if len(grouping.moments) >= limit and not grouping.belongs(row):
             more = last
             break
-        grouping.add(row)
+        grouping.add(row if clean is None else _cleaned(row, clean))
         last = row.seq
     moments = sorted(grouping.moments, key=lambda moment: (moment.began, moment.seq))
     for moment in moments:
         grouping.finish(moment)
     return Timeline(moments, more)
+
+
+def _cleaned(row: Row, clean: Clean) -> Row:
+    return msgspec.structs.replace(row, body=decode_body(msgspec.json.encode(clean(msgspec.to_builtins(row.body)))))
 
 
 def subagents_of(reader: Reader, session: str) -> list[str]:

@@ -35,7 +35,7 @@ _OUTCOMES = {
 _FAILED = frozenset({"error", "timeout", "malformed", "quarantined", "dropped"})
 
 
-def moment_details(records: Sequence[Record]) -> Html:
+def moment_details(records: Sequence[Record], *, linked: bool = True) -> Html:
     """All that the records of one moment say: what came, what was decided, each hook that ran, and what came of it."""
     decided = [(record, decision) for record in records if (decision := _decision(record)) is not None]
     return h.div(
@@ -46,7 +46,7 @@ def moment_details(records: Sequence[Record]) -> Html:
         [h.p(f"Record {one.id} cannot be read in full.", class_="dim") for one in records if not one.is_whole],
         _redacted(records),
         _command(records),
-        _records(records),
+        _records(records, linked),
         class_="details",
     )
 
@@ -231,14 +231,11 @@ def _is_judged(record: Record) -> tuple[bool, bool]:
     return bool(record.body.get("said")), (record.body.get("step") or {}).get("event") == "before_tool"
 
 
-def _records(records: Sequence[Record]) -> Html:
+def _records(records: Sequence[Record], linked: bool) -> Html:
+    events = [(one, str((one.body.get("step") or {}).get("event", "note"))) for one in records]
     links = [
-        h.li(
-            h.a(f"{(one.body.get('step') or {}).get('event', 'note')}", href=decision_address(one.id)),
-            " ",
-            h.code(one.id),
-        )
-        for one in records
+        h.li(h.a(event, href=decision_address(one.id)) if linked else event, " ", h.code(one.id))
+        for one, event in events
     ]
     return h.div(h.span("Records "), h.ul(links), class_="records")
 

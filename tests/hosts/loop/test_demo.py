@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -22,13 +24,22 @@ PARTS = {
     "hooks are counted": "hooks run  ",
     "decisions are counted": "decisions  ",
     "the share of the hooks is told": "of which hooks",
+    "it says how to look at what happened": "fairlead ui --journal ",
 }
 
 
 @pytest.fixture(scope="module")
-def shown() -> str:
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("state")
+
+
+@pytest.fixture(scope="module")
+def shown(state: Path) -> str:
     started = monotonic()
-    ran = subprocess.run([sys.executable, "-m", "fairlead.cli", "demo"], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-m", "fairlead.cli", "demo"], capture_output=True, text=True, timeout=60,
+        env=os.environ | {"FAIRLEAD_STATE_DIR": str(state)},
+    )  # fmt: skip
     assert (ran.returncode, ran.stderr) == (0, "")
     return f"{ran.stdout}\n{monotonic() - started}"
 

@@ -19,7 +19,17 @@ from ..lanes import lanes
 from ..layout import Crumb, fragment, number, page, reader_of
 from ..live import feed
 from ..markup import Html, h, join
-from ..moments import Grouping, SessionMoment, TextReader, Timeline, session_rows, standing_out, timeline_of
+from ..moments import (
+    PAGE,
+    Clean,
+    Grouping,
+    SessionMoment,
+    TextReader,
+    Timeline,
+    session_rows,
+    standing_out,
+    timeline_of,
+)
 from ..record_details import moment_details
 from ..searching import newest_number
 from .sessions import ListedSession, by_another, one_session, session_address
@@ -44,14 +54,18 @@ class SessionView(NamedTuple):
 # --- the query ------------------------------------------------------------------------------------
 
 
-def session_view(reader: Reader, session: str, *, after: int = 0, at: int = 0) -> SessionView:
+def session_view(
+    reader: Reader, session: str, *, after: int = 0, at: int = 0, limit: int = PAGE, clean: Clean | None = None
+) -> SessionView:
     """One session, and a page of its moments: those after a record, or around one."""
     listed = one_session(reader, session)
     if listed is None:
         raise NoRecord(f"the journal {reader.path} has no session {session!r}; it may have been pruned")
     if at:
         after = _some_before(reader, session, at)
-    return SessionView(listed, timeline_of(reader, session, after=after), after, at)
+    if clean is not None:
+        listed = listed._replace(message=clean(listed.message), folder=clean(listed.folder))
+    return SessionView(listed, timeline_of(reader, session, after=after, limit=limit, clean=clean), after, at)
 
 
 def _some_before(reader: Reader, session: str, at: int) -> int:
@@ -134,15 +148,21 @@ def _line(one: Highlight, moment: SessionMoment) -> Html:
 
 def every_moment(view: SessionView) -> Html:
     moments = view.timeline.moments
-    quiet = sum(moment.is_quiet for moment in moments)
     first = moments[0].began
+    return moment_list(moments, [moment_row(moment, first, here=_has(moment, view.at)) for moment in moments])
+
+
+def moment_list(moments: list[SessionMoment], rows: list[Html]) -> Html:
+    """The list of moments, with the quiet ones behind a checkbox."""
+    quiet = sum(moment.is_quiet for moment in moments)
     head = ("at", "what", "decision", "by", "slow hook", "hooks")
-    rows = [moment_row(moment, first, here=_has(moment, view.at)) for moment in moments]
-    toggle = h.label(
-        h.input(type="checkbox", id="show-quiet"), f" also the {quiet} on which no hook had anything to say"
-    )  # fmt: skip
+    words = f" also the {quiet} on which no hook had anything to say"
     return h.section(
-        h.div(h.h2("Every moment"), toggle if quiet else None, class_="beside"),
+        h.div(
+            h.h2("Every moment"),
+            h.label(h.input(type="checkbox", id="show-quiet"), words) if quiet else None,
+            class_="beside",
+        ),
         h.div([h.span(word) for word in head], class_="moment-head", aria_hidden="true"),
         h.ol(rows, class_="moments", id="rows"),
         class_="every-moment" if any(moment.slow_hook for moment in moments) else "every-moment none-slow",
@@ -153,10 +173,10 @@ def _has(moment: SessionMoment, seq: int) -> bool:
     return any(row.seq == seq for row in moment.rows)
 
 
-def moment_row(moment: SessionMoment, first: float, *, here: bool = False) -> Html:
-    """One moment. It opens to its details, which are fetched then."""
+def moment_row(moment: SessionMoment, first: float, *, here: bool = False, details: Html | None = None) -> Html:
+    """One moment. It opens to its details, which are fetched then if they are not given."""
     one = moment.findings[0] if moment.findings else None
-    records = urlencode([("record", row.seq) for row in moment.rows])
+    source = f"/moment?{urlencode([('record', row.seq) for row in moment.rows])}"
     kinds = [
         moment.lane, "quiet" if moment.is_quiet else None, "user" if moment.is_user else None,
         "nested" if moment.agent else None, f"mark-{one.mark.family}" if one else None,
@@ -171,8 +191,8 @@ def moment_row(moment: SessionMoment, first: float, *, here: bool = False) -> Ht
                 h.span(moment.slow_hook, class_="slow", title=moment.slow_hook),
                 h.span(_hook_time(moment), class_="took"),
             ),
-            h.div(h.a("Details", href=f"/moment?{records}"), class_="opened"),
-            data_src=f"/moment?{records}",
+            h.div(details or h.a("Details", href=source), class_="opened"),
+            data_src=None if details else source,
         ),
         id=f"m{moment.seq}",
         class_=" ".join(filter(None, kinds)),
