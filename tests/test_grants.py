@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -536,6 +537,31 @@ async def test_two_daemons_see_a_revocation_at_once(desk: Desk, bash: Any) -> No
     other.revoke(name)
     other.close()
     assert not await desk.runs(bash())
+
+
+async def test_no_call_uses_a_grant_once_it_is_revoked_whoever_is_at_it(desk: Desk, bash: Any) -> None:
+    """Calls run all the time, and another process revokes."""
+    name = await desk.grant(bash())
+    revoked = threading.Event()
+
+    def revoke() -> None:
+        other = ApprovalStore(desk.path)
+        other.revoke(name)
+        other.close()
+        revoked.set()
+
+    revoking = threading.Timer(0.05, revoke)
+    revoking.start()
+    before = after = 0
+    while after < 20:
+        was_revoked = revoked.is_set()
+        ran = await desk.runs(bash())
+        before += ran and not was_revoked
+        after += was_revoked
+        assert not (ran and was_revoked)
+    revoking.join()
+    assert before > 0
+    assert desk.store.list_grants(every=True)[0].uses == before
 
 
 async def test_a_grant_wakes_all_calls_that_wait_for_the_same(desk: Desk, bash: Any) -> None:

@@ -139,6 +139,17 @@ def test_what_the_cli_is_told_has_no_trace_of_the_receipt(here: Calls) -> None:
     assert told["permissionDecisionReason"] == "[budget] spend 5 EUR?\n[ops] delete it?"
 
 
+def test_a_grant_lets_the_call_of_a_cli_run_until_it_is_revoked(here: Calls) -> None:
+    process = here.begin()
+    for one in here.client.approvals():
+        here.client.answer(one["id"], True, grant={"scope": "session"})
+    out, _ = process.communicate(timeout=30)
+    assert b'"allow"' in out
+    assert [here.again(), here.again()] == [True, True]
+    here.client.revoke(here.client.grants()[0]["id"])
+    assert not here.again()
+
+
 # --- when a caller dies while the daemon waits ----------------------------------------------------
 
 
