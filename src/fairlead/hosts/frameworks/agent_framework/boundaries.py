@@ -22,7 +22,7 @@ from agent_framework import (
     FunctionTool,
 )
 
-from ....errors import ArgumentsChanged, FairleadError
+from ....errors import FairleadError
 from ....session import new_id
 from . import messages
 
@@ -44,16 +44,14 @@ _sessions: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 class JudgedRun:
     """One run of one tool, with the arguments that hooks have judged."""
 
-    def __init__(self, call: ToolCall, function: Any, args: dict[str, Any], call_inside: CallInside) -> None:
-        self.call, self.function, self.args, self.used = call, function, args, False
-        self.call_inside = call_inside
+    def __init__(self, call: ToolCall, function: Any, call_inside: CallInside) -> None:
+        self.call, self.function, self.call_inside, self.used = call, function, call_inside, False
 
     def check(self, args: Any) -> None:
         """Raise `ArgumentsChanged` if the tool is about to run with other arguments, or a second time."""
-        about = self.call.about
-        if messages.arguments(args or {}) != self.args:
-            raise ArgumentsChanged(about["tool"], about["call_id"], "middleware of a context provider")
+        self.call.check(messages.arguments(args or {}), "middleware of a context provider")
         if self.used:
+            about = self.call.about
             raise FairleadError(
                 f"tool {about['tool']!r} (call {about['call_id']}) did not run again: middleware of a context provider "
                 "repeats a call that hooks have judged once; let a hook at after_tool retry it"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from copy import deepcopy
 from functools import partial
 from inspect import isawaitable
 from time import monotonic
@@ -239,7 +238,7 @@ class AgentFrameworkToolCall:
         context = self.context
         context.arguments = self.native if args == self.args else args
         inner = partial(call_inside, self.state)
-        judged = JUDGED.set(JudgedRun(self.tool_call, context.function, deepcopy(args), inner))
+        judged = JUDGED.set(JudgedRun(self.tool_call, context.function, inner))
         inside = INSIDE.set(self.state.turn)
         try:
             await self.call_next()
