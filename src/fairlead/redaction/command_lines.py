@@ -103,6 +103,7 @@ _SUFFIX = re.compile(r"\.exe(?![\w.])", re.IGNORECASE)
 _AFTER_A_NAME = (" ", "\t", "\n", "'", '"', "\\")
 _ESCAPED = ("\\n", "\\t", "\\r")
 """What ends a line in a text that is written as JSON."""
+_NEXT_IN_JSON = re.compile(r"\\n(?=[a-z][a-z-]+(?:[\s\\]|\Z))")
 _IN_A_NAME = re.compile(r"[\w.-]")
 _FIRST = re.compile(
     r"(?:\s*(?:[\"'\\({]|(?:\w+=)?\$\())*\s*(?:[\w-]+\s*\(\s*\)\s*[{(]\s*)?(?:\w+=(?:\\\n|\S)*\s+(?:&&\s+)?)*[\"'\\(]*([\w./-]+)"
@@ -161,7 +162,7 @@ def _lines(text: str, lowered: str) -> Iterator[tuple[int, str]]:
     if len(text) <= _WHOLE and (first := _FIRST.match(text)) and _is_command(first[1]):
         plain = lowered.translate(_NO_QUOTES)
         if not _PROGRAMS.isdisjoint(_NAMES.findall(plain)) or (len(plain) < len(lowered) and _SECRETIVE.search(plain)):
-            yield 0, text
+            yield from _lines_of_json(text)
         return
     left, end = _WHOLE + len(text) // 4, 0
     for at in sorted([*_named_places(lowered), *_odd_places(text)]):
@@ -169,12 +170,24 @@ def _lines(text: str, lowered: str) -> Iterator[tuple[int, str]]:
         if rest and _PLACED.search(lowered, at, rest.end()):
             end = rest.end()
             left -= end - at
-            yield at, rest[0]
+            yield from ((at + start, line) for start, line in _lines_of_json(rest[0]))
+
+
+def _lines_of_json(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text. In JSON, `\\n` and the name of a program begin the next one, unless they are in quotes."""
+    start = 0
+    for found in _NEXT_IN_JSON.finditer(text):
+        line = text[start : found.start()]
+        if not line.count("'") % 2 and not line.count('"') % 2:
+            yield start, line
+            start = found.end()
+    yield start, text[start:]
 
 
 def _named_places(lowered: str) -> Iterator[int]:
     """Where a text names a program of the tables."""
-    for name in _PROGRAMS.intersection(_NAMES.findall(lowered)):
+    plain = re.sub(r"\\[nrt]", " ", lowered) if "\\" in lowered else lowered
+    for name in _PROGRAMS.intersection(_NAMES.findall(plain)):
         at = lowered.find(name)
         while at >= 0:
             end = at + len(name)
