@@ -158,7 +158,7 @@ def guarding(host: Host) -> str:
 
 def started(command: str) -> list[str]:
     """The words that start the launcher, without those that look for it first."""
-    return shlex.split(command.rpartition("; ")[2].removesuffix(" || exit 2"))
+    return shlex.split(command.removesuffix(")").rpartition("; ")[2].removesuffix(" || exit 2"))
 
 
 def by_hand(name: str) -> str:
@@ -950,6 +950,18 @@ def test_with_its_launcher_the_answer_is_the_launchers(anywhere, name, code):
     write_one_that(anywhere, f'read -r line; echo "$line $*"; echo because >&2; exit {code}')
     event = guarding(host_named(name))
     assert run_as_written(anywhere, name, event) == (code, f"{{}} 110 before_tool {name} {event}\n", "because\n")
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "Stop"])
+def test_a_here_document_after_the_line_reaches_the_launcher(home, event):
+    """Cursor runs the entries of Claude Code so."""
+    home.install("claude_code")
+    write_one_that(home, "cat")
+    command = f"{home.commands('claude_code')[event]} <<'END'\n{{}}\nEND"
+    ran = subprocess.run(
+        ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
+    )
+    assert (ran.returncode, ran.stdout) == (0, "{}\n")
 
 
 @pytest.mark.parametrize("name", ["claude_code", "codex", "qwen", "droid"])

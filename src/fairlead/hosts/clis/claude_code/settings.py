@@ -13,6 +13,7 @@ SETTINGS = Settings(
     matcher="*",
     fail_closed={"onFailure": "block"},
     if_launcher_gone=REFUSE_ON_STDERR,  # for Cursor, VS Code and Devin, which do not know `onFailure`
+    in_subshell=True,  # for Cursor, which gives a hook its input so
     allows=(),
     off_switches=((("disableAllHooks",), True),),
     off_variables=("CLAUDE_CODE_SIMPLE",),

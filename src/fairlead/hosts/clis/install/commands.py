@@ -40,7 +40,7 @@ def is_ours(command: object) -> bool:
     if not isinstance(command, str) or NAME not in command:
         return False
     try:
-        words = shlex.split(command)
+        words = shlex.split(command[1:-1] if command.startswith("(") and command.endswith(")") else command)
         if words[:2] == _SHELL and words[3:4] == [NAME]:
             return words[2] in _scripts()
         if words[:2] == _TEST:
@@ -75,7 +75,8 @@ def _line(host: Host, event: str, launcher: Path | None, seconds: str, scope: In
     if settings.if_launcher_gone is None or ours not in GUARDING:
         return start
     # Without braces, which some login shells lack, and without $, which some CLIs expand.
-    return f"{shlex.join([*_TEST, str(launcher)])} || {settings.if_launcher_gone}; {start} || exit 2"
+    line = f"{shlex.join([*_TEST, str(launcher)])} || {settings.if_launcher_gone}; {start} || exit 2"
+    return f"({line})" if settings.in_subshell else line
 
 
 def _guarding_script(refuse: str | None) -> str:

@@ -76,6 +76,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     if_launcher_gone: str | None = None
     """A shell command that refuses a guarding step if the launcher is gone. None: the CLI itself refuses, or what it
     does is unknown."""
+    in_subshell: bool = False
+    """Whether the command line must be one command, because a program that runs it adds a here-document to it."""
     if_no_user_launcher: str | None = None
     """The same for a project's hooks, if the user has no launcher. None: a message on stderr."""
     expands_dollar: bool = False
