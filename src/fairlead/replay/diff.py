@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any, Final
 
-from .judge import Answer, Judge, Judged, Unknown
+from ..journal.policy import hook_to_builtins
+from .judge import PROCEED, Answer, Judge, Judged, Unknown
+from .memo import is_pure
 from .records import Recorded
 from .report import (
     CLASSES,
@@ -37,6 +39,7 @@ class Differ:
 
     def __init__(self, old: Judge, new: Judge, report: DiffReport) -> None:
         self.old, self.new, self.report = old, new, report
+        self._differ_in_pure_hooks = _differ_in_pure_hooks(old, new)
         self._changes: dict[Any, ChangeClass] = {}
         self._unknown: dict[Any, UnknownClass] = {}
 
@@ -85,7 +88,7 @@ class Differ:
     def _compare(self, recorded: Recorded, before: Judged, after: Judged) -> None:
         pairs = list(zip(before.answers, after.answers, strict=True))
         differing = [(old, new) for old, new in pairs if old != new]
-        unknown = list(self._unknown_in_one(before, after))
+        unknown = [] if self._cancels_out(before, after) else list(self._unknown_in_one(before, after))
         totals = self.report.totals
         if not unknown and not differing:
             totals.same += 1
@@ -99,6 +102,19 @@ class Differ:
         else:
             place, kind = recorded.redacted_places[0]
             self._count_unknown(recorded, Unknown("redacted", f"{place} ({kind})"))
+
+    def _cancels_out(self, before: Judged, after: Judged) -> bool:
+        """Whether the same missing steps are all that is not known, and they make no difference.
+
+        All hooks that remember anything are in both policies, and remember the same. And no other hook does anything
+        about this step. So whatever the missing steps have left, it leads to the same answer in both.
+        """
+        return (
+            self._differ_in_pure_hooks
+            and before.unknown == after.unknown == COLD
+            and all(answer is PROCEED for answer in (*before.answers, *after.answers))
+            and self.old.remembers_like(self.new)
+        )
 
     def _unknown_in_one(self, before: Judged, after: Judged) -> Iterator[Unknown]:
         """What is not known, but for what both policies do not know in the same way."""
@@ -144,6 +160,26 @@ class Differ:
         self.report.gaps = traffic.gaps
         self.report.sources = [source.name for source in traffic.sources]
         order(self.report)
+
+
+COLD: Final = (Unknown("cold state"),)
+
+
+def _differ_in_pure_hooks(old: Judge, new: Judge) -> bool:
+    """Whether every hook that only one of the policies has, as it is, depends on the step alone.
+
+    And on the recorded step: no hook that remembers anything may change it before.
+    """
+    first, second = ({hook.name: hook for hook in one.hooks if hook.phase != "observe"} for one in (old, new))
+    differing = [
+        (one, other)
+        for one, other in ((first.get(name), second.get(name)) for name in {*first, *second})
+        if one is None or other is None or hook_to_builtins(one) != hook_to_builtins(other)
+    ]
+    may_change = any(hook.phase == "transform" and not is_pure(hook) for hook in (*first.values(), *second.values()))
+    return not differing or (
+        not may_change and all(hook is None or is_pure(hook) for pair in differing for hook in pair)
+    )
 
 
 def order(report: DiffReport) -> None:

@@ -200,6 +200,14 @@ class Judge:
         self._is_cold = is_cold
         self._is_new = True
 
+    def remembers_like(self, other: Judge) -> bool:
+        """Whether the steps of this session have left the same in both policies."""
+        names = {*self._sessions, *other._sessions}
+        pairs = [(self._sessions.get(name), other._sessions.get(name)) for name in names]
+        return self._store.dump() == other._store.dump() and all(
+            one is not None and two is not None and same_state(one._state, two._state) for one, two in pairs
+        )
+
     def miss(self) -> None:
         """A step of the session cannot be read: what hooks remember is not known any more."""
         self._store.forget(inf)

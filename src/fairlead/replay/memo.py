@@ -80,6 +80,11 @@ def _fields_read(hooks: list[Hook], event: Event[Any], external: frozenset[str])
     return names | ({"tool", "kind", "safety"} if event.about_tool else set())
 
 
+def is_pure(hook: Hook) -> bool:
+    """Whether a hook depends on the step alone, and leaves nothing behind."""
+    return _reads_of(hook) is not None
+
+
 def _reads_of(hook: Hook) -> set[str] | None:
     fn: Any = hook.fn.fn if isinstance(hook.fn, RestrictedHook) else hook.fn
     if hook.quarantine is not None:
