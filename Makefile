@@ -20,9 +20,9 @@ demo: $(VENV)/demo
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-# The same tests with the oldest and the newest Python that Debian has.
+# The same tests with the oldest and the newest Python that Debian has; with the sweeps, too, unless NO_SWEEPS=1.
 test-pythons: $(VENV)/dev
-	$(BIN)/python tests/pythons.py .pythons
+	$(BIN)/python tests/pythons.py .pythons $(if $(NO_SWEEPS),--no-sweeps)
 
 test-frameworks: $(VENV)/dev
 	$(BIN)/python tests/hosts/frameworks/environments.py .frameworks $(FRAMEWORKS)

@@ -1,4 +1,4 @@
-"""The core's tests on the oldest and the newest Python: `pythons.py DIR`
+"""The core's tests on the oldest and the newest Python: `pythons.py DIR`, or `pythons.py DIR --no-sweeps`
 
 Both come from Debian's packages, by the mirror that this machine's apt is set up with, and are unpacked below DIR.
 Nothing is installed into the system, and no rights are needed. The oldest is Debian 12's own, whose `re` has bugs
@@ -25,11 +25,11 @@ class Missing(Exception):
     """Something that this machine does not have."""
 
 
-def main(folder: Path) -> int:
+def main(folder: Path, unwanted: str) -> int:
     """The oldest must be there. The newest may not be: a mirror without it is no fault of the project's."""
-    codes = [run(ready(folder.absolute() / OLDEST, OLDEST))]
+    codes = [run(ready(folder.absolute() / OLDEST, OLDEST), unwanted)]
     try:
-        codes.append(run(ready(folder.absolute() / NEWEST, NEWEST)))
+        codes.append(run(ready(folder.absolute() / NEWEST, NEWEST), unwanted))
     except (Missing, subprocess.CalledProcessError) as why:
         print(f"the Python of {NEWEST} is left out: {why}", flush=True)
     return max(codes)
@@ -152,16 +152,17 @@ def prepared(place: Path, python: Path) -> Path | None:
     return own
 
 
-def run(python: Path) -> int:
-    """The tests, with one Python."""
+def run(python: Path, unwanted: str) -> int:
+    """The tests without those that are marked as unwanted, with one Python."""
     version = subprocess.run([python, "-VV"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{version}:", flush=True)
-    words = ["-m", "pytest", "-n", "auto", "-m", "not soak and not e2e and not clis", "-p", "no:cacheprovider"]
+    words = ["-m", "pytest", "-n", "auto", "--dist", "worksteal", "-m", unwanted, "-p", "no:cacheprovider"]
     return subprocess.run([python, *words, "--ignore", HERE / "hosts/frameworks"], cwd=ROOT).returncode
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(Path(sys.argv[1])))
+        marks = ("soak", "e2e", "clis", "browser", *(["sweep"] if "--no-sweeps" in sys.argv[2:] else []))
+        sys.exit(main(Path(sys.argv[1]), " and ".join(f"not {mark}" for mark in marks)))
     except (Missing, subprocess.CalledProcessError) as missing:
         sys.exit(f"pythons: {missing}")
