@@ -133,7 +133,9 @@ def test_a_control_the_event_takes_decides(event: str, control: str, form: str) 
 @pytest.mark.parametrize(("event", "control"), pairs(True))
 def test_a_control_the_event_takes_is_kept_among_the_opinions(event: str, control: str, form: str) -> None:
     decision = decide(event, AS[form](control))
-    assert [(opinion.verdict.control, opinion.verdict.reason) for opinion in decision.verdicts] == [(control, "why")]
+    assert [(hook_verdict.verdict.control, hook_verdict.verdict.reason) for hook_verdict in decision.verdicts] == [
+        (control, "why")
+    ]
 
 
 @forms

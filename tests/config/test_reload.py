@@ -253,7 +253,7 @@ async def test_no_dispatch_ever_sees_half_of_a_change(reloader, hooks, machine):
     async def look() -> None:
         while not done:
             decision = await hooks.dispatch(step("before_tool"))
-            seen.add(tuple(opinion.hook.name for opinion in decision.verdicts))
+            seen.add(tuple(hook_verdict.hook.name for hook_verdict in decision.verdicts))
             await asyncio.sleep(0)
 
     done = False

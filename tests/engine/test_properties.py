@@ -44,7 +44,7 @@ def oracle(controls: list[str]) -> int | None:
     return best
 
 
-def opinions(controls: list[str]) -> list[HookVerdict]:
+def hook_verdicts(controls: list[str]) -> list[HookVerdict]:
     return [
         HookVerdict(Hook(lambda step: None, on="*", name=f"h{at}"), Verdict(control=control, reason=f"r{at}"))  # type: ignore[arg-type]
         for at, control in enumerate(controls)
@@ -57,19 +57,19 @@ any_controls = st.lists(st.sampled_from(sorted(RANK)), max_size=8)
 @quick
 @given(any_controls)
 def test_the_first_of_the_most_severe_decides(controls: list[str]) -> None:
-    said, best = opinions(controls), oracle(controls)
+    said, best = hook_verdicts(controls), oracle(controls)
     assert fold(said) is (None if best is None else said[best])
 
 
 @pytest.mark.parametrize("first", sorted(RANK))
 @pytest.mark.parametrize("second", sorted(RANK))
 def test_of_two_verdicts_the_more_severe_decides(first: str, second: str) -> None:
-    verdicts, best = opinions([first, second]), oracle([first, second])
+    verdicts, best = hook_verdicts([first, second]), oracle([first, second])
     assert fold(verdicts) is (None if best is None else verdicts[best])
 
 
 def test_a_verdict_that_was_given_is_not_changed_afterwards() -> None:
-    (given,) = opinions(["deny"])
+    (given,) = hook_verdicts(["deny"])
     with pytest.raises(AttributeError):
         given.cause = "failure"  # type: ignore[misc]
     assert given.cause == "policy"
@@ -78,7 +78,7 @@ def test_a_verdict_that_was_given_is_not_changed_afterwards() -> None:
 @quick
 @given(any_controls, st.randoms(use_true_random=False))
 def test_the_order_of_opinions_does_not_change_how_severe_the_outcome_is(controls: list[str], random: Any) -> None:
-    said = opinions(controls)
+    said = hook_verdicts(controls)
     shuffled = random.sample(said, len(said))
     before, after = fold(said), fold(shuffled)
     assert (before is None) == (after is None)
@@ -89,7 +89,7 @@ def test_the_order_of_opinions_does_not_change_how_severe_the_outcome_is(control
 @quick
 @given(any_controls, any_controls)
 def test_folding_in_two_parts_is_folding_at_once(left: list[str], right: list[str]) -> None:
-    said = opinions([*left, *right])
+    said = hook_verdicts([*left, *right])
     parts = [fold(said[: len(left)]), fold(said[len(left) :])]
     assert fold([part for part in parts if part is not None]) is fold(said)
 
@@ -163,7 +163,7 @@ def test_every_gate_runs_to_its_end_and_is_kept_in_chain_order(spec: list[Any]) 
         register(hooks, f"h{at}", control, priority, is_async, pause, "gate")
     decision = asyncio.run(hooks.dispatch(STEP))
     spoken = [(name, control) for name, control in in_chain_order(spec) if control is not None]
-    assert [(opinion.hook.name, opinion.verdict.control) for opinion in decision.verdicts] == spoken
+    assert [(hook_verdict.hook.name, hook_verdict.verdict.control) for hook_verdict in decision.verdicts] == spoken
 
 
 @quick
@@ -190,7 +190,7 @@ def test_a_transform_that_ends_its_phase_is_the_last_that_runs(spec: list[Any]) 
             expected.append((name, control))
         if control in ("abort", "stop", "deny", "skip_rest"):
             break
-    assert [(opinion.hook.name, opinion.verdict.control) for opinion in decision.verdicts] == expected
+    assert [(hook_verdict.hook.name, hook_verdict.verdict.control) for hook_verdict in decision.verdicts] == expected
 
 
 @quick

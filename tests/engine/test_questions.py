@@ -309,10 +309,10 @@ def built(spec: list[dict[str, Any]], approver: Any) -> Hooks:
 
 def to_be_put(decision: Decision[Any]) -> list[str]:
     """The hooks whose questions must have been put: if any asks, and nothing worse was said."""
-    said = [opinion for opinion in decision.verdicts if opinion.cause == "policy"]
-    if any(opinion.verdict.control in ("abort", "stop", "deny") for opinion in said):
+    said = [hook_verdict for hook_verdict in decision.verdicts if hook_verdict.cause == "policy"]
+    if any(hook_verdict.verdict.control in ("abort", "stop", "deny") for hook_verdict in said):
         return []
-    return [opinion.hook.name for opinion in said if opinion.verdict.control == "ask"]
+    return [hook_verdict.hook.name for hook_verdict in said if hook_verdict.verdict.control == "ask"]
 
 
 @quick

@@ -207,7 +207,7 @@ async def test_hook_aborted_has_what_the_hook_raised_as_its_cause(fn: Any) -> No
 
 def test_a_denial_holds_on_to_no_error() -> None:
     decision = failing(divides).dispatch_sync(STEP)
-    assert [opinion.error for opinion in decision.verdicts] == [None]
+    assert [hook_verdict.error for hook_verdict in decision.verdicts] == [None]
 
 
 def test_a_record_has_the_traceback() -> None:

@@ -370,8 +370,8 @@ class Agent:
             "command-slow": f'cat "{given}" >&2; cat "{given}"; exec sleep 60',
         }
         for place, line in lines.items():
-            patience = 0.05 if place == "command-slow" else 10
-            hooks.add(Command.shell(line), on="before_tool", tool=place, name=place, timeout=patience)
+            timeout = 0.05 if place == "command-slow" else 10
+            hooks.add(Command.shell(line), on="before_tool", tool=place, name=place, timeout=timeout)
         said = [BeforeTool(tool=o.place, session_id=str(o.number)) for p in lines for o in ALL[p] if self.file_of(o)]
         await self.say(hooks, said)
 

@@ -81,7 +81,7 @@ def connection_of(transport: FakeTransport, app: Any, loop: Any) -> Any:
     return made
 
 
-async def settle(connection: Any) -> None:
+async def until_answered(connection: Any) -> None:
     await asyncio.wait(connection.tasks, timeout=5)
 
 
@@ -93,7 +93,7 @@ async def test_head_and_body_of_an_answer_are_sent_at_once(transport: FakeTransp
     for times in (1, 2):
         connection.data_received(HEAD + b"\r\n")
         connection.data_received(b"ok")
-        await settle(connection)
+        await until_answered(connection)
         assert len(transport.written) == times
         assert transport.written[-1].startswith(b"HTTP/1.1 200 ")
         assert transport.written[-1].endswith(b"\r\n\r\nok")
@@ -106,7 +106,7 @@ async def test_a_caller_that_waits_for_continue_gets_it_before_it_sends_the_body
         await asyncio.sleep(0)
     assert [piece.split(b"\r\n")[0] for piece in transport.written] == [b"HTTP/1.1 100 Continue"]
     connection.data_received(b"ok")
-    await settle(connection)
+    await until_answered(connection)
     assert len(transport.written) == 2
 
 
@@ -121,7 +121,7 @@ async def test_a_request_that_is_no_http_is_refused_before_the_connection_closes
 async def test_an_answer_that_breaks_off_is_sent_as_far_as_it_goes(transport: FakeTransport) -> None:
     connection = connection_of(transport, fail_halfway, asyncio.get_running_loop())
     connection.data_received(HEAD + b"\r\nok")
-    await settle(connection)
+    await until_answered(connection)
     assert b"".join(transport.written).endswith(b"\r\n\r\nhalf")
     assert transport.closed
 

@@ -409,8 +409,8 @@ def test_claude_code_asks_its_user(daemon: Daemon, lax: Path, session: str) -> N
 def test_claude_code_that_says_that_no_user_is_there_is_not_asked_whatever_its_entry_point(
     daemon: Daemon, lax: Path, session: str
 ) -> None:
-    seat = {"CLAUDE_CODE_ENTRYPOINT": "claude-vscode", "CLAUDE_CODE_SESSION_ATTENDED": "0"}
-    assert why(told(daemon, "claude_code", "PreToolUse", shell("careful", session), lax, told=seat))
+    cli_env = {"CLAUDE_CODE_ENTRYPOINT": "claude-vscode", "CLAUDE_CODE_SESSION_ATTENDED": "0"}
+    assert why(told(daemon, "claude_code", "PreToolUse", shell("careful", session), lax, told=cli_env))
     assert len(pending(daemon, session)) == 1
 
 
@@ -421,8 +421,8 @@ def test_claude_code_that_says_that_no_user_is_there_is_not_asked_whatever_its_e
 def test_a_record_names_the_program_of_claude_code_and_that_it_named_no_project(
     daemon: Daemon, lax: Path, session: str, folder: str, metadata: dict[str, str]
 ) -> None:
-    seat = {"CLAUDE_CODE_ENTRYPOINT": "remote", "CLAUDE_PROJECT_DIR": str(lax) if folder else ""}
-    told(daemon, "claude_code", "PreToolUse", shell("ls", session), lax, told=seat)
+    cli_env = {"CLAUDE_CODE_ENTRYPOINT": "remote", "CLAUDE_PROJECT_DIR": str(lax) if folder else ""}
+    told(daemon, "claude_code", "PreToolUse", shell("ls", session), lax, told=cli_env)
     assert newest(daemon, session)["step"]["metadata"] == metadata
 
 

@@ -33,7 +33,7 @@ LANES = ("turn", "model", "tool")
 _WORDS = {"turn": "turn", "model": "model", "tool": "tools"}
 
 
-class Stretch(NamedTuple):
+class TimeSpan(NamedTuple):
     """A time without a long gap, and where it is drawn."""
 
     begins: float
@@ -51,34 +51,34 @@ class Axis:
         joined = _without_gaps(spans)
         busy = sum(end - begin for begin, end in joined)
         usable = 100.0 - BREAK * (len(joined) - 1)
-        self.stretches: list[Stretch] = []
+        self.spans: list[TimeSpan] = []
         left = 0.0
         for begin, end in joined:
             width = usable * ((end - begin) / busy if busy else 1 / len(joined))
-            self.stretches.append(Stretch(begin, end, left, width))
+            self.spans.append(TimeSpan(begin, end, left, width))
             left += width + BREAK
 
     def at(self, time: float) -> float:
         """The place of a time, in percent."""
-        for stretch in self.stretches:
-            if time <= stretch.ends:
-                length = stretch.ends - stretch.begins
-                part = max(time - stretch.begins, 0.0) / length if length else 0.0
-                return stretch.left + stretch.width * part
+        for span in self.spans:
+            if time <= span.ends:
+                length = span.ends - span.begins
+                part = max(time - span.begins, 0.0) / length if length else 0.0
+                return span.left + span.width * part
         return 100.0
 
     def time_at(self, place: float) -> float | None:
         """The time at a place; None in a gap that was cut out."""
-        for stretch in self.stretches:
-            if stretch.left <= place <= stretch.left + stretch.width + 1e-9:
-                part = (place - stretch.left) / stretch.width if stretch.width else 0.0
-                return stretch.begins + (stretch.ends - stretch.begins) * part
+        for span in self.spans:
+            if span.left <= place <= span.left + span.width + 1e-9:
+                part = (place - span.left) / span.width if span.width else 0.0
+                return span.begins + (span.ends - span.begins) * part
         return None
 
     @property
     def gaps(self) -> Iterator[tuple[float, float]]:
         """Where a gap was cut out, and how long it was."""
-        for one, other in pairwise(self.stretches):
+        for one, other in pairwise(self.spans):
             yield one.left + one.width, other.begins - one.ends
 
 
@@ -301,7 +301,7 @@ def _foremost(marker: Marker) -> SessionMoment:
 def _ruler(axis: Axis, height: float) -> list[Html]:
     """Times below the lanes, counted from the first moment. None is beside a gap, where it would touch the next."""
     ticks: list[Html] = []
-    span = axis.stretches[-1].ends - axis.begins
+    span = axis.spans[-1].ends - axis.begins
     breaks = [left + BREAK / 2 for left, _ in axis.gaps]
     for index in range(TICKS):
         place = 100.0 * index / (TICKS - 1)

@@ -955,8 +955,8 @@ def test_what_the_journal_has_of_a_cli_is_told(doctor):
 
 
 def in_seat(doctor: Doctor, entry_point: str, **more: str) -> None:
-    seat = {"CLAUDE_CODE_ENTRYPOINT": entry_point, "CLAUDE_PROJECT_DIR": str(doctor.project), **more}
-    put(doctor, "claude_code", "PreToolUse", call("Bash", command="ls"), **seat)
+    variables = {"CLAUDE_CODE_ENTRYPOINT": entry_point, "CLAUDE_PROJECT_DIR": str(doctor.project), **more}
+    put(doctor, "claude_code", "PreToolUse", call("Bash", command="ls"), **variables)
 
 
 def test_calls_are_counted_by_entry_point_and_what_is_reported_of_one_is_told(doctor):

@@ -122,7 +122,7 @@ class OpenAIRun(AgentRun):
         turn, last = self.turn, result.last_agent
         if not isinstance(last, Guarded):  # hooks refused the input: nothing has run, and nothing is kept
             result.input = []
-        await self.settle()
+        await self.end_calls_left()
         if self.output is None and self.refusal is None:
             text = None if turn.over else output_text(result)
             if not self.turn_end_judged:
@@ -149,7 +149,7 @@ class OpenAIRun(AgentRun):
             cause = cause.__cause__
         reported = cause or self.error or error
         with suppress(FairleadError, CancelledError):
-            await self.settle()
+            await self.end_calls_left()
         await run_flow(self.fail(reported))
         if self.call is not None and isinstance(reported, FairleadError):
             self.call.raised = reported  # the SDK makes a text of what a tool raises
@@ -165,7 +165,7 @@ class OpenAIRun(AgentRun):
     async def call_model(self, request: OpenAIRequest) -> Any:
         """The model's answer. Calls the model again as long as hooks refuse the answer or extend the turn."""
         self._check()
-        await self.settle()
+        await self.end_calls_left()
         if self.output is not None and not self.turn.over:  # the SDK did not take the answer for the final one
             self.reopen()
             self.output = None
@@ -298,7 +298,7 @@ class OpenAIRun(AgentRun):
         found = (call for call in self.calls if call.call_id == call_id and call.raw == arguments)
         return next((call for call in found if not call.running and call.tool.name == tool.name), None)
 
-    async def settle(self) -> None:
+    async def end_calls_left(self) -> None:
         """End the calls that the SDK did not run: a human has refused them, or a guardrail of the SDK has."""
         left, self.calls = self.calls, []
         for call in left:

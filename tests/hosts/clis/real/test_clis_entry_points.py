@@ -1,4 +1,4 @@
-"""Claude Code in other seats than a terminal: its own program with what those set, and in another agent's shell."""
+"""Claude Code started by other programs than a terminal, with their variables, and in another agent's shell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlead.hosts.clis.probe.model import Model, Say
 
 pytestmark = pytest.mark.clis
 
-SEATS = ("claude-desktop", "remote", "claude-code-github-action", "sdk-ts", "sdk-py", "ssh-remote")
+ENTRY_POINTS = ("claude-desktop", "remote", "claude-code-github-action", "sdk-ts", "sdk-py", "ssh-remote")
 
 
 def driver_of(cli: str, folder: Path) -> Iterator[Driver]:
@@ -35,17 +35,17 @@ def copilot(folder: Path) -> Iterator[Driver]:
     yield from driver_of("copilot", folder)
 
 
-@pytest.mark.parametrize("seat", SEATS)
-def test_the_policy_holds_in_each_seat_and_the_record_names_it(claude: Driver, seat: str) -> None:
+@pytest.mark.parametrize("entry_point", ENTRY_POINTS)
+def test_the_policy_holds_at_each_entry_point_and_the_record_names_it(claude: Driver, entry_point: str) -> None:
     claude.install()
-    claude.program.env["CLAUDE_CODE_ENTRYPOINT"] = seat
+    claude.program.env["CLAUDE_CODE_ENTRYPOINT"] = entry_point
     model, ran = claude.run(claude.program.shell("touch forbidden"), Say("FINE"))
     assert not (claude.project / "forbidden").exists(), ran.text
     assert model.received(REASON)
     (record,) = claude.records(event="before_tool")
-    assert record["step"]["metadata"] == {"entry_point": seat}
+    assert record["step"]["metadata"] == {"entry_point": entry_point}
     assert claude.fairlead("coverage").returncode == 0
-    assert seat in claude.fairlead("coverage").stdout
+    assert entry_point in claude.fairlead("coverage").stdout
 
 
 def test_claude_code_in_the_shell_of_copilot_is_claude_code(copilot: Driver) -> None:
