@@ -1,4 +1,4 @@
-"""One session as one file of HTML to send to somebody: nothing is fetched, nothing runs, and it opens from the disk.
+"""One session as one file of HTML to send to a colleague: nothing is fetched, nothing runs, and it opens from the disk.
 
 Its texts are redacted again, with what counts as a secret today. The journal may be older than the name of a secret.
 """
