@@ -298,6 +298,13 @@ def test_below_an_agent_no_page_answers(fairlead: Any, monkeypatch: pytest.Monke
     assert (code != 0, "an agent cannot approve" in err) == (True, True)
 
 
+def test_codes_go_to_a_terminal_and_nowhere_else(fairlead: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlead.agent_process.agent_around", lambda *_, **__: None)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    code, out, err = fairlead("ui", "--approve", "--no-open")
+    assert (code != 0, out, "shows its codes on the terminal" in err) == (True, "", True)
+
+
 def test_without_a_terminal_no_page_answers(fairlead: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlead.agent_process.agent_around", lambda *_, **__: None)
     code, _, err = fairlead("ui", "--approve", "--no-open")

@@ -48,6 +48,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.approve:
         need_a_person("approve")
+        if not sys.stdout.isatty():
+            raise FairleadError("--approve shows its codes on the terminal; do not send its output anywhere else")
     serve(journal, port=options.port, opens=not options.no_open, may_approve=options.approve)
     return 0
 

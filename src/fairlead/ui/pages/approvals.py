@@ -170,7 +170,7 @@ def _grant_choices(call: WaitingCall) -> Html:
         return h.p("It can only be approved once: ", call.no_grant, ".", class_="about")
     scopes = set.intersection(*(set(question.grants) for question in call.questions))
     until = f"until-{call.ids[0]}"
-    words = "Or let exactly this command run again, without a question:"
+    words = "Or let exactly this call run again, without a question:"
     return h.fieldset(
         h.legend(words, class_="about"),
         h.button("In this session", name="answer", value="session") if "session" in scopes else None,
