@@ -43,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
     journal = _journal(options)
     if options.export is not None:
         return _export(journal, options.export)
+    from ..errors import FairleadError
     from ..ui.serving import serve
     from .consent import need_a_person
 
