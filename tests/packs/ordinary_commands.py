@@ -940,6 +940,193 @@ Select-String -Path fairlead.toml -Pattern hook
 Test-Path fairlead.toml
 Get-FileHash fairlead.toml
 gci -Force
+cd ~/ws && cat fairlead.toml && cd -
+for f in fairlead.toml pyproject.toml; do echo "== $f"; cat "$f"; done
+for f in $(git ls-files '*.toml'); do python3 -c "import tomllib,sys; tomllib.load(open('$f','rb'))"; done
+python3 -c "import tomllib; d=tomllib.load(open('fairlead.toml','rb')); print(d['hook'])"
+python3 - <<'E'¶import tomllib¶with open("fairlead.toml","rb") as f:¶    print(tomllib.load(f))¶E
+python3 -c "import json; print(json.load(open('~/.claude/settings.json')).keys())"
+python3 -c 'import os; print(os.path.exists("fairlead.toml"))'
+python3 -c 'from pathlib import Path; print(Path("fairlead.toml").stat().st_size)'
+node -e 'console.log(JSON.parse(require("fs").readFileSync("package.json")).version)'
+node -p 'require("./package.json").version'
+ruby -e 'puts File.read("a.py")'
+perl -ne 'print if /x/' fairlead.toml
+perl -lane 'print $F[0]' fairlead.toml
+grep -o '"hooks"' ~/.claude/settings.json | wc -l
+jq -e '.hooks.PreToolUse' ~/.claude/settings.json >/dev/null && echo on
+jq --arg x 1 '.a=$x' ~/.claude/settings.json
+jq -s 'add' ~/.claude/settings.json .claude/settings.json
+diff <(jq -S . ~/.claude/settings.json) <(jq -S . /tmp/s.json)
+comm -12 <(sort fairlead.toml) <(sort fairlead.toml.bak)
+vimdiff -R fairlead.toml fairlead.toml.bak
+git difftool --tool=vimdiff HEAD~1 -- src
+git log --stat --since=1.week -- fairlead.toml .claude
+git show --stat HEAD -- .claude
+git diff --name-only | grep -v fairlead.toml | xargs ruff check
+git diff --cached --name-only -- '*.toml'
+git ls-tree -r HEAD --name-only | grep toml
+git rev-list --count HEAD -- fairlead.toml
+git shortlog -sn -- fairlead.toml
+git bisect start; git bisect bad; git bisect good v1
+git rm --cached src/settings.json
+git mv a.py b.py
+git clean -ndx
+git stash show --include-untracked
+git notes add -m 'fairlead.toml'
+git tag fairlead-1.0
+git branch fairlead
+git checkout -b fix/fairlead-toml
+git worktree add ../wt
+git remote add fairlead https://example.com/fairlead
+git commit --amend --no-edit
+git commit -F- <<E¶Describe fairlead.toml¶¶rm fairlead.toml no longer works¶E
+git commit -m "$(cat <<'E'¶Guard: rm fairlead.toml¶E¶)"
+gh pr create --fill --body "$(cat <<'E'¶Do not `rm fairlead.toml`.¶E¶)"
+gh pr comment 1 -b 'rm ~/.claude/settings.json would be denied'
+gh api repos/x/y/contents/fairlead.toml
+gh run view --log | grep fairlead
+curl -s http://localhost:8080/fairlead.toml | head
+curl -X POST -d @fairlead.toml http://localhost:8080/check
+curl -F file=@fairlead.toml http://localhost:8080/check
+wget --spider https://example.com/fairlead.toml
+ssh host cat fairlead.toml
+ssh host 'grep hook fairlead.toml'
+scp fairlead.toml host:
+rsync -avz --exclude fairlead.toml src/ host:src/
+rsync -av fairlead.toml host:backup/
+docker build -t x . && docker run --rm x fairlead check
+docker run --rm -v $PWD/fairlead.toml:/etc/fairlead.toml:ro img check
+docker logs fairlead
+docker ps --filter name=fairlead
+docker compose logs -f fairlead
+kubectl get configmap fairlead -o yaml
+kubectl logs deploy/fairlead
+kubectl create configmap x --from-file=fairlead.toml --dry-run=client -o yaml
+helm lint .
+journalctl --user -u fairlead -n 50
+systemctl --user is-active fairlead
+ps -ef | grep [f]airlead
+pgrep -fl fairlead | head
+lsof -p $(pgrep -f fairlead)
+top -b -n1 | grep fairlead
+strace -c ls
+tail -n 100 ~/.local/state/fairlead/log.txt
+ls -la ~/.local/state/fairlead
+du -sh ~/.local/state/fairlead
+sqlite3 -readonly ~/.local/state/fairlead/journal.db .tables
+file ~/.local/state/fairlead/journal.db
+fairlead log -n 20
+fairlead log --since 1h | grep deny
+fairlead show --last
+fairlead stats --json
+fairlead export --format jsonl > out.jsonl
+fairlead diff a.toml b.toml
+fairlead replay --help
+fairlead packs git
+fairlead schema > fairlead.schema.json
+fairlead explain "$(cat cmd.txt)"
+fairlead explain - < cmd.txt
+echo 'rm -rf x' | fairlead explain -
+fairlead completion bash > ~/.fairlead-completion
+uv run fairlead check
+uv run pytest tests/packs -k guard
+python -m fairlead explain 'git push -f'
+python3 -m pytest --cov=fairlead
+python3 -m pip show fairlead
+pip download fairlead --no-deps -d /tmp/x
+pip install -e '.[dev]'
+pip install 'requests>=2' rich
+uv add httpx
+npm i -D prettier && npx prettier --check .
+npx eslint src --ext .ts
+yarn workspace web build
+cargo clippy -- -D warnings
+go vet ./... && go test ./...
+make lint test
+make clean && make
+cmake -B build && cmake --build build -j
+bazel test //...
+terraform plan -out=tfplan
+ansible-playbook -i hosts site.yml --check
+export CLAUDE_CODE_USE_BEDROCK=1
+claude -p "summarise fairlead.toml" --output-format json
+codex exec 'read fairlead.toml and explain'
+opencode run 'hi'
+cursor-agent --help
+gemini --version
+goose --help
+XDG_CACHE_HOME=/tmp/c npm ci
+HOME=$PWD/home ./configure
+TMPDIR=/tmp/x pytest
+env FOO=1 python3 a.py
+env -u PYTHONPATH python3 a.py
+set -euo pipefail; ls
+set -a; . ./.env; set +a; env | sort
+source .venv/bin/activate && pytest
+. ~/.nvm/nvm.sh && nvm use 20
+eval "$(ssh-agent -s)"
+eval "$(direnv export bash)"
+bash -lc 'node -v'
+bash -c 'for f in *.toml; do echo $f; done'
+sh -c 'cat fairlead.toml | wc -l'
+chmod +x scripts/build.sh && ./scripts/build.sh
+cat > scripts/x.sh <<'E' && chmod +x scripts/x.sh && ./scripts/x.sh¶#!/bin/sh¶ls -la¶E
+cat > x.awk <<'E'; awk -f x.awk a.py¶{ print $1 > "out.txt" }¶E
+cat > new.toml <<'E'¶[[hook]]¶name = "x"¶E
+cat > examples/fairlead.toml <<'E'¶[[hook]]¶E
+tee -a README.md <<< 'See fairlead.toml'
+sed -i 's#fairlead.toml#policy.toml#' README.md
+sed -i '/fairlead/d' README.md
+sed -n '/\[\[hook\]\]/,/^$/p' fairlead.toml
+sed -e 's/#.*//' -e '/^$/d' fairlead.toml
+awk 'BEGIN{FS="="} /name/{gsub(/"/,"",$2); print $2}' fairlead.toml
+awk '/^\[\[/{n++} END{print n}' fairlead.toml
+awk -v n=3 'NR<=n' fairlead.toml
+awk '{ sum += $1 } END { printf "%d\n", sum }' a.py
+awk '$3 >= 10 && $2 ~ /x|y/ { print $0 }' data.txt
+find . -name '*.toml' -not -path './node_modules/*' -print
+find . -name '*.toml' | xargs grep -l hook
+find . -name '*.bak' -delete
+find . -type d -name __pycache__ -exec rm -rf {} +
+find . -name '*.pyc' | xargs rm -f
+find build -type f -mtime +7 -delete
+find /tmp -name 'fairlead-*' -maxdepth 1
+fd -e toml
+fd fairlead
+tree -a -I .git
+ls -A | wc -l
+rm -rf dist/ build/ *.egg-info
+rm -f /tmp/fairlead.sock.bak
+mv build/out.txt .
+mv notes.md docs/
+cp -r templates/. out/
+cp pyproject.toml pyproject.toml.bak
+ln -s ../a.py src/b.py
+touch src/__init__.py
+mkdir -p .claude/commands && cat > .claude/commands/x.md <<< hi
+echo x >> .claude/CLAUDE.md
+cat > CLAUDE.md <<E¶Do not edit fairlead.toml¶E
+mkdir -p .github/workflows; cp ci.yml .github/workflows/
+echo '*.log' >> .gitignore
+pkill -f "python -m http.server"
+kill -HUP $(cat nginx.pid)
+jobs -p | xargs kill
+wait; echo done
+sleep 1 && curl -s localhost:3000
+(sleep 5; echo late) &
+nohup python3 -m http.server 8000 > server.log 2>&1 &
+timeout 30 npm start || true
+time make -j8
+watch -n5 kubectl get pods
+seq 1 5 | xargs -I{} echo item {}
+printf '%s\n' a b | while read x; do echo "$x"; done
+date +%s; date -u -d '1 day ago'
+openssl rand -hex 16
+base64 -d <<< aGVsbG8=
+echo aGVsbG8= | base64 -d > out.bin
+tar czf - src | ssh host 'tar xzf -'
+zip -r out.zip . -x 'node_modules/*'
 """.strip().split("\n")
 
 _READERS = [one.replace("{}", "{0}") for one in re.split(r"\|(?! )", _READS.replace("\n", ""))]

@@ -64,6 +64,7 @@ def test_a_script_that_may_write_anything_is_not(script: str) -> None:
         "import json, sys; print(json.load(sys.stdin)['a'])",
         'import tomllib\nwith open("x", "rb") as f:\n    print(sorted(tomllib.load(f)))',
         "from pathlib import Path; print(Path('x').read_text().splitlines()[:3])",
+        "import os; print(os.path.exists('x'), os.environ.get('A'), os.stat('x').st_size)",
         'for line in open("x", encoding="utf-8"):\n    if "a" in line: print(f"{line.strip()}")',
     ],
 )
@@ -84,6 +85,10 @@ def test_code_that_prints_only_prints(code: str) -> None:
         "print = open; print('x', 'w')",
         "from pathlib import Path as open; open('x').unlink()",
         "import os; os.remove('x')",
+        "import os; os.path.os.remove('x')",
+        "import os; o = os; o.remove('x')",
+        "import os; [f('x') for f in [os.path.join, os.remove]]",
+        "from os import remove; remove('x')",
         "import sys; sys.modules['os'].remove('x')",
         "[x('y') for x in [__import__('os').remove]]",
         "(lambda: 1)()",

@@ -37,8 +37,8 @@ READS = words_of("""
     sha512sum shasum cksum b2sum realpath readlink basename dirname test [ [[ echo printf true false : pwd which type
     whereis du df nl od hexdump strings cut fold rev tac tr paste column cd pushd popd pgrep pidof ps export declare
     date local readonly typeset unset find fd sort tree sed awk gawk mawk yq tomlq base64 gh glab open
-    xdg-open code cursor subl dir findstr get-content gc select-string sls test-path get-item gi get-childitem gci
-    get-filehash format-hex get-acl resolve-path measure-object convertfrom-json out-string""")
+    xdg-open code cursor subl kubectl dir findstr get-content gc select-string sls test-path get-item gi get-childitem
+    gci get-filehash format-hex get-acl resolve-path measure-object convertfrom-json out-string""")
 UNLESS = {
     name: re.compile(rf"--o(?:ut?|utpu?|utput.*)?(?:=.*)?|{words}", re.DOTALL)
     for names, words in {
@@ -49,6 +49,7 @@ UNLESS = {
         "awk gawk mawk": r"-[il].*|--[il].*|inplace",
         "rg": r"--pre.*",
         "base64": r"-[a-zA-Z]*o.*|--output.*",
+        "kubectl": r"cp|edit|--(?:output-dir|cache-dir|profile|kubeconfig|log-f).*",
         "gh glab": r"-O.*|-D.*|--output.*|--dir.*|clone|download|checkout",
     }.items()
     for name in names.split()
@@ -62,6 +63,9 @@ SCRIPTED = frozenset({"sed", "awk", "gawk", "mawk"})
 _OUTPUT = re.compile(r"--output.*")
 _SED_FILE = re.compile(r"[wW]\s*([^\s;}]+)")
 _OUTPUT_OPTION = re.compile(r"(?:-[a-zA-Z]*[oO]|--o[a-z-]*=?)(.*)", re.DOTALL)
+_UPLOADS = re.compile(r"(?:-[dF]|--[a-z-]+=)?(?:\w+=)?[@<]")
+"""`curl -d @FILE`, `curl -F name=@FILE`"""
+_SENDS_FILE = frozenset({"-T", "--upload-file", "--cert", "--cacert", "--key", "-E"})
 _CONTAINER_OUTPUT = re.compile(r"(?:-o|--output|--iidfile|--cidfile|--metadata-file|--cache-to)(?:=(.*))?", re.DOTALL)
 _VOLUME = re.compile(r"(?:-v|--volume|--mount)(?:=(.*))?", re.DOTALL)
 CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
@@ -81,6 +85,8 @@ def written_words(name: str, rest: list[str]) -> list[str] | None:
     if name in ("sort", "tree", "less", "time", "strace", "ltrace"):
         found = [(one[1], after) for word, after in pairwise((*rest, "")) if (one := _OUTPUT_OPTION.fullmatch(word))]
         return [glued or after for glued, after in found]
+    if name == "curl":
+        return [word for before, word in pairwise(("", *rest)) if not (_UPLOADS.match(word) or before in _SENDS_FILE)]
     if name == "dd":
         return [word for word in rest if not word.startswith("if=")]
     if name in ("xxd", "uniq"):
@@ -102,6 +108,8 @@ def written_words(name: str, rest: list[str]) -> list[str] | None:
 
 def downloads(name: str, rest: list[str]) -> list[str]:
     """What files are called that a program fetches: `curl -O`, `wget`."""
+    if "--spider" in rest:
+        return []
     if name in ("wget", "aria2c", "axel", "http", "https", "xh") or (
         name == "curl" and any(map(_REMOTE_NAME.fullmatch, rest))
     ):
@@ -126,8 +134,8 @@ GIT_READS = words_of("""
     name-rev notes push range-diff reflog remote rev-list rev-parse shortlog show show-branch show-ref status tag
     verify-commit whatchanged""")
 OWN_READS = words_of("""
-    check completion coverage demo doctor events explain export help hooks init log packs run schema show stats tail
-    test verify""")
+    check completion coverage demo diff doctor events explain export help hooks init log packs replay run schema show
+    stats tail test verify""")
 TAKES_AWAY = frozenset({"rm", "mv", "find", "fd", "shred", "unlink", "rmdir", "trash"})
 CHANGES_UNNAMED = frozenset({"cp", "rsync", "chmod", "chown", "chgrp", "chattr", "setfacl"})
 """Programs that may change files which they do not name."""
@@ -241,7 +249,7 @@ def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]
     if name == "git":
         return _git_reads(rest) and not any(map(_OUTPUT.fullmatch, rest))
     if name == "fairlead":
-        return _own_command(rest) is None and not any(word.startswith(("--o", "-o")) for word in rest)
+        return _own_command(rest) is None and not any(word.startswith(("--o", "-o", "--sa")) for word in rest)
     if CODE.fullmatch(name) and rest[:2] == ["-m", "json.tool"]:
         return sum(word[:1] != "-" for word in rest[2:]) < 2
     if name == "npx" and rest:
@@ -286,6 +294,8 @@ def _own_command(rest: list[str]) -> str | None:
     if {"-h", "--help"} & {*takewhile(lambda word: word != "--", rest)}:
         return None
     words = [word for word in rest if word[:1] != "-"][:2]
+    if words[:1] in (["diff"], ["replay"]) and any(word.rpartition("=")[2] == "run" for word in rest):
+        return f"{words[0]} --external run"
     if words == ["init"] and any(word.startswith("--u") for word in rest):
         return "init --user"
     if not words or words[0] in OWN_READS or words[1:] in _READING_ACTIONS.get(words[0], ()):

@@ -7,7 +7,7 @@ import re
 
 _LONGEST = 2000
 _ODD_ESCAPE = re.compile(r"\\[^nt\\'\"]")
-_MODULES = frozenset({"json", "tomllib", "tomli", "sys", "pprint", "re", "pathlib"})
+_MODULES = frozenset({"os", "json", "tomllib", "tomli", "sys", "pprint", "re", "pathlib"})
 _IMPORTED = frozenset({"Path", "PurePath", "pprint", "pformat"})
 _FUNCTIONS = frozenset({
     "print", "open", "len", "sorted", "list", "dict", "set", "tuple", "str", "int", "repr", "enumerate", "zip", "range",
@@ -18,8 +18,10 @@ _METHODS = frozenset({
     "get", "keys", "items", "values", "join", "format", "startswith", "endswith", "lower", "upper", "title", "count",
     "index", "find", "findall", "search", "match", "group", "groups", "loads", "dumps", "exists", "is_file", "is_dir",
     "stat", "expanduser", "resolve", "as_posix", "exit", "decode", "encode", "removeprefix", "removesuffix",
-    "partition", "Path", "PurePath", "pprint", "pformat", "open",
+    "partition", "Path", "PurePath", "pprint", "pformat", "open", "isfile", "isdir", "getsize", "getmtime", "basename",
+    "dirname", "abspath", "realpath", "listdir", "getcwd",
 })  # fmt: skip
+_OF_OS = frozenset({"path", "stat", "listdir", "getcwd", "environ", "sep"})
 _LOADS = frozenset({"json", "tomllib", "tomli"})
 _READ_MODES = frozenset({"r", "rb", "rt"})
 _NODES = (
@@ -36,16 +38,28 @@ def only_prints(code: str) -> bool:
     if len(code) > _LONGEST or _ODD_ESCAPE.search(code):
         return False
     try:
-        return all(map(_is_allowed, ast.walk(ast.parse(code))))
+        nodes = list(ast.walk(ast.parse(code)))
+        return all(map(_is_allowed, nodes)) and sum(map(_is_os, nodes)) == sum(map(_is_of_os, nodes))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
+
+
+def _is_os(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "os"
+
+
+def _is_of_os(node: ast.AST) -> bool:
+    """`os.path` and its like: the only parts of `os` that may be named."""
+    return isinstance(node, ast.Attribute) and node.attr in _OF_OS and _is_os(node.value)
 
 
 def _is_allowed(node: ast.AST) -> bool:
     if isinstance(node, ast.Import):
         return all(one.name in _MODULES and one.asname is None for one in node.names)
     if isinstance(node, ast.ImportFrom):
-        return node.module in _MODULES and all(one.name in _IMPORTED and one.asname is None for one in node.names)
+        return node.module in _MODULES - {"os"} and all(
+            one.name in _IMPORTED and one.asname is None for one in node.names
+        )
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         return node.id not in _FUNCTIONS | _MODULES
     if isinstance(node, ast.Attribute):
