@@ -309,6 +309,7 @@ def infrastructure_destroy(command: Command, line: PackLine) -> Objection:
         return bool({"reboot", "ansible.builtin.reboot", "community.general.shutdown"} & set(words))
     if two in (
         "state delete",
+        "state push",
         "state rm",
         "workspace delete",
         "stack rm",

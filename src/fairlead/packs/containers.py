@@ -145,17 +145,26 @@ def delete_services(command: Command, line: PackLine) -> Objection:
         "docker ps -aq | xargs docker rm -f",
         "docker stop `docker ps -q`",
         "podman rm -fa",
+        "docker container rm -f $(docker ps -aq)",
     ],
-    passes=["docker rm my-container", "docker rmi image:tag", "docker ps -q", "docker stop web", "docker rm -f $NAME"],
+    passes=[
+        "docker rm my-container",
+        "docker rmi image:tag",
+        "docker ps -q",
+        "docker stop web",
+        "docker rm -f $NAME",
+        "docker rm $(docker ps -aq -f status=exited)",
+    ],
 )
 def delete_all(command: Command, line: PackLine) -> Objection:
-    if command.operands[:1] not in (["rm"], ["rmi"], ["kill"], ["stop"]) or _looks_only(command):
+    words = command.operands[1:] if command.operands[:1] in (["container"], ["image"]) else command.operands
+    if words[:1] not in (["rm"], ["rmi"], ["kill"], ["stop"]) or _looks_only(command):
         return None
-    if command.program == "podman" and command.operands[0] in ("rm", "rmi"):
+    if command.program == "podman" and words[0] in ("rm", "rmi"):
         letters = "".join(word[1:] for word in command.args if re.fullmatch(r"-[a-z]+", word))
         if "f" in letters and "a" in letters:
             return "all of them"
-    lists = [one for one in feeders(command, line) if one.program in _DOCKER]
+    lists = [one for one in feeders(command, line) if one.program in _DOCKER and not one.has("--filter", "-f")]
     return any(
         one.has("-q", "-aq", "--quiet") or any(re.fullmatch(r"-[a-z]*q[a-z]*", word) for word in one.args)
         for one in lists

@@ -483,6 +483,10 @@ _RMTREE = re.compile(
     r"os\.removedirs|unlink\s*\(?\s*glob|fs\.promises\.rm\("
 )
 _RUNS = re.compile(r"system|exec|spawn|popen|Popen|subprocess|child_process|\brun\b|\bcall\b|`|%x|\bqx\b|\$\(")
+_JOINS_RM = re.compile(
+    r"(?:system|popen|run|call|exec\w*|check_output|spawn)\(\s*(?:['\"]\s*(?:sudo\s+)?rm\s+-\w*[rR]\w*\s+['\"]\s*[+%]|"
+    r"f['\"]\s*(?:sudo\s+)?rm\s+-\w*[rR]\w*\s+[^'\"]*\{)"
+)
 _NAMES_RM = re.compile(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*)\s+(?:-\w+\s+)*['\"]?(?:/|~|\$HOME)(?=[\s'\";*]|$)[*]?")
 
 
@@ -498,6 +502,7 @@ _NAMES_RM = re.compile(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*)\s+(?:-\w+\s+)*['\"]?
         "python3 <<E\nimport shutil\nshutil.rmtree(p)\nE",
         "ruby -e 'FileUtils.rm_rf(\"..\")'",
         "perl -e 'rm -rf /'",
+        "python3 -c 'import os; os.system(\"rm -rf \" + os.path.expanduser(x))'",
         "cat > x.py <<E\nimport shutil\nshutil.rmtree('/srv/x')\nE\npython3 x.py",
     ],
     passes=[
@@ -514,6 +519,8 @@ def delete_in_code(command: Command, line: PackLine) -> Objection:
     if (found := _NAMES_RM.search(own)) and (not own[: found.start()].strip() or _RUNS.search(own)):
         return f"the code names {found[0]}"
     code = code_of(command, line)
+    if _JOINS_RM.search(code):
+        return "it is not known what this code deletes"
     if not code or not _RMTREE.search(code):
         return None
     named = re.findall(r"""(?:rmtree|rmSync|rm_rf|rm_r|removedirs|rmdirSync|fs\.rm)\s*\(?\s*['"]([^'"]+)['"]""", code)

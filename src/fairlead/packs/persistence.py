@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -32,6 +33,18 @@ _STARTS = re.compile(
 _LETS_IN = re.compile(
     r"authorized_keys|/etc/sudoers|/etc/pam|ld\.so\.preload|/etc/passwd|/etc/group|sshd_config|/etc/shadow"
 )
+
+
+_IN_HOME = re.compile(r"(?:^|/)\.[a-z_]+$")
+"""A start file that means something in a home only. A copy of it in the work tree does not run."""
+
+
+def _runs_later(path: str, line: PackLine) -> bool:
+    if not _STARTS.search(path) or _LETS_IN.search(path):
+        return False
+    absolute = line.absolute(path)
+    is_copy = _IN_HOME.search(path) and line.place_of(absolute) == "inside" and os.path.dirname(absolute) != line.home
+    return not is_copy
 
 
 def _changed(command: Command, line: PackLine) -> Iterator[str]:
@@ -116,6 +129,7 @@ def give_capability(command: Command, line: PackLine) -> Objection:
         "grep x ~/.zshrc",
         "ls .git/hooks",
         "cp ~/.bashrc bashrc.backup",
+        "cp ~/.vimrc dotfiles/",
         "echo x >> notes.md",
         "source ~/.bashrc",
         "cp .git/hooks/pre-commit.sample x",
@@ -123,11 +137,7 @@ def give_capability(command: Command, line: PackLine) -> Objection:
 )
 def start_file(command: Command, line: PackLine) -> Objection:
     return next(
-        (
-            f"{path} runs later"
-            for path in _changed(command, line)
-            if _STARTS.search(path) and not _LETS_IN.search(path)
-        ),
+        (f"{path} runs later" for path in _changed(command, line) if _runs_later(path, line)),
         None,
     )
 
@@ -283,6 +293,10 @@ def inject(command: Command, line: PackLine) -> Objection:
 )
 def write_start_file(step: BeforeTool, line: PackLine) -> Objection:
     return next(
-        (f"{path} runs later" for path in map(str, step.target.paths) if _STARTS.search(path) or _LETS_IN.search(path)),
+        (
+            f"{path} runs later"
+            for path in map(str, step.target.paths)
+            if _LETS_IN.search(path) or _runs_later(path, line)
+        ),
         None,
     )

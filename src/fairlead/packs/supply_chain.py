@@ -66,7 +66,7 @@ _KNOWN = re.compile(
 )
 """Registries that package managers use unless told otherwise."""
 _ELSEWHERE = re.compile(
-    r"(?:git\+|hg\+|svn\+|bzr\+)?(?:https?|ssh|git|ftp|file)://|git\+|git@|github:|gitlab:|bitbucket:|gist:"
+    r"(?:@?[\w./-]+@)?(?:git\+|hg\+|svn\+|bzr\+)?(?:https?|ssh|git|ftp|file)://|git\+|git@|github:|gitlab:|bitbucket:|gist:"
 )
 
 
@@ -105,6 +105,8 @@ def _installs(words: list[str]) -> bool:
         "uv pip install git+https://x/y",
         "gem install --source http://e.example x",
         "yarn add git@github.com:x/y.git",
+        "yarn add evil@git+https://e.example/x",
+        "cargo install --git=https://e.example/x",
         "brew install https://e.example/x.rb",
         "helm install x https://e.example/x.tgz",
         "apt install https://e.example/x.deb",
@@ -136,7 +138,7 @@ def install_from_elsewhere(command: Command, line: PackLine) -> Objection:
     if program == "docker":
         return None
     if program == "cargo":
-        return "--git" in words and "install" in words
+        return any(word.startswith("--git") for word in words) and "install" in words
     if program in ("go", "deno"):
         return None
     if program == "pipx" and "run" in words:
