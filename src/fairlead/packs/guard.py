@@ -23,7 +23,7 @@ from ..shell.environment import HOLDS_CODE
 from ..shell.interpreters import code_of
 from ..shell.outputs import input_of
 from ..shell.tree import TooComplex
-from ..shell.words import unknown_of
+from ..shell.words import emptied, unknown_of
 from ..tools import is_named
 from ..verdict import Verdict, deny
 from .effort import LIMIT, LONGEST, Effort, join
@@ -61,6 +61,7 @@ from .guarded_programs import (
     READS,
     RUNS_LINES,
     SCRIPTED,
+    SETS_MOVED,
     SYNTAX,
     TAKES_AWAY,
     WAY_OUT,
@@ -120,7 +121,7 @@ _FOLDER_ARGS = frozenset({"workdir", "cwd", "dir_path", "directory", "working_di
 _IS_COMMAND = re.compile(r"(?i)(?:cmd|command|shell|exec|line|argv)[^ ]*$")
 _IS_PATH = re.compile(r"(?i)(?:path|file|uri|url|dest|target|source|src)[^ ]*$")
 _PATH_LIKE = re.compile(r"[./]")
-_OWN_FOLDER = re.compile(r"\bfairlead\.__(?:file|path)__|find_spec\(\s*[\"']fairlead")
+_OWN_FOLDER = re.compile(r"\bfairlead\b[^\n]{0,200}\.__(?:file|path)__|find_spec\(\s*[\"']fairlead")
 _ENVIRONMENT = re.compile(r"environ|getenv|ENV\b|ENVIRON|process\.env")
 _SAYS_WHAT_TO_DO = re.compile(r"(?i)cmd|command|script|code|shell|exec|arg|line|input|patch|diff")
 
@@ -197,7 +198,8 @@ class Guard:
         programs = "|".join(map(re.escape, sorted(closer_look | (CHANGES_UNNAMED if self._files else set()))))
         return (
             re.compile(
-                rf"{parts}|(?i:fairlead)|/proc/|[*?\[{{$`~\\]|\b(?:{programs})\b|{self._files.clue}", PATH_FLAGS
+                rf"{parts}|(?i:fairlead)|\b{os.getpid()}\b|/proc/|user@|[*?\[{{$`~\\]|\b(?:{programs})\b|{self._files.clue}",
+                PATH_FLAGS,
             ),
             re.compile(rf"{parts}|{self._files.near}", PATH_FLAGS),
         )
@@ -412,7 +414,7 @@ class Guard:
 
     def _line(self, text: str, folder: str, work: Effort) -> str | None:
         line = read(text, folder, work.variables)
-        moved = any(moves_settings(command) for command in line.commands)
+        moved = SETS_MOVED.search(text) is not None or any(map(moves_settings, line.commands))
         loads = any(name in HOLDS_CODE for command in line.commands for name, _ in assigned_variables(command))
         writers = writers_of(line)
         for command in line.commands:
@@ -445,8 +447,10 @@ class Guard:
         elsewhere = name in AGENTS and any(
             via.split()[0] in OTHER_USERS for via in command.via
         )  # it has other settings
-        if problem := control_problem(name, words, moved or elsewhere):
-            return problem
+        emptied_words = [text for word in words if (text := emptied(word))]  # `fair${X}lead pause`
+        for each in (words, emptied_words) if emptied_words not in (words, []) else (words,):
+            if problem := control_problem(os.path.basename(each[0]), each, moved or elsewhere):
+                return problem
         if name in RUNS_LINES and (problem := self._possible_lines(command, line, work)):
             return problem
         if not name or only_carries(command):

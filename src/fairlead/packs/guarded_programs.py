@@ -321,7 +321,7 @@ def control_problem(name: str, words: list[str], moved: bool) -> str | None:
     if names & AGENTS or any(map(_AGENT_PACKAGE.fullmatch, words)):
         if moved or HOOKS_OFF.search(" ".join(words)):
             return f"this starts an agent without its hooks: {WAY_OUT.format('start')}"
-        if names & _SWITCHES_OFF and names & _OWN_PART:
+        if names & _SWITCHES_OFF and any(word.partition("@")[0] in _OWN_PART for word in names):
             return f"this takes an agent's hooks away: {WAY_OUT.format('do')}"
     return None
 
@@ -332,19 +332,24 @@ _MODULE = re.compile(r"^-[bBdEiIOPqsSuvx]*m(?!\n)(.*)$", re.DOTALL)
 
 def _ends_fairlead(names: set[str], words: list[str]) -> bool:
     """Does a command end or stop the process that judges, by its number, by its name, or with all others?"""
-    is_own = not {str(os.getpid()), f"-{os.getpid()}"}.isdisjoint(words)
-    if names & DEBUGS and is_own:
+    is_own = any(re.fullmatch(rf"(?:-|.*[=,])?{os.getpid()}", word) for word in words)
+    attaches = any(word == "-p" or word.startswith("--pid") for word in words)
+    if names & DEBUGS and (is_own or (attaches and any("fairlead" in word for word in words))):
         return True
     if not names & KILLS or (not names & _SIGNALS and names & _ONLY_ASKS):
         return False
     if words[1:2] in (["-l"], ["-L"]):
         return False
     everything = ("kill" in names and words[-1] == "-1" and len(words) > 2) or "killall5" in names
+    everything = everything or any(map(_USER_SERVICE.fullmatch, words))
     everything = everything or ("loginctl" in names and any(map(_ENDS_SESSIONS.match, words)) and _is_own_user(words))
-    return everything or ("kill" in names and is_own) or any(map(_means_fairlead, words))
+    return everything or (is_own and not names.isdisjoint(_SIGNALS)) or any(map(_means_fairlead, words))
 
 
 _ENDS_SESSIONS = re.compile(r"(?:kill|terminate)-(?:user|session)")
+
+
+_USER_SERVICE = re.compile(r"user(?:@|-)(?:\d+|\$.*)(?:\..*)?")
 
 
 def _is_own_user(words: list[str]) -> bool:
@@ -423,7 +428,7 @@ def moves_settings(command: Command) -> bool:
         if any(map(_CLEARS.fullmatch, options)) or any("$(...)" in unknown_of(word) for word in words[:1]):
             return True
         names |= {_UNSETS.sub("", word) or after for word, after in pairwise((*words, "")) if _UNSETS.match(word)}
-    if name in ("unset", "read") or words[:1] == ["-v"]:  # `printf -v NAME`
+    if name in ("unset", "read", "mapfile", "readarray", "let") or words[:1] == ["-v"]:  # `printf -v NAME`
         names |= set(words)
     return any(one in _MOVES or one.startswith("FAIRLEAD_") for one in names)
 
@@ -432,6 +437,10 @@ _UNSETS = re.compile(r"-u|--u[a-z]*=?")
 _CLEARS = re.compile(r"-|-[a-zA-Z]*i[a-zA-Z]*|--i|--ignore-e[a-z]*|--ign?|--ignor?e?-?")
 _CLEARS_FOR_EXEC = re.compile(r"-l?cl?")
 _MOVES = frozenset({*MOVED, "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CODE_SIMPLE"})
+SETS_MOVED = re.compile(
+    rf"\$\{{(?:{'|'.join(_MOVES)}):?=|\b(?:for|select|let|getopts)[ \t]+[^;|&\n]{{0,40}}\b(?:{'|'.join(_MOVES)})\b"
+)
+"""Other ways to set such a variable: `: ${HOME:=/tmp}`, `for HOME in /tmp`."""
 OTHER_USERS = frozenset({"sudo", "su", "doas", "runuser", "gosu", "su-exec", "setuidgid", "pkexec", "machinectl"})
 
 
