@@ -136,7 +136,7 @@ def test_a_documented_path_imports_without_a_warning(path: str):
     [
         ("fairlead.redaction", "Redactor redact redact_text"),
         ("fairlead.wire", "encode_step decode_step envelope_schema verdict_schema schemas"),
-        ("fairlead.hosts.loop", "Agent Result Policy"),
+        ("fairlead.hosts.loop", "Agent Result PermissionPolicy"),
         ("fairlead.config", "load"),
         ("fairlead.journal.reading", "Reader Filter"),
     ],
