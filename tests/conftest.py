@@ -10,6 +10,14 @@ import pytest
 
 from fairlead.redaction import redactor as redaction
 
+try:
+    from hypothesis import settings
+except ImportError:  # the environments of the frameworks have none
+    pass
+else:  # A busy machine makes any example slow, and that says nothing about the behaviour.
+    settings.register_profile("fairlead", deadline=None)
+    settings.load_profile("fairlead")
+
 HERE = Path(__file__).parent
 END_TO_END = (
     "cli/test_cli_coverage.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def path(tmp_path: Path) -> Path:
     """A session whose first steps are gone."""
     path = tmp_path / "journal.db"
     record(path, policy(), lambda hooks: dispatch_all(hooks, [["ls", "pwd", "ls", "git push --force", "ls"]]))
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("DELETE FROM records WHERE seq IN (SELECT seq FROM records WHERE kind = 'decision' LIMIT 2)")
     return path
 

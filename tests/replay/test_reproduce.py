@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -268,9 +271,26 @@ def test_what_follows_from_an_unknown_value_is_not_known_either(tmp_path: Path):
         return made
 
     record(tmp_path / "journal.db", hooks(), lambda made: dispatch_all(made, [["ls"] * 6]))
-    with sqlite3.connect(tmp_path / "journal.db") as db:
+    with closing(sqlite3.connect(tmp_path / "journal.db")) as db, db:
         db.execute("UPDATE records SET body = x'7b' WHERE seq = (SELECT min(seq) FROM records WHERE kind = 'decision')")
     assert causes(replay(tmp_path / "journal.db", hooks())) == {("cold state", ""): 5}
+
+
+def test_steps_keep_their_order_when_the_process_is_held_up_between_two_clocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    read, calls = time.time_ns, count()
+
+    def held_up() -> int:
+        now = read()
+        if next(calls) % 4 == 3:
+            time.sleep(0.01)
+        return now
+
+    monkeypatch.setattr(time, "time_ns", held_up)
+    path = tmp_path / "journal.db"
+    record(path, hooks_of("rate"), lambda hooks: dispatch_all(hooks, [["ls", "pwd"] * 4]))
+    assert causes(replay(path, hooks_of("rate"))) == {}
 
 
 def test_a_failure_that_depends_on_a_secret_is_no_failure_of_the_hook(tmp_path: Path):

@@ -166,7 +166,8 @@ class Journal:
         time_ns, monotonic, hooks = time.time_ns, time.monotonic, table.hooks
 
         def keep(decision: Decision[Any], began: float) -> Future[None] | None:
-            at, took = time_ns(), monotonic() - began
+            took = monotonic() - began  # before `at`: the process may be held up in between, and a step must not
+            at = time_ns()  # seem to begin before the one that ended before it
             session, switch = active_session.get(), hooks.switch
             context = None
             if session is not None:  # the values now: they may change before the record is written
