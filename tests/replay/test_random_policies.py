@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from random_scenes import hooks_of, random_policy, record_scene
 from replay_scenes import causes, traffic_of
@@ -57,6 +57,7 @@ def check(seed: int) -> None:
 
 
 @given(SEEDS)
+@example(18596298)  # a hook fails on one stand-in for a secret, and a hook after it has a cold state
 @quick
 def test_random_policies_are_reproduced_on_random_traffic(seed: int):
     check(seed)

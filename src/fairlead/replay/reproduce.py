@@ -134,15 +134,17 @@ class Reproducer:
             totals.same += 1
             return True
         now = differing[0] if differing else judged.answers[0]
-        cause, what = self._cause(recorded, judged, then, now, len(differing))
+        agree = all(_is_same(judged.answers[0], answer, recorded) for answer in judged.answers)
+        depends_on_secret = not agree or len(differing) not in (0, len(judged.answers))
+        cause, what = self._cause(recorded, judged, then, now, depends_on_secret)
         self._count(recorded, cause, what, then, now)
         return False
 
     def _cause(
-        self, recorded: Recorded, judged: Judged, then: Answer, now: Answer, differing: int
+        self, recorded: Recorded, judged: Judged, then: Answer, now: Answer, depends_on_secret: bool
     ) -> tuple[MismatchCause, str]:
         """Why an answer is not the recorded one."""
-        if differing not in (0, len(judged.answers)):
+        if depends_on_secret:
             place, kind = recorded.redacted_places[0]
             return "redacted", f"{place} ({kind})"
         if set(then.failed) != set(now.failed):
