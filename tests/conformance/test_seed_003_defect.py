@@ -868,6 +868,18 @@ def test_an_unknown_key_in_a_result_is_malformed(result):
     assert malformed("before_tool", {"result": result}) == "result"
 
 
+@behaviour("003-187", lines="121", kind="same", about="an image has a mime type and any other fields, which stay")
+@pytest.mark.parametrize("more", [{}, {"data": "iVBORw0KGgo="}, {"uri": "file:///a.png", "size": [1, 2]}])
+async def test_an_image_keeps_its_other_fields(scene, more):
+    image = {"kind": "image", "mime": "image/png", **more, "alt": None, "type": "png"}
+    result = {"kind": "content", "blocks": [image]}
+    assert (await decide(BASH, {"result": result})).step.result == [{"type": "image", "mime": "image/png", **more}]
+    one = scene(LOOK)
+    one.add(handler({"result": result}), on="before_tool")
+    await one.play()
+    assert one.sent[1][-1] == "result: [image: image/png]"
+
+
 @behaviour(
     "003-81", lines="201-204", kind="same", about="a result that is a number, true or a list of them is an error"
 )
