@@ -1081,6 +1081,30 @@ def test_another_system_s_name_suggests_ours_in_any_casing(name: str, event: str
             getattr(Hooks().on, spelling)
 
 
+@pytest.mark.parametrize(
+    ("misspelt", "event"),
+    [
+        ("beforeInboud", "before_input"), ("BeforeInferrence", "before_model"), ("before_generation", "before_model"),
+        ("after_session_entered", "session_start"), ("PostToolUsed", "after_tool"), ("pre_tol_use", "before_tool"),
+        ("ToolCallAbort", "after_tool"), ("AGENT_LOOP_ENDED", "turn_end"), ("onSessonStart", "session_start"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_name_of_another_system_suggests_ours(misspelt: str, event: str) -> None:
+    hooks = Hooks()
+    for register in (
+        lambda: hooks.add(later, on=misspelt),
+        lambda: getattr(hooks.on, misspelt),
+        lambda: hooks.has_hooks(misspelt),
+    ):
+        with pytest.raises(UnknownName, match=f"{misspelt}.*did you mean '{event}'"):
+            register()
+
+
+def test_a_misspelt_method_that_another_system_would_call_suggests_ours() -> None:
+    with pytest.raises(UnknownName, match=r"before_generat'.*did you mean 'before_model'"):
+        Hooks().add(type("Guard", (), {"before_generat": lambda self, step: None})())
+
+
 @pytest.mark.parametrize("method", ["PreToolUse", "before_generate", "agent_loop_end"])
 def test_a_method_that_another_system_would_call_is_an_error(method: str) -> None:
     with pytest.raises(UnknownName, match="did you mean"):

@@ -99,7 +99,7 @@ class HookAborted(FairleadError):
     """A hook failed the whole request. Its text is `[name:hook_abort] reason`."""
 
     def __init__(self, name: str, reason: str | None) -> None:
-        super().__init__(f"[{name}:hook_abort] {reason or ''}".rstrip())
+        super().__init__(f"[{name}:hook_abort]" if reason is None else f"[{name}:hook_abort] {reason}")
         self.name = name
         self.reason = reason
 

@@ -128,7 +128,10 @@ class Quarantine:
 
 
 class Hook:
-    """A registered hook. Made by `hooks.on...`, `hooks.add(...)`, or directly for `replace_all`."""
+    """A registered hook. Made by `hooks.on...`, `hooks.add(...)`, or directly for `replace_all`.
+
+    Made directly, it has the options that are passed here: `hooks.add` alone reads the attributes of an object.
+    """
 
     __slots__ = (
         "agent", "blocking", "call", "detached", "enforce", "events", "everywhere", "fn", "host", "is_async", "kind",

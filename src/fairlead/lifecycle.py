@@ -28,7 +28,7 @@ from typing import (
 import msgspec
 from msgspec.structs import force_setattr
 
-from .errors import FairleadError, ReadOnlyError, UnknownName
+from .errors import FairleadError, ReadOnlyError, UnknownName, closest
 from .frozen import FrozenDict, FrozenList, freeze
 from .tools import DEFAULT_TOOLS, Kind, Safety, Target
 
@@ -532,7 +532,7 @@ def event_named(name: object) -> Event[Any]:
     try:
         return EVENTS[name]  # type: ignore[index]
     except (KeyError, TypeError):
-        raise UnknownName("event", name, EVENTS, meant=event_also_named(name)) from None
+        raise UnknownName("event", name, EVENTS, meant=event_meant_by(name)) from None
 
 
 def _letters(name: str) -> str:
@@ -548,6 +548,14 @@ def _names_by_letters() -> dict[str, str]:
 def event_also_named(name: object) -> str | None:
     """Our name of the event that another hook system calls so, in any casing."""
     return _names_by_letters().get(_letters(name)) if isinstance(name, str) and len(name) < 100 else None
+
+
+def event_meant_by(name: object) -> str | None:
+    """Our name of the event for which this is a misspelt name, ours or another hook system's."""
+    if not isinstance(name, str) or len(name) >= 100:
+        return None
+    known = _names_by_letters()
+    return known.get(closest(_letters(name), known, 0.8) or "")
 
 
 def iter_events(on: str | Iterable[str]) -> Iterator[Event[Any]]:

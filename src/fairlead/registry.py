@@ -35,6 +35,7 @@ from .lifecycle import (
     ShellCall,
     Step,
     event_also_named,
+    event_meant_by,
     event_named,
     iter_events,
 )
@@ -118,7 +119,7 @@ class On(Lifecycle):
         return register
 
     def __getattr__(self, name: str) -> Any:
-        raise UnknownAttribute("event", name, EVENTS, meant=event_also_named(name))
+        raise UnknownAttribute("event", name, EVENTS, meant=event_meant_by(name))
 
 
 class UnknownAttribute(UnknownName, AttributeError):
@@ -494,9 +495,9 @@ def _hooks_of(thing: Any, options: dict[str, Any]) -> Iterator[Hook]:
     names = [name for name in dir(thing) if not name.startswith("_") and callable(getattr(thing, name))]
     methods = [name for name in names if name in EVENTS]
     for name in names:
-        meant = event_also_named(name)
-        if name not in EVENTS and (name.startswith(("before_", "after_")) or meant or closest(name, EVENTS, 0.9)):
-            raise UnknownName("event", name, EVENTS, f", a public method of {prefix}", meant)
+        is_event_like = name.startswith(("before_", "after_")) or event_also_named(name) or closest(name, EVENTS, 0.9)
+        if name not in EVENTS and is_event_like:
+            raise UnknownName("event", name, EVENTS, f", a public method of {prefix}", event_meant_by(name))
     if not methods:
         raise RegistrationError(
             f"{thing!r} has no method named after an event; pass on= for a function, or name methods like before_tool"

@@ -25,11 +25,10 @@ class Text(msgspec.Struct, tag_field="kind", tag="text", forbid_unknown_fields=T
     text: str
 
 
-class Image(msgspec.Struct, tag_field="kind", tag="image", forbid_unknown_fields=True):
-    """An image among content blocks."""
+class Image(msgspec.Struct, tag_field="kind", tag="image"):
+    """An image among content blocks. It may have other fields, such as its data."""
 
     mime: str
-    data: Any = None
 
 
 class AnyJson(msgspec.Struct, tag_field="kind", tag="json", forbid_unknown_fields=True):
@@ -62,15 +61,14 @@ def read_result(value: Any) -> Any:
         case AnyJson():
             return "null" if body.value is None else body.value  # None is no result: the tool would run
         case Blocks():
-            return [_block(part) for part in body.blocks]
+            return [_block(part) for part in value["blocks"]]
     return body
 
 
-def _block(part: Text | Image) -> dict[str, Any]:
+def _block(part: Mapping[str, Any]) -> dict[str, Any]:
     """A content block, as fairlead's hosts have it."""
-    if isinstance(part, Text):
-        return {"type": "text", "text": part.text}
-    return {"type": "image", "mime": part.mime} | ({} if part.data is None else {"data": part.data})
+    fields = {name: value for name, value in part.items() if name not in ("kind", "type") and value is not None}
+    return {"type": part["kind"], **fields}
 
 
 def encode_result(value: Any) -> Any:

@@ -247,6 +247,25 @@ async def test_a_checkpoint_that_a_hook_makes_reaches_the_session(hooks, kind):
     assert session.step(AfterModel).checkpoint_id == "c-1"
 
 
+@behaviour(
+    "000-95",
+    lines="44-49, 106",
+    kind="otherwise",
+    about="at any other event, a hook sets the ids of current_session()",
+)
+@pytest.mark.parametrize("event", ["before_input", "before_model", "before_tool", "after_tool"])
+async def test_a_hook_sets_ids_at_any_event(scene, event):
+    async def sets(step):
+        session = current_session()
+        session.session_id, session.checkpoint_id = "s-2", "c-1"
+
+    played = scene(LOOK)
+    played.add(sets, on=event)
+    await played.play("One.", "Two.")
+    later = [*played.steps("turn_end"), *played.steps("before_request")[1:], *played.steps("session_end")]
+    assert [(step.session_id, step.checkpoint_id) for step in later] == [("s-2", "c-1")] * 4
+
+
 @behaviour("000-24", lines="44-49", kind="same", about="the ids that one hook sets are seen by the hooks after it")
 async def test_ids_are_seen_by_later_hooks(hooks):
     seen = []
@@ -465,6 +484,8 @@ async def test_skip_goes_on_with_the_operation(scene):
         (abort("no budget left"), "[budget:hook_abort] no budget left"),
         (abort("no budget left", name="accounting"), "[accounting:hook_abort] no budget left"),
         (abort("no budget left", name=""), "[:hook_abort] no budget left"),
+        (abort(""), "[budget:hook_abort] "),
+        (abort(" two\nlines \n"), "[budget:hook_abort]  two\nlines \n"),
     ],
 )
 async def test_an_abort_is_an_error_in_the_seed_s_words(hooks, ran, verdict, text):
@@ -848,6 +869,47 @@ async def test_an_abort_has_a_name_and_its_reason(hooks, ran, name, named):
     with pytest.raises(HookAborted) as raised:
         decision.raise_for_abort()
     assert (raised.value.name, raised.value.reason, decision.hook) == (named, "no budget left", "budget")
+
+
+class Budget:
+    """A hook object that aborts."""
+
+    name = "budget"
+
+    async def before_request(self, step):
+        return abort("no budget left", name=step.metadata and step.metadata["name"])
+
+
+@behaviour(
+    "000-94",
+    lines="100, 144",
+    kind="different",
+    about="a hook of an object is called object.method, in an abort, too, unless that names itself",
+)
+@pytest.mark.parametrize(("metadata", "named"), [(None, "budget.before_request"), ({"name": "budget"}, "budget")])
+async def test_an_abort_of_a_hook_object_has_the_method_in_its_name(hooks, metadata, named):
+    hooks.add(Budget())
+    session = hooks.session()
+    decision = await session.dispatch(session.step(BeforeRequest, metadata=metadata))
+    with pytest.raises(HookAborted) as raised:
+        decision.raise_for_abort()
+    assert str(raised.value) == f"[{named}:hook_abort] no budget left"
+
+
+@behaviour(
+    "000-96",
+    lines="83, 145",
+    kind="different",
+    about="a reason over 4 KiB is cut, with a warning, unless text_limit= is higher; control characters go",
+)
+@pytest.mark.parametrize(("options", "whole"), [({}, False), ({"text_limit": 10_000}, True)])
+async def test_a_long_reason_of_an_abort_is_cut_with_a_warning(hooks, ran, options, whole):
+    add(hooks, ran, "budget", abort("\x1bno " + "x" * 5000), **options)
+    decision = await execute(hooks)
+    with pytest.raises(HookAborted) as raised:
+        decision.raise_for_abort()
+    assert (str(raised.value) == "[budget:hook_abort] no " + "x" * 5000) is whole
+    assert any("was cut" in warning for warning in decision.warnings) is not whole
 
 
 @behaviour("000-86", lines="150", kind="same", about="when all hooks continue, the event continues")

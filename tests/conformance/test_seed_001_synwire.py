@@ -283,7 +283,7 @@ def test_arguments_are_an_object(args):
         SESSION.step(BeforeTool, tool="t", args=args)
 
 
-@behaviour("001-32", lines="32", kind="same", about="arguments hold any JSON value, nested to any depth")
+@behaviour("001-32", lines="32", kind="same", about="arguments hold any JSON value, nested ones included")
 @given(st.dictionaries(st.text(max_size=5), json_values, max_size=3))
 def test_arguments_hold_any_json_value(args):
     assert received(BeforeTool, tool="t", args=args).args == args
@@ -795,6 +795,31 @@ async def test_a_sync_function_needs_a_timeout_of_its_own(own, control):
 
     hooks.add(slow, on="before_tool", **own)
     assert (await hooks.dispatch(READ_FILE)).control == control
+
+
+@behaviour(
+    "001-93",
+    lines="131, 371",
+    kind="different",
+    about="a message over 4 KiB is cut, with a warning, unless text_limit= is higher; control characters go",
+)
+@pytest.mark.parametrize(("options", "whole"), [({}, False), ({"text_limit": 10_000}, True)])
+async def test_a_long_message_is_cut_with_a_warning(hooks, options, whole):
+    hooks.add(aborting("\x1b" + "x" * 5000), on="before_tool", **options)
+    decision = await hooks.dispatch(READ_FILE)
+    assert (decision.reason == "x" * 5000) is whole
+    assert any("was cut" in warning for warning in decision.warnings) is not whole
+
+
+@behaviour(
+    "001-94",
+    lines="145, 527",
+    kind="different",
+    about="a time-out is above zero; synwire's hook with none at all is late unless it ends at once",
+)
+def test_a_timeout_is_above_zero(hooks):
+    with pytest.raises(RegistrationError, match="above 0, or None, not 0"):
+        hooks.add(aborts_later, on="before_tool", timeout=0)
 
 
 @behaviour(

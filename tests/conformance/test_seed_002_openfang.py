@@ -417,6 +417,20 @@ def test_the_reason_is_returned_word_for_word(hooks):
     assert hooks.dispatch_sync(BEFORE).reason == "Not allowed: «rm -rf /»"
 
 
+@behaviour(
+    "002-66",
+    lines="299",
+    kind="different",
+    about="a reason over 4 KiB is cut, with a warning, unless text_limit= is higher; control characters go",
+)
+@pytest.mark.parametrize(("options", "whole"), [({}, False), ({"text_limit": 10_000}, True)])
+def test_a_long_reason_is_cut_with_a_warning(hooks, options, whole):
+    hooks.add(blocks("\x1b" + "x" * 5000), on="before_tool", name="block", **options)
+    decision = hooks.dispatch_sync(BEFORE)
+    assert (decision.reason == "x" * 5000) is whole
+    assert any("was cut" in warning for warning in decision.warnings) is not whole
+
+
 @behaviour("002-39", lines="293", kind="same", about="errors at other events do not propagate")
 @each_observed
 def test_an_error_in_an_observer_changes_nothing(hooks, event):

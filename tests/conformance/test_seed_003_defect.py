@@ -35,6 +35,7 @@ from fairlead import (
     decode_step,
     deny,
     encode_step,
+    encode_verdict,
     extend,
     inject,
     read_verdict,
@@ -364,6 +365,19 @@ def test_a_stop_reason_goes_with_a_break(control):
     assert malformed("before_turn_end", {"control": control, "stop_reason": "refusal"}) == "stop_reason"
 
 
+@behaviour(
+    "003-184",
+    lines="65-69",
+    kind="different",
+    about="a veto that ends the turn takes a stop_reason, too; the seed's veto always says end_turn",
+)
+@pytest.mark.parametrize("event", [name for name, event in EVENTS.items() if event.veto == "stop"])
+def test_a_veto_that_ends_the_turn_takes_a_stop_reason(event):
+    verdict = read_verdict({"control": "veto", "stop_reason": "refusal"}, event)
+    assert (verdict.control, verdict.stop_reason) == ("stop", "refusal")
+    assert read_verdict({"control": "veto"}, event).stop_reason == "end_turn"
+
+
 @behaviour("003-28", lines="75", kind="same", about="a control that is no text is an error")
 @pytest.mark.parametrize("control", [7, True, ["break"], {}])
 def test_a_control_is_a_text(control):
@@ -432,6 +446,38 @@ def test_an_unknown_key_is_malformed(name):
 )
 def test_a_field_of_another_event_is_malformed(event, field):
     assert malformed(event, {field: "x"}) == field
+
+
+@behaviour(
+    "003-185",
+    lines="194-212, 412-420, 476-480",
+    kind="different",
+    about="keys of fairlead's own are read, such as reason, command, messages and output; the seed ignores them",
+)
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("before_tool_apply", "command", "pwd"), ("before_generate", "messages", [{"role": "user"}]),
+        ("after_tool_apply", "output", "other"), ("before_tool_apply", "reason", "why"),
+        ("before_tool_apply", "warnings", ["mind this"]), ("before_tool_apply", "metadata", {"a": 1}),
+    ],
+)  # fmt: skip
+async def test_keys_of_fairlead_s_own_are_read(name, key, value):
+    event = STEPS[name].event
+    assert json.loads(encode_verdict(read_verdict({key: value}, event), event)) == {key: value}
+    assert malformed(event, {key: 7}) == key
+
+
+@behaviour(
+    "003-186",
+    lines="195, 234, 338",
+    kind="different",
+    about="a context that is no list of texts is malformed at every event; the seed looks at it at seven of them",
+)
+@each_event
+@pytest.mark.parametrize("context", ["one", [1], {}])
+def test_a_context_is_checked_at_every_event(name, context):
+    assert malformed(STEPS[name].event, {"additional_context": context}) == "additional_context"
 
 
 @behaviour("003-36", lines="194-212", kind="different", about="null is absent, whatever the key")
@@ -820,6 +866,18 @@ def test_a_result_of_an_unknown_kind_is_an_error(result):
 )  # fmt: skip
 def test_an_unknown_key_in_a_result_is_malformed(result):
     assert malformed("before_tool", {"result": result}) == "result"
+
+
+@behaviour("003-187", lines="121", kind="same", about="an image has a mime type and any other fields, which stay")
+@pytest.mark.parametrize("more", [{}, {"data": "iVBORw0KGgo="}, {"uri": "file:///a.png", "size": [1, 2]}])
+async def test_an_image_keeps_its_other_fields(scene, more):
+    image = {"kind": "image", "mime": "image/png", **more, "alt": None, "type": "png"}
+    result = {"kind": "content", "blocks": [image]}
+    assert (await decide(BASH, {"result": result})).step.result == [{"type": "image", "mime": "image/png", **more}]
+    one = scene(LOOK)
+    one.add(handler({"result": result}), on="before_tool")
+    await one.play()
+    assert one.sent[1][-1] == "result: [image: image/png]"
 
 
 @behaviour(

@@ -27,6 +27,7 @@ from fairlead import (
     HookAborted,
     Hooks,
     ReadOnlyError,
+    RegistrationError,
     UnknownName,
     change,
     decode_step,
@@ -757,6 +758,28 @@ async def test_an_outcome_is_a_value(hooks):
 async def test_a_modification_is_taken_as_it_is(hooks, text):
     hooks.add(lambda step: change(input=text), on="before_input", name="modify")
     assert (await hooks.dispatch(HELLO)).step.input == text
+
+
+@behaviour(
+    "004-86",
+    lines="128-131",
+    kind="different",
+    about="a reason over 4 KiB is cut, with a warning, unless text_limit= is higher; control characters go",
+)
+@pytest.mark.parametrize(("options", "whole"), [({}, False), ({"text_limit": 10_000}, True)])
+async def test_a_long_reason_is_cut_with_a_warning(hooks, options, whole):
+    hooks.add(lambda step: deny("\x1b" + "x" * 5000), on="before_input", name="reject", **options)
+    decision = await hooks.dispatch(HELLO)
+    assert (decision.reason == "x" * 5000) is whole
+    assert any("was cut" in warning for warning in decision.warnings) is not whole
+
+
+@behaviour(
+    "004-87", lines="213", kind="different", about="a time-out is above zero, or None for none; the seed's may be zero"
+)
+def test_a_timeout_is_above_zero(hooks):
+    with pytest.raises(RegistrationError, match="above 0, or None, not 0"):
+        hooks.add(never_answers, on="before_input", timeout=0)
 
 
 @behaviour(

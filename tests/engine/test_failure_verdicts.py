@@ -9,6 +9,7 @@ import pytest
 
 from fairlead import (
     Approval,
+    HookAborted,
     Hooks,
     RegistrationError,
     UnknownName,
@@ -21,7 +22,7 @@ from fairlead import (
     skip_rest,
     stop,
 )
-from fairlead.lifecycle import AfterTool, BeforeTool
+from fairlead.lifecycle import AfterTool, BeforeTool, SessionStart
 
 BASH = BeforeTool(tool="bash", args={"command": "ls"})
 
@@ -84,6 +85,16 @@ async def test_skip_rest_leaves_out_the_transforms_that_follow() -> None:
     hooks.add(lambda step: inject("judged"), on="before_tool", phase="gate", name="gate")
     decision = await hooks.dispatch(BASH)
     assert (decision.control, decision.context) == ("proceed", ("judged",))
+
+
+async def test_the_error_is_the_cause_where_a_denial_aborts() -> None:
+    hooks = Hooks()
+    hooks.add(broken, on=["session_start", "before_tool"], on_failure=deny("no policy"))
+    with pytest.raises(HookAborted, match=r"^\[broken:hook_abort\] no policy$") as raised:
+        (await hooks.dispatch(SessionStart())).raise_for_abort()
+    assert isinstance(raised.value.__cause__, RuntimeError)
+    (refusal,) = (await hooks.dispatch(BASH)).verdicts
+    assert (refusal.verdict.control, refusal.error) == ("deny", None)
 
 
 async def test_a_monitored_hook_only_records_it() -> None:

@@ -152,7 +152,7 @@ def _capabilities(host: str | None) -> dict[str, frozenset[str]] | None:
 def make_step(options: argparse.Namespace) -> Step:
     """The step that the options describe."""
     from ..errors import FairleadError, UnknownName
-    from ..lifecycle import EVENTS, event_also_named, event_named
+    from ..lifecycle import EVENTS, event_meant_by, event_named
     from ..samples import step
     from ..wire.steps import decode_step
 
@@ -167,7 +167,7 @@ def make_step(options: argparse.Namespace) -> Step:
     if options.step is None:
         raise FairleadError("which step? Name an event or a sample, or pass --step FILE; see `fairlead test --help`")
     if options.step not in SAMPLES and options.step not in EVENTS:
-        meant = event_also_named(options.step)
+        meant = event_meant_by(options.step)
         raise UnknownName("event or sample", options.step, (*EVENTS, *SAMPLES), meant=meant)
     event, fields = SAMPLES.get(options.step, (options.step, {}))
     changed = _read_fields(options.fields, event_named(event))

@@ -196,7 +196,8 @@ class Run(msgspec.Struct):
         self.contributions.append((hook, failure))
         if verdict is None:
             return False
-        cause = raised if control == "abort" else None  # an exception keeps its frames alive, and all values in them
+        aborts = control == "abort" or (control == "deny" and self.chain.event.veto == "abort")
+        cause = raised if aborts else None  # an exception keeps its frames alive, and all values in them
         return self._take(hook, HookVerdict(hook, verdict, "failure", cause), step)
 
     def _failure_policy(self, hook: Hook) -> tuple[FailurePolicy | Literal["verdict"] | None, Verdict | None, Step]:

@@ -28,7 +28,7 @@ import msgspec
 
 from ..display import counted
 from ..errors import FairleadError, UnknownName, nearest
-from ..lifecycle import CONTROLS, EVENTS, Step
+from ..lifecycle import CONTROLS, EVENTS, Step, event_named
 from ..samples import step as sample_step
 from ..verdict import Verdict, apply, check
 from ..wire.steps import encode_step, step_from_envelope
@@ -158,9 +158,8 @@ def _step(entry: dict[str, Any], where: str) -> Step:
     fields.setdefault("session_id", f"case {where}")
     if "fairlead" in fields:
         return step_from_envelope({"event": event, **fields})
-    if event not in EVENTS:
-        raise UnknownName("event", str(event), tuple(EVENTS))
-    return step_from_envelope(json.loads(encode_step(sample_step(event, **fields))))
+    name = event_named(event).name
+    return step_from_envelope(json.loads(encode_step(sample_step(name, **fields))))
 
 
 # --- running --------------------------------------------------------------------------------
