@@ -101,7 +101,7 @@ def test_where_nothing_is_installed_nothing_is_removed(machine, run, claude):
 
 def test_the_experimental_ones_say_so(run):
     ended = run("install", "cursor", "claude")
-    assert "Cursor is experimental: its hooks were written from its documentation, and not tested.\n" in ended.out
+    assert "Cursor is experimental: fairlead was never tested with the program as a whole.\n" in ended.out
     assert "Claude Code is experimental" not in ended.out
 
 

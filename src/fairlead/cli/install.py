@@ -258,7 +258,7 @@ def _next(plan: Plan, found: list[Host], options: argparse.Namespace) -> list[st
     if not plan.installs:
         return ["Open sessions keep their hooks: restart them."]
     lines = [
-        f"{host.title} is experimental: its hooks were written from its documentation, and not tested."
+        f"{host.title} is experimental: fairlead was never tested with the program as a whole."
         for host in found
         if host.experimental
     ]

@@ -32,6 +32,7 @@ GUESTS = [
     ("cursor", "claude_code", "PreToolUse", CURSOR, CURSORS),
     ("cursor", "cursor", "preToolUse", CURSOR, CURSORS),
     ("vscode", "copilot", "preToolUse", VSCODE, {}),
+    ("vscode", "copilot", "preToolUse", {key: VSCODE[key] for key in VSCODE if key != "timestamp"}, {}),
     ("vscode", "claude_code", "PreToolUse", VSCODE, {}),
     ("jetbrains", "copilot", "preToolUse", JETBRAINS, {}),
     ("devin", "claude_code", "PreToolUse", DEVIN, {"DEVIN_PROJECT_DIR": "/w"}),

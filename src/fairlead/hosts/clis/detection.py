@@ -46,7 +46,8 @@ def _sender(entry: str, payload: Payload, cli_env: Mapping[str, str]) -> str:
         return entry
     if "cursor_version" in payload:
         return "cursor"
-    if "hook_event_name" in payload and "timestamp" in payload:  # Claude Code sends no timestamp
+    # Claude Code sends no timestamp, and runs no entries of Copilot.
+    if "hook_event_name" in payload and ("timestamp" in payload or entry == "copilot"):
         return "copilot" if "COPILOT_PROJECT_DIR" in cli_env else "vscode"
     if entry == "copilot" and not {"sessionId", "hook_event_name"} & payload.keys():
         return entry if "COPILOT_PROJECT_DIR" in cli_env else "jetbrains"
