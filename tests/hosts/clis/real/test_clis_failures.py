@@ -107,7 +107,7 @@ def exists(driver: Driver, name: str) -> bool:
 def refusals(model: Model) -> str:
     """The refusals that the model received."""
     return "\n".join(
-        found for request in model.requests for found in re.findall(r"\[\w+\] refused.{,300}", request.text)
+        found for request in model.requests for found in re.findall(r"\[\w+\] refused.{,600}", request.text)
     )
 
 
