@@ -1147,6 +1147,10 @@ fd -e py -x sed -i s/a/b/
 fd '\.orig$' -X rm
 fd -g fairlead.toml
 fd -e toml -x cat
+fd -e js . src -x prettier --check
+find . -name '*.toml' -exec sh -c 'echo "$1" >> counts.txt' _ {} \;
+unzip -p x.zip fairlead.toml
+mv -t .. a.py
 rsync -a --delete src/ /tmp/copy/
 rsync -a --delete ./ host:/srv/app/
 rsync -a --delete build/ dist/

@@ -562,7 +562,7 @@ class Guard:
         strictness = 2 if takes_folders(command) else 0 if name == "mkdir" else 1
         into = len(command.args) if name == "mv" else -1  # from there it takes nothing away
         for i, word in enumerate(words):
-            level = 1 if i == into else strictness
+            level = 1 if i == into or (into > 0 and words[i - 1] in ("-t", "--target-directory")) else strictness
             if i and (problem := self._word(word, folders, level, work, changed.pop(word, 0))):
                 return problem
         for word, what in changed.items():

@@ -13,7 +13,7 @@ from ..shell.syntax import DECLARES
 from ..shell.words import unknown_of
 from ..shell.wrappers import WRAPPERS
 from .guarded_awk import writes_unknown
-from .guarded_files import COSTLY, packs_into, words_of
+from .guarded_files import COSTLY, packs_into, search_of_fd, words_of
 from .protected_paths import MOVED
 
 AGENTS = frozenset({
@@ -260,6 +260,8 @@ def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]
         return sum(word[:1] != "-" for word in rest[2:]) < 2
     if name == "npx" and rest:
         name, rest = os.path.basename(rest[0]).partition("@")[0], rest[1:]
+    if name == "unzip":
+        return any(map(_LISTS_ARCHIVE.fullmatch, rest))
     if name in _VERIFIES:
         return rest[:1] != [] and _VERIFIES[name].fullmatch(rest[0]) is not None and _NO_FILES.isdisjoint(rest)
     if name in LINTERS:
@@ -275,6 +277,7 @@ def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]
 
 
 _VERIFIES = {"openssl": re.compile(r"dgst|md5|sha\d+|verify"), "gpg": re.compile(r"--verify")}
+_LISTS_ARCHIVE = re.compile(r"-[a-zA-Z]*[lptvZ][a-zA-Z]*")
 _NO_FILES = frozenset({"-out", "-o", "--output", "-writerand"})
 _LONGEST_OPTION = 200
 
@@ -320,7 +323,8 @@ def control_problem(name: str, words: list[str], moved: bool) -> str | None:
     names = {_PIP.sub("pip", os.path.basename(word)) for word in words}
     i = next((i for i, word in enumerate(words) if os.path.basename(word).partition(".")[0] == "fairlead"), -1)
     runs = name == "fairlead" or bool(names & RUNS) or ("-m" in words and bool(names & _RUNS_MODULES))
-    runs = runs or (CODE.fullmatch(name) and (i == 1 or "-m" in words[max(i - 2, 0) : i]))
+    if not runs and CODE.fullmatch(name):
+        runs = i == 1 or "-m" in words[max(i - 2, 0) : i]
     if i >= 0 and runs and (command := _own_command(words[i + 1 :])):
         return f"`fairlead {command[:50]}` changes what judges this agent: {WAY_OUT.format('run')}"
     if names & REMOVES_PACKAGES and names & INSTALLERS and any(map(_OWN_PACKAGE.match, words)):
@@ -458,6 +462,9 @@ OTHER_USERS = frozenset({"sudo", "su", "doas", "runuser", "gosu", "su-exec", "se
 
 def takes_folders(command: Command) -> bool:
     """Does a command change or remove all that is in a folder which it names?"""
+    if command.program in ("fd", "fdfind"):
+        search = search_of_fd(command.args)
+        return search is not None and search[1] == ["*"]
     if command.program in TAKES_AWAY:
         before = ("", *command.args)
         return "-empty" not in before and not any(
@@ -482,7 +489,15 @@ def finds_to_read(command: Command, mentions: Callable[[str], str | None]) -> bo
     runs = [one for one in command.inner if len(one.via) == len(command.via) + 1]
     if not runs or any(word == "-delete" or word.startswith(("-fprint", "-fls")) for word in command.args):
         return False
-    return all(only_reads(one.program, one.args, mentions) for one in runs)
+    return all(_only_reads_inside(one, mentions) for one in runs)
+
+
+def _only_reads_inside(command: Command, mentions: Callable[[str], str | None]) -> bool:
+    """The same of one command, and of those in the line that it gives to a shell: `sh -c 'grep x "$1"'`."""
+    if command.program in SHELLS and command.inner:
+        return all(_only_reads_inside(one, mentions) for one in command.inner)
+    unknown = any("{}" in path or unknown_of(path) for path in command.writes())
+    return not unknown and only_reads(command.program, command.args, mentions)
 
 
 def assigned_texts(command: Command) -> list[str]:
