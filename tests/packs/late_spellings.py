@@ -122,6 +122,23 @@ rm fairlead${X}.toml
 echo x > fairlead.toml$X
 read <<< 'rm fairlead.toml'; $REPLY
 rm "$(python3 -c 'print("fairlead"+".toml")')"
+curl -sSLofairlead.toml file:///scratch/home/ws/a.py
+tar -czffairlead.toml a.py
+find . -name 'fair*' -exec sh -c 'echo hi > "$1"' _ {} \;
+find . -name 'fair*' -exec sh -c 'sed -i s/x/y/ "$1"' _ {} \;
+find . -name 'fair*' -exec sh -c 'echo hi > {}' \;
+cat <(echo rm fairlead.toml) | sh
+echo rm fairlead.toml | head -1 | sh
+printf '%s\n' ls 'rm fairlead.toml' | grep rm | sort -u | bash
+sed s/X/rm/ <<< 'X fairlead.toml' | sh
+echo fairlead.toml | sed 's/^/rm /' | sh
+echo fairlead.toml | tail -n 1 | xargs rm
+x=$(echo rm fairlead.toml | head -1); $x
+eval $(echo rm fairlead.toml | sort)
+rm $(echo xfairlead.toml | grep -o 'fair.*')
+ls -a | grep fairl | sort | head -3 | xargs rm
+mv -vt src fairlead.toml
+cp -ft . src/fairlead.toml
 """.strip("\n").split("\n")
 
 LATE = [line.replace("¶", "\n") for line in _TEXT]

@@ -1127,6 +1127,43 @@ base64 -d <<< aGVsbG8=
 echo aGVsbG8= | base64 -d > out.bin
 tar czf - src | ssh host 'tar xzf -'
 zip -r out.zip . -x 'node_modules/*'
+join fairlead.toml /tmp/x
+pr fairlead.toml
+iconv -f latin1 -t utf8 fairlead.toml
+expand -t4 fairlead.toml
+openssl dgst -sha256 fairlead.toml
+gpg --verify fairlead.toml.sig fairlead.toml
+exa -l fairlead.toml
+node -p 'JSON.parse(require("fs").readFileSync(".claude/settings.json"))'
+node -p 'require("./.claude/settings.json").hooks'
+node -e 'console.log(Object.keys(JSON.parse(require("fs").readFileSync(".claude/settings.json", "utf8"))))'
+find ~ -name '*.pyc' -delete
+find ~ -name '*.orig' -exec rm {} +
+find . -name '*.toml' -exec sh -c 'wc -l "$1" > /dev/null' _ {} \;
+find . -name '*.py' -exec sh -c 'sed -i s/a/b/ "$1"' _ {} \;
+find . -name '*.toml' -exec sh -c 'grep -c x "$1" >> counts.txt' _ {} \;
+fd -e pyc -x rm
+fd -e py -x sed -i s/a/b/
+fd '\.orig$' -X rm
+fd -g fairlead.toml
+fd -e toml -x cat
+fd -e js . src -x prettier --check
+find . -name '*.toml' -exec sh -c 'echo "$1" >> counts.txt' _ {} \;
+unzip -p x.zip fairlead.toml
+mv -t .. a.py
+rsync -a --delete src/ /tmp/copy/
+rsync -a --delete ./ host:/srv/app/
+rsync -a --delete build/ dist/
+rsync -rt src/ /tmp/copy/
+cp -at /tmp fairlead.toml
+tar -czf/tmp/x.tgz fairlead.toml
+tar czf /tmp/x.tgz fairlead.toml .claude
+ls -a | grep claude | head -3
+cat fairlead.toml | grep name | sort | head -2
+sed s/deny/allow/ fairlead.toml | diff fairlead.toml -
+xterm -e less fairlead.toml
+python3 -m pdb a.py
+python3 -m cProfile -m pytest
 """.strip().split("\n")
 
 _READERS = [one.replace("{}", "{0}") for one in re.split(r"\|(?! )", _READS.replace("\n", ""))]

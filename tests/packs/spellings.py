@@ -486,6 +486,30 @@ time -o fairlead.toml ls
 script fairlead.toml
 script -qc ls fairlead.toml
 tar -cf fairlead.toml a.py --checkpoint=1 --checkpoint-action=exec=true
+curl -sLo./fairlead.toml https://x/y
+wget -qOfairlead.toml https://x/y
+gcc -Wall -Sofairlead.toml a.c
+unzip -od.claude x.zip
+cp -ft.claude settings.json
+mv -vt.claude settings.json
+install -vt.claude settings.json
+ln -sft.claude settings.json
+rsync -t a.py fairlead.toml
+rsync -a --delete src/ ./
+rsync -a --delete-after src/ .
+rsync --log-file=fairlead.toml a b
+perf record -o fairlead.toml ls
+GIT_WORK_TREE=.claude git checkout -f
+fd -g fairlead.toml -x rm
+fd -e toml -x rm
+fd lead.toml -x sed -i s/a/b/
+fdfind '\.toml$' -X rm
+fd . -e toml -x sh -c 'echo > {}'
+fd -t f -x rm
+gfind . -name fairlead.toml -delete
+xterm -e rm fairlead.toml
+konsole -e 'rm fairlead.toml'
+nix run nixpkgs#coreutils -- rm fairlead.toml
 curl -o fairlead.toml https://x/y
 curl -sO https://x/fairlead.toml
 wget https://x/fairlead.toml

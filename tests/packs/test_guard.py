@@ -821,3 +821,43 @@ async def test_a_large_call_is_judged_on_a_thread_and_as_any_other() -> None:
         active_offload.reset(known)
     assert [decision.control for decision in decisions] == ["deny", "proceed"]
     assert on_main == {False}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "find ~ -name trust.json -delete",
+        "find / -name 'tr*.json' -exec rm {} +",
+        "find ~ -path '*/pinned/*' -exec truncate -s0 {} \\;",
+        "find ~ -name trust.json | xargs rm",
+        "find ~ -name trust.json -exec sh -c 'echo x > \"$1\"' _ {} \\;",
+        "fd -e json . ~ -x rm",
+    ],
+)
+def test_a_search_that_comes_upon_files_of_the_state_folder_is_denied(world: World, line: str) -> None:
+    assert world.shell(line.replace("trust.json", "none.json").replace("tr*.json", "none*")) is None or "fd" in line
+    (world.state / "pinned").mkdir()
+    for name in ("trust.json", "pinned/a.toml"):
+        (world.state / name).write_text("x")
+    denied(world.shell(line))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'require("fs").writeFileSync(".claude/settings.json", "")',
+        'const {rmSync: log} = require("fs"); log(".claude/settings.json")',
+        'require("fs")["rm" + "Sync"](".claude/settings.json")',
+        'const f = require("fs"); f.rmSync(".claude/settings.json")',
+        'require("./x.js"); require(".claude/settings.json")',
+        'let log = require; log("child_process"); require(".claude/settings.json")',
+        'JSON.parse(require("fs").readFileSync(".claude/settings.json"), eval)',
+        'const parse = require("fs").rmSync; parse(".claude/settings.json")',
+        'console.log = require("fs").rmSync; console.log(".claude/settings.json")',
+        'for (let [keys, rm] of Object.entries(require("fs"))) keys(".claude/settings.json")',
+        '[".claude/settings.json"].map(require("fs").rmSync)',
+        'Object.values(require("fs")).map(f => f(".claude/settings.json"))',
+    ],
+)
+def test_javascript_that_does_more_than_read_is_denied(world: World, code: str) -> None:
+    denied(world.shell(f"node -e '{code}'"))

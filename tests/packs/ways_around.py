@@ -886,6 +886,21 @@ git clean -fd --
 git add -Af && git stash
 git add -A . && git commit -qm x && git reset --hard HEAD~1
 git add . && git rm -rf --cached . && git clean -fd
+xterm -e fairlead pause
+gnome-terminal -- fairlead pause
+konsole -e 'fairlead pause'
+xfce4-terminal --command='fairlead pause'
+kitty fairlead pause
+wezterm start -- fairlead pause
+nix run nixpkgs#fairlead -- pause
+python3 -m runpy fairlead pause
+python3 -mrunpy fairlead.cli pause
+python3 -m cProfile -m fairlead pause
+killall -r '^fair'
+echo fairlead pause | head -1 | sh
+cat <(echo fairlead pause) | sh
+sed s/X/pause/ <<< 'fairlead X' | sh
+echo '@pid@' | head -1 | xargs kill
 """.strip().split("\n")
 """Each of these makes fairlead stop judging, or lets an agent judge itself."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +39,7 @@ def test_reading_a_line_twice_gives_the_same(text: str) -> None:
 UNITS = (
     "a ", "'\"", "$(", "`", "{", ",", "\\", "(", "<<E ", ";", "$", "a=", "if ", "\n", "$x", "*", "a=1 ", "$((", "!",
     "case x in ", "f() ", '"$(', '"', "`\\", "sh -c '", "eval ", "{a,b}", "|", "&&", "for i in a b; do ", "[[ ",
-    "${x:-", "<(", "sudo ", "cd x;",
+    "${x:-", "<(", "sudo ", "cd x;", "{1..9}", "a[;", "a[\n", "{1..999999}",
 )  # fmt: skip
 
 
@@ -54,9 +56,46 @@ def test_a_line_that_is_not_read_to_its_end_is_not_sure_and_not_empty(unit: str)
     assert budget.left <= TOKENS
 
 
+def seconds(unit: str, characters: int) -> float:
+    """The time to read a line of so many characters: the least of three."""
+    times = []
+    for _ in range(3):
+        began = process_time()
+        read(unit * (characters // len(unit)))
+        times.append(process_time() - began)
+    return min(times)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_no_long_line_takes_much_longer_than_one_of_ordinary_commands(unit: str) -> None:
+    ordinary = seconds("a;", 100_000)
+    assert seconds(unit, 100_000) < 20 * ordinary
+    assert seconds(unit, 400_000) < 80 * ordinary
+
+
+@pytest.mark.parametrize("word", ["{1..999999}", "x{1..999999}y", '{1..999999}"$a"', "{a,b}" * 12, "{1..999999}{a,b}"])
+def test_braces_that_stand_for_too_many_words_are_not_sure(word: str) -> None:
+    line = read(f"rm {word}")
+    assert not line.sure
+    assert not line.commands[0].sure
+
+
 def test_loops_in_loops_end() -> None:
     line = "for a in 1 2 3 4 5 6 7 8 9; do " * 8 + "p; " + "done; " * 8
     assert not read(line).sure
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for a in 1 2 3 4 5 6 7 8 9; do " * 8 + "p $a; " + "done; " * 8 + "rm x",
+        "cat <<E | sh\n" + "echo a\n" * 8000 + "rm x\nE\n",
+        "sh <<'E'\n" + "echo a\n" * 8000 + "rm x\nE\n",
+        "sh -c '" + "echo a;" * 8000 + "rm x'",
+    ],
+)
+def test_the_command_at_which_the_reader_stops_is_not_sure(line: str) -> None:
+    assert not all(command.sure for command in read(line).commands)
 
 
 def test_a_function_that_calls_itself_ends() -> None:

@@ -14,7 +14,7 @@ from fairlead.config.layers import Sources, read
 from fairlead.lifecycle import BeforeTool
 
 TOOLS = ("git", "env", "nohup", "timeout", "nice", "xargs", "setsid", "stdbuf", "find", "cat", "base64", "rev", "tr",
-         "sh", "bash", "perl", "tee", "sed")  # fmt: skip
+         "sh", "bash", "perl", "tee", "sed", "head", "tail", "grep", "sort")  # fmt: skip
 
 PUSHES = [
     "git push --force origin main",
@@ -100,6 +100,13 @@ PUSHES = [
     "x='$(git push -f)'; : \"${x@P}\"",
     "f() { git push \"${@:2}\"; }; f a -f",
     "echo 'git push --force' > s; . ./s",
+    "g${X}it push -f",
+    "echo git push -f | head -1 | sh",
+    "cat <(echo git push -f) | bash",
+    "sed s/X/push/ <<< 'git X -f' | sh",
+    "printf '%s\\n' : 'git push -f' | grep push | sort | sh",
+    "x=$(echo git push -f | tail -n 1); $x",
+    "perl -e 'exec(\"git\", (\"push\", \"-f\"))'",
 ]  # fmt: skip
 """Lines that replace the branch of the remote. Each has been run: see the first test."""
 
@@ -135,6 +142,9 @@ NEIGHBOURS = [
     "git -c remote.origin.push=main:my-feature push",
     "git -c remote.other.push=+main push origin my-feature",
     "git config remote.origin.push; git push origin my-feature",
+    "echo git push -f | head -1",
+    "echo git push -f | grep -c push | cat",
+    "git push origin my-feature | sort | head -1",
 ]  # fmt: skip
 """Lines that do not, though they look like it."""
 

@@ -83,6 +83,12 @@ def removals(line: str) -> list[list[str]]:
         ("env 'BASH_FUNC_f%%=() { rm x; }' bash -c f", ["x"]),
         ("source /dev/stdin x <<< 'rm $1'", ["x"]),
         ("read <<< 'rm x'; $REPLY", ["x"]),
+        ("xterm -e rm x", ["x"]),
+        ("gnome-terminal --wait -- rm x", ["x"]),
+        ("konsole -e 'rm x'", ["x"]),
+        ("xfce4-terminal --command='rm x'", ["x"]),
+        ("wezterm start -- rm x", ["x"]),
+        ("nix run nixpkgs#rm -- x", ["x"]),
     ],
 )
 def test_a_line_is_read_as_bash_runs_it(line: str, args: list[str]) -> None:
@@ -99,7 +105,11 @@ def test_a_line_is_read_as_bash_runs_it(line: str, args: list[str]) -> None:
         "x='$(rm y)'; echo ${x@P}", "x='a[$(rm y)]'; echo ${!x}", "v=abc; x='a[`rm y`]'; echo ${v:x}",
         "f() { echo $(($1)); }; f 'a[$(rm y)]'", "a=('a[$(rm y)]'); echo $((a))", "env -S'rm\\_y'",
         "frobnicate -n 1 -- sh -c 'rm y'", "frobnicate /bin/bash -xc 'rm y'", "echo 'rm y' | sed e",
-        "make --eval='$(shell rm y)'",
+        "make --eval='$(shell rm y)'", "echo rm y | head -1 | sh", "echo rm y | sort -u | tail -n 2 | bash",
+        "printf '%s\\n' ls 'rm y' | grep rm | sh", "sed s/X/rm/ <<< 'X y' | sh", "echo y | sed 's/^/rm /' | sh",
+        "echo m y | sed s,m,rm, | sh", "cat <(echo rm y) | sh", "x=$(echo rm y | head -1); $x",
+        "eval $(echo rm y | head -n 1)", "node -e 'require(\"child_process\").spawnSync(\"rm\", [\"y\"])'",
+        "python3 -c 'import os; os.execvp(\"rm\", [\"rm\", \"y\"])'",
     ],
 )  # fmt: skip
 def test_what_depends_on_more_than_the_line_is_found_and_not_sure(line: str) -> None:
@@ -254,6 +264,10 @@ def test_a_program_that_another_one_runs_is_found(line: str) -> None:
         "git log --grep bash -c 'rm y'",
         "x='a[$(rm y)]'; echo \"$x\"",
         "x='$(rm y)'; printf %s \"$x\"",
+        "echo rm y | head -1",
+        "echo rm y | grep -c rm | sh",
+        "echo ls | sed s/ls/l/",
+        "xterm -T rm",
     ],
 )
 def test_data_is_no_command(line: str) -> None:

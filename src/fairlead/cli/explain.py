@@ -55,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
     from .test import conclusion, decide, describe
 
     text = sys.stdin.read() if options.line == "-" else options.line
+    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")  # steps hold text, not bytes
     folder = os.path.abspath(options.folder)
     tool = options.tool or _TOOLS[options.dialect or "posix"]
     dialect = options.dialect or dialect_of(tool)

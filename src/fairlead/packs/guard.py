@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,19 @@ from ..shell.tree import TooComplex
 from ..shell.words import emptied, unknown_of
 from ..tools import is_named
 from ..verdict import Verdict, deny
+from . import guarded_node
 from .effort import LIMIT, LONGEST, Effort, join
 from .guarded_files import (
     COPIES,
     FILE,
+    FINDS,
     FOLDER,
     GLOB,
     GuardedFiles,
     changed_words,
     finds,
     fold,
+    search_of_fd,
     search_of_find,
     searched,
     takes,
@@ -148,6 +151,7 @@ class Guard:
                 self._keep(place.replace("~", home, 1) if place[0] == "~" else place, whose)
         usual = (Path(home, ".config/fairlead"), Path(home, ".local/state/fairlead"))  # what is installed is in one
         own = (state, *((runtime,) if runtime is not None else ()), *usual)
+        self._own_folders = [os.path.abspath(folder) for folder in dict.fromkeys(own)]
         for path in (*(f"{folder}/**" for folder in own), *package_paths(), *map(str, configs)):
             for form in {os.path.abspath(path), os.path.realpath(path)}:
                 self._kept[form] = "fairlead"
@@ -194,7 +198,7 @@ class Guard:
         names = {place.partition("*")[0].rstrip("/").rpartition("/")[2] for place in self._rooted}
         names |= {place.partition("/")[0].partition("*")[0] for place in self._kept if place[0] != "/"}
         parts = "|".join(map(re.escape, sorted(names)))
-        closer_look = AGENTS | KILLS | DEBUGS | TAKES_AWAY | DECODES | OVERWRITES | {"xargs"}
+        closer_look = AGENTS | KILLS | DEBUGS | TAKES_AWAY | DECODES | OVERWRITES | {"rsync", "xargs"}
         programs = "|".join(map(re.escape, sorted(closer_look | (CHANGES_UNNAMED if self._files else set()))))
         return (
             re.compile(
@@ -324,7 +328,7 @@ class Guard:
         for text in alternatives(word, work) if "{" in word else (word,):
             parts = [text, *_PART.split(text)] if _PART.search(text) else [text]
             if text[:1] == "-" and len(text) > 2:
-                parts.append(text[2:])
+                parts += _glued_values(text)
             for part in parts:
                 for folder in folders if part else ():
                     work.spend(1)
@@ -494,7 +498,7 @@ class Guard:
             words = [name, *changed]
         if problem := self._named(command, words, changed, folders, work):
             return problem
-        if name == "find" and (problem := self._find(command)):
+        if (name in FINDS or name in ("fd", "fdfind")) and (problem := self._find(command)):
             return problem
         if name == "git" and (problem := self._untracked(command, line)):
             return problem
@@ -505,6 +509,10 @@ class Guard:
         if PYTHON.fullmatch(name) and not command.inner:
             code, _ = code_of(command, "python")
             if code is not None and only_prints(code):
+                return True
+        if name in ("node", "nodejs") and not command.inner:
+            code, _ = code_of(command, "node")
+            if code is not None and guarded_node.only_prints(code):
                 return True
         reads = only_reads(name, command.args, mentions) or (name == "find" and finds_to_read(command, mentions))
         return reads and not is_renamed(name, line)
@@ -554,7 +562,7 @@ class Guard:
         strictness = 2 if takes_folders(command) else 0 if name == "mkdir" else 1
         into = len(command.args) if name == "mv" else -1  # from there it takes nothing away
         for i, word in enumerate(words):
-            level = 1 if i == into else strictness
+            level = 1 if i == into or (into > 0 and words[i - 1] in ("-t", "--target-directory")) else strictness
             if i and (problem := self._word(word, folders, level, work, changed.pop(word, 0))):
                 return problem
         for word, what in changed.items():
@@ -631,8 +639,8 @@ class Guard:
         return self._any_word([word for word in words if GLOB.search(word)][:20], [folder], work)
 
     def _find(self, command: Command) -> str | None:
-        """Whether `find` comes upon a protected file or one that a hook names, and changes what it finds."""
-        search = search_of_find(command.args)
+        """Whether `find` or `fd` comes upon a protected file or one that a hook names, and changes what it finds."""
+        search = search_of_find(command.args) if command.program in FINDS else search_of_fd(command.args)
         for start in search[0] if search else ():
             folder = join(command.folder, start, self._variables["HOME"])
             if search and self._files and (found := self._files.find(folder, search[1])):
@@ -661,6 +669,9 @@ class Guard:
             path = (path if path[0] == "/" else f"{folder.rstrip('/')}/{path}").replace("*", "")
             if path.startswith(f"{folder.rstrip('/')}/") and exists(path):
                 yield path, whose
+        for own in self._own_folders:
+            if f"{own}/".startswith(f"{folder.rstrip('/')}/"):
+                yield from ((path, "fairlead") for path in islice(_files_below(own), _MANY_FILES))
 
     def _untracked(self, command: Command, line: Line) -> str | None:
         if (taken := untracked_taken(command, line, self._kept, self._variables["HOME"])) is None:
@@ -680,6 +691,24 @@ class Guard:
             ):
                 folders.append(join(folders[-1], found[1], self._variables["HOME"]))
         return folders
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    for where, _, names in os.walk(folder):
+        yield from (os.path.join(where, name) for name in names)
+
+
+_MANY_FILES = 500
+
+
+def _glued_values(option: str) -> list[str]:
+    """What may be a value that is glued to short options: `FILE` in `-oFILE` and `-sLoFILE`."""
+    letters = _LETTERS.match(option) if "." in option or "/" in option else None
+    last = letters.end() if letters is not None else 2
+    return [option[at:] for at in range(2, last + 1)]
+
+
+_LETTERS = re.compile(r"-[a-zA-Z0-9]{1,6}")
 
 
 @lru_cache(maxsize=2)

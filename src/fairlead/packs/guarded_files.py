@@ -95,7 +95,7 @@ _INLINE_CODE = _options({
 """Options that are followed by code, which may do anything with the files that it is given."""
 _OPTION_VALUES = words_of("-W -X -o -O -r -I -M --require --rcfile --init-file")
 _NO_OUTPUT = words_of("ssh find ps mount sudo set") | frozenset(_INLINE_CODE)
-_OUTPUT = re.compile(r"-o.*|--out.*|of=.*", re.DOTALL)
+_OUTPUT = re.compile(r"-o.*|--out.*|--log-file.*|of=.*", re.DOTALL)
 _KNOWN = (
     CHANGES | COPIES | frozenset(_ONLY_WITH) | frozenset(_INLINE_CODE) | words_of("git tar zip 7z 7za dd wget curl")
 )
@@ -179,10 +179,11 @@ def _copied(name: str, rest: list[str]) -> dict[str, int]:
     operands: list[str] = []
     folder = ""
     for before, word in pairwise(("", *rest)):
-        if before in ("-t", "--target-directory"):
+        glued = _TARGET.fullmatch(word) if name in _TAKES_TARGET else None
+        if name in _TAKES_TARGET and (before == "--target-directory" or _TARGET_NEXT.fullmatch(before)):
             folder = word
-        elif word.startswith("--target-directory="):
-            folder = word.partition("=")[2]
+        elif glued is not None:
+            folder = glued[1]
         elif word[:1] != "-" and before not in _TAKES_VALUE:
             operands.append(word)
     sources = operands if folder or len(operands) < 2 else operands[:-1]
@@ -195,6 +196,11 @@ def _copied(name: str, rest: list[str]) -> dict[str, int]:
     if taken is not None and (all if name == "ln" else any)(map(re.compile(taken).fullmatch, options)):
         changed |= dict.fromkeys(sources, FILE)
     return changed
+
+
+_TAKES_TARGET = frozenset({"cp", "mv", "ln", "install"})
+_TARGET = re.compile(r"(?:--target-directory=|-(?!-)[a-su-zA-Z]*t)(.+)", re.DOTALL)
+_TARGET_NEXT = re.compile(r"-(?!-)[a-su-zA-Z]*t")
 
 
 def _git(rest: list[str]) -> Iterable[str]:
@@ -222,20 +228,24 @@ def _git(rest: list[str]) -> Iterable[str]:
 def _archived(name: str, rest: list[str]) -> Iterable[str]:
     """The archive that a program writes, or all its words if it unpacks one or deletes what it packs."""
     operands = [word for word in rest if word[:1] != "-"]
-    first = rest[0].lstrip("-") if rest else ""
+    letters = _LETTERS_OF_TAR.match(rest[0].lstrip("-")) if rest else None
+    first = letters[0] if letters is not None else ""
     if name == "zip":
         return operands if any(re.fullmatch(r"-[a-zA-Z]*m[a-zA-Z]*|--move", word) for word in rest) else operands[:1]
     if name in ("7z", "7za"):
         return operands if first in ("x", "e") or "-sdel" in rest else operands[1:2] if first not in ("l", "t") else ()
-    short = "".join(word for word in rest if re.fullmatch(r"-[a-zA-Z]+", word)) + first.partition("=")[0]
+    short = "".join(word for word in rest if re.fullmatch(r"-[a-zA-Z]+", word)) + first
     if "--remove-files" in rest or {"--extract", "--get"} & set(rest) or ("x" in short and rest[0][:2] != "--"):
         return operands
     if "t" in short and rest[0][:2] != "--":
         return ()
     files = (after for word, after in pairwise(rest) if re.fullmatch(r"-?[a-zA-Z]*f|--file", word))
-    return [*files, *(word for word in rest if word.startswith("--file="))]
+    glued = (found[1] for word in rest if (found := re.fullmatch(r"-(?!-)[a-eg-zA-Z]*f(.+)", word)))
+    return [*files, *glued, *(word for word in rest if word.startswith("--file="))]
 
 
+_LETTERS_OF_TAR = re.compile(r"[a-zA-Z]*?f|[a-zA-Z]*")
+"""Those of `xf`, and of `-xfFILE`."""
 _KEEPS = re.compile(r"-[a-zA-Z0-9]*[cklt].*|--(?:stdout|keep|list|test)")
 _UNPACKS = re.compile(r"--(?:extract|get|remove-files|move|delete)|-[a-zA-Z]*[xm][a-zA-Z]*")
 
@@ -269,12 +279,40 @@ def search_of_find(rest: Sequence[str]) -> tuple[list[str], list[str]] | None:
             end = next((j for j in range(i, len(rest)) if rest[j] in (";", "+")), len(rest))
             name, args = os.path.basename(rest[i + 1]), rest[i + 2 : end]
             if _is_inline_code(name, list(args)):
-                changes |= bool(CHANGES & set(re.split(r"[\s;&|()]+", " ".join(args))))
+                code = " ".join(args)
+                changes |= bool(CHANGES & set(re.split(r"[\s;&|()]+", code)) or _WRITES_VARIABLE.search(code))
             else:
                 changes |= any("{}" in changed for changed in changed_words(name, args))
     if not changes:
         return None
     return searched(rest)
+
+
+def search_of_fd(rest: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """The same of `fd PATTERN FOLDER -x WORDS`. Its patterns are expressions, or globs with `-g`."""
+    at = next((i for i, word in enumerate(rest) if word in ("-x", "-X", "--exec", "--exec-batch")), len(rest))
+    name, *args = [os.path.basename(word) if i == 0 else word for i, word in enumerate(rest[at + 1 :])] or [""]
+    code = " ".join(args)
+    if _is_inline_code(name, args):
+        changes = bool(CHANGES & set(re.split(r"[\s;&|()]+", code)) or _WRITES_VARIABLE.search(code))
+    else:
+        changes = any("{}" in changed for changed in changed_words(name, args if "{}" in code else [*args, "{}"]))
+    if not changes:
+        return None
+    own, names = rest[:at], list[str]()
+    operands = [word for before, word in pairwise(("", *own)) if word[:1] != "-" and before not in _VALUES_OF_FD]
+    names += [f"*.{word}" for before, word in pairwise(("", *own)) if before in ("-e", "--extension")]
+    if operands and operands[0] not in (".", ""):
+        names.append(operands[0] if {"-g", "--glob"} & set(own) else f".*{operands[0]}.*")
+    return operands[1:] or ["."], names or ["*"]
+
+
+FINDS = frozenset({"find", "gfind", "bfs"})
+_VALUES_OF_FD = words_of("-e --extension -t --type -d --max-depth --min-depth -E --exclude -S --size -j --threads -c")
+_WRITES_VARIABLE = re.compile(
+    r">\|?\s*[\"']?(?:\$\{?[\w@*]+\}?|\{\})[\"']?(?=[\s;&|]|$)|\b(?:sed|perl|ruby)\s[^;|&]{0,40}-\w*i"
+)
+"""Code that writes to a file which a variable names, or edits files in place."""
 
 
 def searched(rest: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -13,7 +13,7 @@ from ..shell.syntax import DECLARES
 from ..shell.words import unknown_of
 from ..shell.wrappers import WRAPPERS
 from .guarded_awk import writes_unknown
-from .guarded_files import COSTLY, packs_into, words_of
+from .guarded_files import COSTLY, packs_into, search_of_fd, words_of
 from .protected_paths import MOVED
 
 AGENTS = frozenset({
@@ -36,15 +36,17 @@ READS = words_of("""
     cat ls head tail less more bat grep egrep fgrep rg ag ack stat wc diff cmp comm file jq md5sum sha1sum sha256sum
     sha512sum shasum cksum b2sum realpath readlink basename dirname test [ [[ echo printf true false : pwd which type
     whereis du df nl od hexdump strings cut fold rev tac tr paste column cd pushd popd pgrep pidof ps export declare
-    date local readonly typeset unset find fd sort tree sed awk gawk mawk yq tomlq base64 gh glab open
+    date local readonly typeset unset find fd fdfind sort tree sed awk gawk mawk yq tomlq base64 gh glab open
+    join pr iconv expand unexpand fmt batcat hd sum b3sum crc32 tokei cloc scc glow colordiff difft eza exa lsd
     xdg-open code cursor subl kubectl dir findstr get-content gc select-string sls test-path get-item gi get-childitem
     gci get-filehash format-hex get-acl resolve-path measure-object convertfrom-json out-string""")
 UNLESS = {
     name: re.compile(rf"--o(?:ut?|utpu?|utput.*)?(?:=.*)?|{words}", re.DOTALL)
     for names, words in {
         "find": r"-delete|-exec.*|-ok.*|-fprint.*|-fls",
-        "fd": r"-[xX]|--exec.*",
+        "fd fdfind": r"-[xX]|--exec.*",
         "sort tree less": r"-[a-zA-Z]*[oO].*",
+        "iconv": r"-[a-z]*o.*",
         "sed yq tomlq": r"-[a-zA-Z]*i.*|--i.*",
         "awk gawk mawk": r"-[il].*|--[il].*|inplace",
         "rg": r"--pre.*",
@@ -71,7 +73,9 @@ _VOLUME = re.compile(r"(?:-v|--volume|--mount)(?:=(.*))?", re.DOTALL)
 CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
 PACKERS = frozenset({"tar", "bsdtar", "zip", "gzip", "xz", "bzip2", "zstd"})
 ARCHIVERS = PACKERS | {"unzip", "7z", "cpio", "pax", "ar"}
-DOES_MORE = words_of("npm npx yarn pnpm uv poetry pdm hatch pixi conda mamba time strace ltrace valgrind hyperfine")
+DOES_MORE = words_of(
+    "npm npx yarn pnpm uv poetry pdm hatch pixi conda mamba time strace ltrace valgrind hyperfine perf"
+)
 """Programs that run others, and change files by themselves, too."""
 RUNS_LINES = SHELLS | {"eval", "source", "."}
 CARRIES = words_of(
@@ -82,7 +86,7 @@ CARRIES = words_of(
 def written_words(name: str, rest: list[str]) -> list[str] | None:
     """The words that name what a program writes, where it only reads the others. None: it may change any."""
     operands = [word for word in rest if word[:1] != "-" or word == "-"]
-    if name in ("sort", "tree", "less", "time", "strace", "ltrace"):
+    if name in ("sort", "tree", "less", "time", "strace", "ltrace", "perf"):
         found = [(one[1], after) for word, after in pairwise((*rest, "")) if (one := _OUTPUT_OPTION.fullmatch(word))]
         return [glued or after for glued, after in found]
     if name == "curl":
@@ -136,7 +140,7 @@ GIT_READS = words_of("""
 OWN_READS = words_of("""
     check completion coverage demo diff doctor events explain export help hooks init log packs replay run schema show
     stats tail test verify""")
-TAKES_AWAY = frozenset({"rm", "mv", "find", "fd", "shred", "unlink", "rmdir", "trash"})
+TAKES_AWAY = frozenset({"rm", "mv", "find", "fd", "fdfind", "shred", "unlink", "rmdir", "trash"})
 CHANGES_UNNAMED = frozenset({"cp", "rsync", "chmod", "chown", "chgrp", "chattr", "setfacl"})
 """Programs that may change files which they do not name."""
 CHOOSES = words_of("-name -iname -path -ipath -wholename -regex -iregex")
@@ -219,8 +223,10 @@ _LISTS = {
     for name in names.split()
 }
 """Options with which programs read the names of files that they write."""
-OUTPUT_VARIABLES = re.compile(r"\w*(?:HIST|TRACE|LOG|OUTPUT|INDEX_FILE|COVERAGE|GIT_CONFIG)\w*")
-"""Variables that name a file which programs write: `HISTFILE`, `GIT_TRACE`, `SSLKEYLOGFILE`."""
+OUTPUT_VARIABLES = re.compile(
+    r"\w*(?:HIST|TRACE|LOG|OUTPUT|INDEX_FILE|COVERAGE|GIT_CONFIG)\w*|GIT_WORK_TREE|GIT_DIR|DESTDIR"
+)
+"""Variables that name a file or folder which programs write: `HISTFILE`, `GIT_TRACE`, `GIT_WORK_TREE`."""
 
 
 def takes_list(command: Command) -> bool:
@@ -254,6 +260,10 @@ def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]
         return sum(word[:1] != "-" for word in rest[2:]) < 2
     if name == "npx" and rest:
         name, rest = os.path.basename(rest[0]).partition("@")[0], rest[1:]
+    if name == "unzip":
+        return any(map(_LISTS_ARCHIVE.fullmatch, rest))
+    if name in _VERIFIES:
+        return rest[:1] != [] and _VERIFIES[name].fullmatch(rest[0]) is not None and _NO_FILES.isdisjoint(rest)
     if name in LINTERS:
         own = [word for word in rest if word[:1] == "-" or word in _CHECKS]
         return bool(own) and _CHECKS.issuperset(own)
@@ -266,6 +276,9 @@ def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]
     return name not in SCRIPTED or not any(SYNTAX.search(word) and mentions(word) for word in rest)
 
 
+_VERIFIES = {"openssl": re.compile(r"dgst|md5|sha\d+|verify"), "gpg": re.compile(r"--verify")}
+_LISTS_ARCHIVE = re.compile(r"-[a-zA-Z]*[lptvZ][a-zA-Z]*")
+_NO_FILES = frozenset({"-out", "-o", "--output", "-writerand"})
 _LONGEST_OPTION = 200
 
 
@@ -309,7 +322,9 @@ def control_problem(name: str, words: list[str], moved: bool) -> str | None:
         words = [part for word in words for part in _MODULE.sub(r"-m\n\1", word).split("\n")]
     names = {_PIP.sub("pip", os.path.basename(word)) for word in words}
     i = next((i for i, word in enumerate(words) if os.path.basename(word).partition(".")[0] == "fairlead"), -1)
-    runs = name == "fairlead" or names & RUNS or (CODE.fullmatch(name) and (i == 1 or "-m" in words[max(i - 2, 0) : i]))
+    runs = name == "fairlead" or bool(names & RUNS) or ("-m" in words and bool(names & _RUNS_MODULES))
+    if not runs and CODE.fullmatch(name):
+        runs = i == 1 or "-m" in words[max(i - 2, 0) : i]
     if i >= 0 and runs and (command := _own_command(words[i + 1 :])):
         return f"`fairlead {command[:50]}` changes what judges this agent: {WAY_OUT.format('run')}"
     if names & REMOVES_PACKAGES and names & INSTALLERS and any(map(_OWN_PACKAGE.match, words)):
@@ -326,6 +341,8 @@ def control_problem(name: str, words: list[str], moved: bool) -> str | None:
     return None
 
 
+_RUNS_MODULES = frozenset({"runpy", "pdb", "profile", "cProfile", "trace"})
+"""Modules of Python that run another module or script."""
 _PIP = re.compile(r"^pip[\d.]+$")
 _MODULE = re.compile(r"^-[bBdEiIOPqsSuvx]*m(?!\n)(.*)$", re.DOTALL)
 
@@ -376,7 +393,7 @@ def _ends_process(code: str) -> bool:
     return "kill" in code and re.search(rf"\b{os.getpid()}\b", code) is not None
 
 
-_COMMAND = "python -m fairlead.server"
+_COMMANDS = ("python -m fairlead.server", "fairlead serve")
 
 
 _POSIX_CLASS = re.compile(r"\[:\w+:\]")
@@ -392,11 +409,10 @@ def _means_fairlead(word: str) -> bool:
         return True
     word = _POSIX_CLASS.sub(r"\\w\\s", word).replace("[[", r"[\[")
     try:
-        found = re.search(word, _COMMAND)
+        places = [(found, text.index("fairlead")) for text in _COMMANDS if (found := re.search(word, text))]
     except re.error:
         return False
-    own = _COMMAND.index("fairlead")
-    return found is not None and len(range(max(found.start(), own), found.end())) > 3
+    return any(len(range(max(found.start(), own), found.end())) > 3 for found, own in places)
 
 
 def _installed(words: list[str]) -> list[str]:
@@ -446,11 +462,16 @@ OTHER_USERS = frozenset({"sudo", "su", "doas", "runuser", "gosu", "su-exec", "se
 
 def takes_folders(command: Command) -> bool:
     """Does a command change or remove all that is in a folder which it names?"""
+    if command.program in ("fd", "fdfind"):
+        search = search_of_fd(command.args)
+        return search is not None and search[1] == ["*"]
     if command.program in TAKES_AWAY:
         before = ("", *command.args)
         return "-empty" not in before and not any(
             word in CHOOSES and last not in ("!", "-not") for last, word in pairwise(before)
         )
+    if command.program == "rsync" and any(word.startswith("--del") for word in command.args):
+        return ":" not in command.args[-1]  # what is on another machine is not protected
     return command.runs("git rm") and not command.has("--cached", "--dry-run")
 
 
@@ -468,7 +489,15 @@ def finds_to_read(command: Command, mentions: Callable[[str], str | None]) -> bo
     runs = [one for one in command.inner if len(one.via) == len(command.via) + 1]
     if not runs or any(word == "-delete" or word.startswith(("-fprint", "-fls")) for word in command.args):
         return False
-    return all(only_reads(one.program, one.args, mentions) for one in runs)
+    return all(_only_reads_inside(one, mentions) for one in runs)
+
+
+def _only_reads_inside(command: Command, mentions: Callable[[str], str | None]) -> bool:
+    """The same of one command, and of those in the line that it gives to a shell: `sh -c 'grep x "$1"'`."""
+    if command.program in SHELLS and command.inner:
+        return all(_only_reads_inside(one, mentions) for one in command.inner)
+    unknown = any("{}" in path or unknown_of(path) for path in command.writes())
+    return not unknown and only_reads(command.program, command.args, mentions)
 
 
 def assigned_texts(command: Command) -> list[str]:

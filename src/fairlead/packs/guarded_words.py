@@ -16,6 +16,7 @@ from ..shell import Command, Line
 from ..shell.outputs import input_of, written_by
 from ..shell.words import emptied, is_exact, unknown_of
 from .effort import Effort
+from .guarded_files import FINDS
 
 CONCATENATES = re.compile(r"[\"']\s*[.+]?\s*[\"']")
 """What stands between two texts that code makes one: `"fair" + "lead"`."""
@@ -52,13 +53,13 @@ def possible_words(command: Command, line: Line, find: Callable[[Command], list[
         sources = [one for one in line.commands if one is not command]
         parts += _BETWEEN_ALL.split(line.text)
         parts += [part for word in parts if "[" in word for part in _KEY.split(word)]
-    elif in_code or not unknown.isdisjoint(("stdin", "$(...)")):
+    elif in_code or not unknown.isdisjoint(("stdin", "$(...)", "...")):
         sources = list(feeders(command, line))
         if "$(...)" in unknown and not command.inner:  # `x=$(git ls-files); rm $x`
             sources += [one for one in line.commands if "$(...)" in one.via]
     else:
         sources = []
-    found = {id(one): find(one) for one in sources if one.program in ("find", "gfind", "bfs")}
+    found = {id(one): find(one) for one in sources if one.program in FINDS}
     words = list[str]()
     for one in sources:
         names = found.get(id(one))
@@ -67,9 +68,10 @@ def possible_words(command: Command, line: Line, find: Callable[[Command], list[
     patterns = [
         part for one in sources if one.program in _FILTERS for word in one.args for part in _PATTERN.split(word)
     ]
+    patterns += [part.replace(".*", "*") for part in patterns if ".*" in part]
     parts += patterns
     if any(one.program in _LISTS or one.runs("git ls-files") for one in sources):
-        parts += [f"*{part}*" for part in patterns if len(part) > 2 and part[0] != "-"]
+        parts += [f"{start}{part}*" for part in patterns if len(part) > 2 and part[0] != "-" for start in ("*", ".*")]
     parts += _index(line).patterns
     for word in texts:
         if "$(...)" in unknown_of(word):  # what it puts out may be any word of it

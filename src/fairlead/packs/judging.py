@@ -15,6 +15,7 @@ from ..hook import Hook, Layer
 from ..lifecycle import BeforeTool, Step
 from ..session import current_session
 from ..shell import Command, Dialect, Line
+from ..shell.words import emptied
 from ..tools import KINDS
 from ..verdict import Verdict, ask, deny, warn
 from .exemptions import Exemption
@@ -146,7 +147,7 @@ class PackGate:
 
     def _hits_in(self, line: PackLine) -> Iterator[RuleHit]:
         for command in line.commands:
-            for rule in (*self._by_program.get(command.program, ()), *self._of_any):
+            for rule in (*self._by_program.get(emptied(command.program), ()), *self._of_any):
                 if part := rule.check(command, line):
                     yield RuleHit(_finding(rule, part, command), command, self._exempting(rule, command, line))
         for rule in self._of_line:

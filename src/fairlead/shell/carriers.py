@@ -16,6 +16,7 @@ from .git import run_git
 from .interpreters import INTERPRETER, run_awk, run_code, run_editor, run_make, run_sed
 from .line_options import (
     LINE_OPTIONS,
+    TERMINALS,
     run_after_dashes,
     run_any_line,
     run_bwrap,
@@ -23,6 +24,7 @@ from .line_options import (
     run_line_options,
     run_package,
     run_socat,
+    run_terminal,
     run_tmux,
 )
 from .outputs import input_of
@@ -79,6 +81,7 @@ CARRIERS: dict[str, Carrier] = {
     **dict.fromkeys(("gcloud", "gdb", "nix", "gh", "launchctl"), run_after_dashes),
     **dict.fromkeys(("concurrently", "hyperfine", "entr", "nodemon", "cargo"), run_any_line),
     **dict.fromkeys(("salt", "snap", "flatpak", "pee", "mispipe"), run_any_line),
+    **dict.fromkeys(TERMINALS, run_terminal),
     "bwrap": run_bwrap,
     "git": run_git,
 }  # fmt: skip

@@ -41,7 +41,7 @@ _TEXT = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 _RUNS = re.compile(
     r"""(?:\bsystem|\bpopen\w*|\bexec\w*|\bspawn\w*|\bshell_exec|\bpassthru|\bproc_open|\bcall|\brun|\bcheck_\w+
         |\bPopen|\bgetoutput|\bgetstatusoutput|\bdo\s+shell\s+script|\bCommand|%x|\bqx|\bexecute)
-        \s*[(\[{\s]\s*(?:args\s*=\s*)?[(\[]?\s*(?:\w+\.P_\w+\s*,\s*)?[fr]?(TEXT)((?:\s*,\s*TEXT)*)""".replace(
+        \s*[(\[{\s]\s*(?:args\s*=\s*)?[(\[]?\s*(?:\w+\.P_\w+\s*,\s*)?[fr]?(TEXT)((?:\s*,\s*[(\[]?\s*TEXT)*)""".replace(
         "TEXT", _TEXT
     ),
     re.VERBOSE | re.DOTALL,

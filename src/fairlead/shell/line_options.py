@@ -141,10 +141,34 @@ def run_after_dashes(shell: Shell, command: Command) -> None:
         run_line_options(shell, command)
     for sign in ("--args", "--"):
         if sign in command.args and (command.program not in ("gh",) or "ssh" in command.operands):
-            shell.program(command.args[command.args.index(sign) + 1 :], command.program, command)
+            words = command.args[command.args.index(sign) + 1 :]
+            if command.runs("nix run"):  # `nix run nixpkgs#git -- push`
+                words = ["".join(command.operands[1:2]).rpartition("#")[2], *words]
+            shell.program(words, command.program, command)
             break
     if command.operands[:2] == ["alias", "set"]:
         shell.line(joined(command.operands[3:]).lstrip("!"), command.program, command, apart=True)
+
+
+TERMINALS = (
+    "xterm", "uxterm", "urxvt", "rxvt", "konsole", "gnome-terminal", "xfce4-terminal", "mate-terminal", "terminator",
+    "tilix", "alacritty", "st", "ghostty", "lxterminal", "x-terminal-emulator",
+)  # fmt: skip
+_RUNS_IN_TERMINAL = frozenset({"-e", "-x", "--command", "--execute", "--"})
+
+
+def run_terminal(shell: Shell, command: Command) -> None:
+    """`xterm -e WORDS`, `gnome-terminal -- WORDS`, `konsole -e LINE`, `xfce4-terminal --command=LINE`"""
+    for at, word in enumerate(command.args):
+        words = command.args[at + 1 :]
+        if word in _RUNS_IN_TERMINAL and words:
+            if len(words) == 1:
+                shell.line(words[0], f"{command.program} {word}", command, apart=True)
+            else:
+                shell.program(words, f"{command.program} {word}", command)
+            return
+        if word.startswith(("--command=", "--execute=")):
+            shell.line(word.partition("=")[2], command.program, command, apart=True)
 
 
 def run_tmux(shell: Shell, command: Command) -> None:

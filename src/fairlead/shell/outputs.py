@@ -142,7 +142,50 @@ def _filled(form: str, values: list[str]) -> tuple[str, int] | None:
 
 
 def _cat(command: Command) -> str | None:
-    return input_of(command) if command.operands in ([], ["-"]) and not command.options else None
+    """`cat`, `cat -`, `cat <(echo x)`"""
+    words = command.args
+    if len(words) == 1 and words[0].startswith("<("):
+        return output_of([one for one in command.inner if one.via[-1:] == ("<(...)",)], command.maybe)
+    return input_of(command) if words in ([], ["-"]) else _some_of_input(command)
+
+
+def _some_of_input(command: Command) -> str | None:
+    """What is left of the text that it reads: all of it, or a part. Which, only running it would tell."""
+    whole_lines = all(_OWN_WORD.fullmatch(word) and not _CUTS.match(word) for word in command.args)
+    text = input_of(command) if whole_lines else None
+    return text and Word(text, (*unknown_of(text), "..."))
+
+
+_OWN_WORD = re.compile(r"-[a-zA-Z]{0,4}=?[0-9,-]{0,9}|--[a-z-]+(?:=.*)?|[0-9]{1,9}")
+"""An option, or a number as its value: of a filter that reads no file."""
+_CUTS = re.compile(r"-[a-zA-Z]*c|--bytes")
+_COUNTS = re.compile(r"-[a-zA-Z]*[clLoq][a-zA-Z]*|--(?:count|files-with.*|only.*|quiet|silent)")
+
+
+def _grep(command: Command) -> str | None:
+    words = [word for word in command.args if word[:1] != "-"]
+    if len(words) != 1 or any(map(_COUNTS.fullmatch, command.args)):
+        return None
+    text = input_of(command)
+    return text and Word(text, (*unknown_of(text), "..."))
+
+
+def _sed(command: Command) -> str | None:
+    """`sed s/a/b/`, where it looks for a text and reads one line."""
+    scripts = [word for word in command.args if word not in ("-e", "-E", "-r", "-u")]
+    found = _REPLACES.fullmatch(scripts[0]) if len(scripts) == 1 else None
+    text = input_of(command) if found is not None else None
+    if not text or found is None or "\n" in text.removesuffix("\n"):
+        return None
+    old, new, line = found[2], found[3], text.removesuffix("\n")
+    if old in ("^", "$"):
+        line = new + line if old == "^" else line + new
+    else:
+        line = line.replace(old, new, -1 if "g" in found[4] else 1)
+    return Word(f"{line}\n", (*unknown_of(text), "..."))
+
+
+_REPLACES = re.compile(r"s([/|,#@!:])((?:\^|\$)|[^\\.*^$\[\]+?(){}|&]{1,200})\1([^\\&]{0,200})\1(g?)")
 
 
 def _tr(command: Command) -> str | None:
@@ -298,5 +341,7 @@ WRITERS: dict[str, Callable[[Command], str | None]] = {
     "sudo": _inner, "exec": _inner, "eval": _inner, "sh": _inner, "bash": _inner, "zsh": _inner, "dash": _inner,
     "": _redirected, ":": _nothing, "true": _nothing, "false": _nothing, "cd": _nothing, "export": _nothing,
     "set": _nothing, "unset": _nothing, "local": _nothing, "declare": _nothing, "sleep": _nothing,
+    **dict.fromkeys(("head", "tail", "sort", "uniq", "nl", "column", "pv", "dd", "sponge", "shuf"), _some_of_input),
+    "grep": _grep, "egrep": _grep, "fgrep": _grep, "sed": _sed, "stdbuf": _inner, "nice": _inner, "timeout": _inner,
     "compgen": _compgen, "mkdir": _nothing, "touch": _nothing, "alias": _nothing, "shopt": _nothing, "read": _nothing,
 }  # fmt: skip

@@ -73,6 +73,8 @@ def read(text: str, folder: str = "", variables: Mapping[str, str] | None = None
         shell.run_uncalled(into=tree)
     except (TooComplex, RecursionError):
         shell.sound = False
+        for command in (*tree[-1:], *shell.files.commands[-1:]):  # where the reader stopped
+            command.sure = False
     if not shell.sound and not tree:
         tree.append(Command([Word(text[:200], ("...",))], folder, (), False))
     return Line(text, tree, shell.sound)

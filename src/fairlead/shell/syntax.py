@@ -28,7 +28,7 @@ from .tree import (
 
 _GAP = re.compile(r"(?:[ \t\r]+|\\\r?\n|#[^\n]*)*")
 _REDIRECT = re.compile(r"([0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(&>>|&>|<<<|<<-|<<|<>|<&|>>|>\||>&|<(?!\()|>(?!\())")
-_ASSIGNS = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]]*)\])?(\+?)=")
+_ASSIGNS = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]]{0,256})\])?(\+?)=")
 _TEST_OPERATOR = re.compile(r"[<>()&|]+")
 _NAME = re.compile(r"[^ \t\r\n;&|<>()`\"'\\$]+")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")

@@ -181,7 +181,8 @@ class Expander:
         for text in multiplied(template, self.budget):
             pieces = filter(None, re.split("([\ue000-\uf8ff])", text))
             parts = [held[ord(one) - _FIRST_HELD] if _HELD.match(one) else TextPart(one, False) for one in pieces]
-            fields += self._joined(_named_longer(parts))
+            words = self._joined(_named_longer(parts))
+            fields += words if is_exact(text) else [Word(one, (*unknown_of(one), *unknown_of(text))) for one in words]
         return fields
 
     def _joined(self, word: Sequence[WordPart]) -> list[str]:
@@ -208,6 +209,8 @@ class Expander:
                     value = items[0]
                 elif not quoted:
                     items = [field for one in value for field in (self._split(one) if type(one) is str else [one])]
+            elif not quoted and unknown_of(value) == ("...",):  # a text that may be there in part
+                items = [Word(one, ("...",)) for one in self._split(value)]
             elif quoted or unknown_of(value):
                 items = [value]
             else:
@@ -423,20 +426,25 @@ def split_at(text: str, separators: str) -> list[str]:
 
 
 def multiplied(text: str, budget: Budget) -> list[str]:
-    """What `a{b,c}` and `{1..3}` become."""
+    """What `a{b,c}` and `{1..3}` become. Where that is too much, the words are not fully known."""
     done: list[str] = []
     waiting = [text]
     while waiting:
         one = waiting.pop()
         budget.spend(1 + len(one) // 256)
-        if len(done) + len(waiting) >= MANY or (found := _outermost(one, budget)) is None:
-            done.append(one)
+        if len(done) + len(waiting) >= MANY:
+            done.append(Word(one, _TOO_MANY) if "{" in one and "}" in one else one)
+        elif (found := _outermost(one, budget)) is None:
+            done.append(Word(one, _TOO_MANY) if "{" in one and _LONG_RANGE.search(one) else one)
         else:
             start, end, choices = found
             waiting += [one[:start] + choice + one[end:] for choice in reversed(choices)]
     return done
 
 
+_TOO_MANY = ("{..}",)
+"""What a word depends on whose braces stand for more words than are followed."""
+_LONG_RANGE = re.compile(r"\{-?\d+\.\.-?\d+(?:\.\.-?\d+)?\}")
 _LONGEST_RANGE = 80
 """Characters of `{1..3}`, the braces included."""
 
@@ -445,7 +453,7 @@ def _outermost(text: str, budget: Budget) -> tuple[int, int, list[str]] | None:
     """The first braces that mean something: where they begin and end, and their choices."""
     if "{" not in text or "}" not in text:
         return None
-    budget.spend(1 + len(text) // 256)
+    budget.spend(1 + len(text) // 256 + text.count("{") // 2)
     opened: list[list[int]] = []  # where each open brace begins, and its commas
     closed: list[list[int]] = []
     for sign in _BRACE_SIGN.finditer(text):

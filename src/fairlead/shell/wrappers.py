@@ -204,6 +204,10 @@ WRAPPERS: dict[str, Wrapper] = {
     "concurrently": Wrapper("nc --names --prefix --kill-others"),
     "pm2": Wrapper("ni --name", subcommands=("start",), line=True),
     "batch": Wrapper("qf"),
+    "wezterm": Wrapper(" --cwd", subcommands=("start",)),
+    "kitty": Wrapper("cdoT --config --directory --title"),
+    "foot": Wrapper("acdfotTwW --title --working-directory"),
+    "gamemoderun": Wrapper(),
 }
 
 

@@ -81,8 +81,8 @@ def _options_of_xargs(args: list[str]) -> dict[str, str]:
 
 def _arguments_of(text: str | None, options: dict[str, str], lines: bool) -> list[str] | None:
     """The words that xargs reads: of all lines, or with -I the lines, or with -0 and -d what is between the marks."""
-    if text is not None and unknown_of(text) == ("*",):
-        return [Word(word, ("*",)) for word in text.split()]  # names of files
+    if text is not None and unknown_of(text) in (("*",), ("...",)):
+        return [Word(word, unknown_of(text)) for word in text.split()]  # names of files, or some of the words
     if text is None or unknown_of(text) or "E" in options:
         return None
     delimiter = "\0" if "0" in options else options.get("d", "")
