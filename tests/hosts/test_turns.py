@@ -103,7 +103,8 @@ def test_an_agent_that_the_user_names_has_this_name_in_each_request() -> None:
     sessions = Sessions(Hooks(), FRAMEWORK, agent="mine")
     for name in ("one", "two"):
         agent = sessions.turn("s1", agent=name).session.agent
-        assert agent is not None and agent.name == "mine"
+        assert agent is not None
+        assert agent.name == "mine"
 
 
 def test_sessions_of_one_id_in_two_parts_of_a_framework_share_their_store() -> None:
