@@ -6,6 +6,7 @@ import asyncio
 import threading
 from contextvars import Context
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -518,6 +519,9 @@ async def test_an_agent_and_a_tool_node_of_one_graph_share_their_limits(thread: 
     assert len(node.bench.ran) == 2
 
 
+@pytest.mark.skipif(
+    tuple(map(int, version("langchain").split(".")[:3])) < (1, 2, 4), reason="agents have no names before 1.2.4"
+)
 @pytest.mark.parametrize("thread", [None, "t1"])
 async def test_agents_of_one_graph_keep_their_names(thread: str | None) -> None:
     node = Node()
