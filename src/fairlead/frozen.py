@@ -68,9 +68,9 @@ def freeze(value: Any) -> Any:
 def thaw(value: Any) -> Any:
     """A plain, editable copy of what `freeze` gave: what a host hands to a tool."""
     if isinstance(value, dict):
-        return {key: thaw(item) for key, item in value.items()}
+        return {key: item if item.__class__ in _ATOMS else thaw(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [thaw(item) for item in value]
+        return [item if item.__class__ in _ATOMS else thaw(item) for item in value]
     if value.__class__ is tuple:
         return tuple(map(thaw, value))
     return value

@@ -570,7 +570,7 @@ class Turn:
             kind, target, safety = tools.classify(known, args, host, server=server)
             about = {"kind": kind, "target": target, "safety": safety, **about}
         about = {"tool": name, "call_id": call_id or new_id("call"), **about}
-        return ToolCall(self, dict(args), about, run, proposed, ask, through, read)
+        return ToolCall(self, thaw(dict(args)), about, run, proposed, ask, through, read)
 
     def record_result(self, name: str, call_id: str, result: ToolResult) -> None:
         """Note that a call is over, for `after_tool_batch`."""
