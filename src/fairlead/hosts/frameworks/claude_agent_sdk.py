@@ -254,7 +254,7 @@ class Fairlead(Closable, dict[HookEvent, list[HookMatcher]]):
 
     async def _check_call(self, server: str, params: Mapping[str, Any]) -> str | None:
         """Check a call of a tool in this process, just before it runs. Gives why it may not, if it is not as judged."""
-        call_id, tool = a_dict(params.get("_meta")).get(CALL_ID), f"mcp__{server}__{params.get('name')}"
+        call_id, tool = str(a_dict(params.get("_meta")).get(CALL_ID)), f"mcp__{server}__{params.get('name')}"
         ran = args_digest(_judged_part(tool, a_dict(params.get("arguments"))))
         found = [session for session in self._sessions.values() if call_id in session.judged]
         if not found or any(ran in session.judged[call_id] for session in found):
