@@ -532,6 +532,17 @@ async def test_agents_of_one_graph_keep_their_names(thread: str | None) -> None:
     assert {decision.step.agent.name for decision in node.decisions} == {"one", "two"}
 
 
+async def test_a_session_that_the_user_names_is_that_of_all_agents_and_tool_nodes_of_a_graph() -> None:
+    node = Node()
+    node.fairlead = Fairlead(node.hooks, session_id="mine")
+    node.hooks.add(lambda step: None, on="before_tool", name="watch")
+    reply = AIMessage("", tool_calls=[{"name": "shell", "args": {"command": "ls"}, "id": "9"}])
+    tools = node.fairlead.tool_node([StructuredTool.from_function(node.bench.shell)])
+    await graph_of(agent_for(node, "one"), lambda state: {"messages": [reply]}, tools).ainvoke(GO)
+    assert len(node.bench.ran) == 3
+    assert {decision.step.session_id for decision in node.decisions} == {"mine"}
+
+
 @BOTH
 async def test_the_user_of_the_config_is_the_user_of_the_steps(sync: bool) -> None:
     for stage in (Stage(LS, Say("Ok."), LS), Node(LS, Say("Ok."), LS)):

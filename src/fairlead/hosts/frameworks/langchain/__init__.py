@@ -256,9 +256,8 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
                 yield from self._fail(old, Abandoned("another request came instead of an answer"))
             for old in [old for old in list(self._handed.values()) if thread and old.place == place]:
                 yield from self._fail(old, Abandoned("the work was handed over, and no agent continued it"))
-            run = GraphRun(
-                key, place, self.sessions.turn(thread or self._graphs.of_agent(config), agent=name, thread_id=thread)
-            )
+            session_id = thread or self.session_id or self._graphs.of_agent(config)
+            run = GraphRun(key, place, self.sessions.turn(session_id, agent=name, thread_id=thread))
             session = run.turn.session  # of this request, whose user may be another than that of the thread's first
             session.user_id = self._user_id or user_of(config)
         run.user_message = as_text(message)

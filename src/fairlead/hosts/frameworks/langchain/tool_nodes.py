@@ -39,6 +39,7 @@ class GovernedNodes:
     def __init__(self, agents: Sessions, graphs: GraphSessions, about: Mapping[str, Any]) -> None:
         self.sessions = Sessions(agents.hooks, TOOL_NODE, asks=True, beside=agents, **about)
         self._user_id: str | None = about.get("user_id")
+        self._session_id: str | None = about.get("session_id")
         self._graphs = graphs
         self._questions: OrderedDict[tuple[str | None, str | None], Questions] = OrderedDict()
 
@@ -72,7 +73,8 @@ class GovernedNodes:
                 return questions.ask(config, decision)
             return Approval("deny", None, "it needs approval, and must be called alone for that")
 
-        turn = self.sessions.turn(thread or self._graphs.of_run(config), thread_id=thread)
+        session_id = thread or self._session_id or self._graphs.of_run(config)
+        turn = self.sessions.turn(session_id, thread_id=thread)
         turn.session.user_id = self._user_id or user_of(config)
         for old in self.sessions.surplus():
             yield from end_session(old, "forgotten")
