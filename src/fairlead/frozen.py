@@ -43,7 +43,8 @@ class FrozenList(list[Any]):
         return list, (thaw(self),)
 
 
-_ATOMS = frozenset({str, int, float, bool, type(None), FrozenDict, FrozenList})
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_ATOMS = _SCALARS | {FrozenDict, FrozenList}
 
 
 def freeze(value: Any) -> Any:
@@ -68,9 +69,9 @@ def freeze(value: Any) -> Any:
 def thaw(value: Any) -> Any:
     """A plain, editable copy of what `freeze` gave: what a host hands to a tool."""
     if isinstance(value, dict):
-        return {key: thaw(item) for key, item in value.items()}
+        return {key: item if item.__class__ in _SCALARS else thaw(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [thaw(item) for item in value]
+        return [item if item.__class__ in _SCALARS else thaw(item) for item in value]
     if value.__class__ is tuple:
         return tuple(map(thaw, value))
     return value

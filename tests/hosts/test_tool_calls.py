@@ -99,6 +99,17 @@ JUDGED: dict[str, tuple[dict[str, Verdict], tuple[str, Any, bool, bool]]] = {
 
 
 @ways
+async def test_code_that_keeps_the_arguments_cannot_change_them_while_hooks_judge(way: Any) -> None:
+    scene = Scene()
+    paths = ["a"]
+    scene.hooks.add(lambda step: paths.append("b"), on="before_tool", name="slow")
+    scene.hooks.add(lambda step: paths.append("c"), on="before_permission", name="slower")
+    turn = await scene.begin()
+    await way(turn.tool("read", {"paths": paths}, "1", scene.ran.append))
+    assert scene.ran == [{"paths": ["a"]}]
+
+
+@ways
 @pytest.mark.parametrize(("verdicts", "expected"), JUDGED.values(), ids=JUDGED)
 async def test_a_call_ends_as_hooks_judge_it(way: Any, verdicts: dict[str, Verdict], expected: Any) -> None:
     scene = Scene(**verdicts)

@@ -91,6 +91,31 @@ def test_a_session_id_for_all_requests_may_be_given() -> None:
     assert (first.session_id, first.store is second.store) == ("s1", True)
 
 
+def test_agents_that_share_a_session_keep_their_names_and_ids() -> None:
+    sessions = Sessions(Hooks(), FRAMEWORK)
+    one, two, again = (sessions.turn("s1", agent=name).session for name in ("one", "two", "two"))
+    assert [session.agent.name for session in (one, two, again) if session.agent] == ["one", "two", "two"]
+    assert two.agent == again.agent != one.agent
+    assert two.store is one.store
+
+
+def test_an_agent_that_the_user_names_has_this_name_in_each_request() -> None:
+    sessions = Sessions(Hooks(), FRAMEWORK, agent="mine")
+    for name in ("one", "two"):
+        agent = sessions.turn("s1", agent=name).session.agent
+        assert agent is not None
+        assert agent.name == "mine"
+
+
+def test_sessions_of_one_id_in_two_parts_of_a_framework_share_their_store() -> None:
+    agents = Sessions(Hooks(), FRAMEWORK)
+    nodes = Sessions(agents.hooks, FRAMEWORK, beside=agents)
+    for first, second in ((agents, nodes), (nodes, agents)):
+        session = first.turn(f"s{id(first)}").session
+        assert second.turn(f"s{id(first)}").session.store is session.store
+    assert nodes.turn("other").session.store is not agents.turn("s1").session.store
+
+
 @pytest.mark.parametrize(("agent", "name"), [(None, "agent"), ("coder", "coder")])
 def test_an_agent_without_a_name_is_the_agent(agent: str | None, name: str) -> None:
     session = Sessions(Hooks(), FRAMEWORK).turn(agent=agent).session

@@ -426,6 +426,15 @@ async def test_a_code_executor_cannot_swallow_an_abort() -> None:
     assert stage.bench.ran == []
 
 
+@pytest.mark.ungoverned("from whose `middleware` your code has removed it")
+async def test_an_agent_whose_middleware_is_cleared() -> None:
+    stage = Stage(LS)
+    stage.add(lambda step: deny("no"), "before_tool")
+    stage.agent.middleware.clear()
+    await stage.run()
+    assert stage.bench.ran == [("shell", {"command": "ls"})]
+
+
 @pytest.mark.ungoverned("A tool that your code calls by itself")
 async def test_a_tool_that_code_calls_by_itself() -> None:
     stage = Stage()

@@ -22,7 +22,7 @@ from claude_agent_sdk import (
 from driver_claude_agent_sdk import variables
 from test_claude_agent_sdk import LS, SHELL, refuses, run, tell
 
-from fairlead import FairleadError, Hooks, change, deny
+from fairlead import FairleadError, Hooks, ask, change, deny
 from fairlead.hosts.clis.probe import model
 from fairlead.hosts.frameworks.claude_agent_sdk import Fairlead
 
@@ -217,7 +217,7 @@ async def test_a_setting_that_turns_all_hooks_off_does_not_turn_off_these(strict
     assert await play(tmp_path, [model.ScriptedCall(SHELL, RM)], options) == []
 
 
-# --- what is not governed ---------------------------------------------------------------------------
+# --- at a tool of this process ----------------------------------------------------------------------
 
 
 async def rewriting(payload: Any, call_id: str | None, context: Any) -> dict[str, Any]:
@@ -225,20 +225,60 @@ async def rewriting(payload: Any, call_id: str | None, context: Any) -> dict[str
     return {"hookSpecificOutput": said}
 
 
+@pytest.mark.parametrize("by", ["hook", "can_use_tool"])
+async def test_a_tool_of_this_process_does_not_run_with_other_arguments_than_judged(
+    strict: Hooks, tmp_path: Path, by: str
+) -> None:
+    async def grant(*asked: Any) -> PermissionResultAllow:
+        return PermissionResultAllow(updated_input=RM)
+
+    errors: list[str] = []
+    strict.add(lambda step: errors.append(step.error), on="error", phase="observe", name="errors")
+    fairlead = Fairlead(strict)
+    options = ClaudeAgentOptions(hooks=fairlead, can_use_tool=grant)
+    if by == "hook":
+        merged: Any = fairlead | {"PreToolUse": [HookMatcher(hooks=[rewriting])]}
+        options = ClaudeAgentOptions(hooks=merged)
+    assert await play(tmp_path, [LS, LS], options) == []
+    assert all("ArgumentsChanged: tool" in error and "did not run" in error for error in errors)
+    assert len(errors) == 2  # the second one is what the CLI says of the tool
+
+
+# --- what is not governed ---------------------------------------------------------------------------
+
+
 @pytest.mark.ungoverned("Another hook that changes the input")
-async def test_another_hook_that_changes_the_input(strict: Hooks, tmp_path: Path) -> None:
+async def test_another_hook_that_changes_the_input_of_a_tool_of_claude_code(strict: Hooks, tmp_path: Path) -> None:
     """The tool runs, once: the turn ends when the CLI reports it."""
-    merged: Any = Fairlead(strict) | {"PreToolUse": [HookMatcher(hooks=[rewriting])]}
-    assert await play(tmp_path, [LS, LS], ClaudeAgentOptions(hooks=merged)) == ["rm -rf /"]
+    merged: Any = Fairlead(strict) | {"PreToolUse": [HookMatcher(hooks=[touching])]}
+    await play(tmp_path, [TRUE, TRUE], ClaudeAgentOptions(hooks=merged, allowed_tools=["Bash"]))
+    report_touch(tmp_path)
 
 
 @pytest.mark.ungoverned("`can_use_tool` without `Fairlead(hooks).options(options)`")
 async def test_a_callback_that_is_not_ours_to_check(strict: Hooks, tmp_path: Path) -> None:
-    async def ask(*asked: Any) -> PermissionResultAllow:
-        return PermissionResultAllow(updated_input=RM)
+    async def grant(*asked: Any) -> PermissionResultAllow:
+        return PermissionResultAllow(updated_input=TOUCH)
 
-    options = ClaudeAgentOptions(hooks=Fairlead(strict), can_use_tool=ask)
-    assert await play(tmp_path, [LS, LS], options) == ["rm -rf /"]
+    strict.add(lambda step: ask("May it?"), on="before_tool", name="asks")
+    options = ClaudeAgentOptions(hooks=Fairlead(strict), can_use_tool=grant)
+    await play(tmp_path, [TRUE, TRUE], options)
+    report_touch(tmp_path)
+
+
+TRUE = model.ScriptedCall("Bash", {"command": "true"})
+TOUCH = {"command": "touch touched"}
+
+
+async def touching(payload: Any, call_id: str | None, context: Any) -> dict[str, Any]:
+    said = {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": TOUCH}
+    return {"hookSpecificOutput": said}
+
+
+def report_touch(folder: Path) -> None:
+    """Report that Claude Code's own shell ran what no hook has judged."""
+    assert (folder / "touched").exists()
+    boundary.report_run("Bash", TOUCH)
 
 
 @pytest.mark.parametrize(

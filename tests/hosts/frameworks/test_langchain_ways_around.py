@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from contextvars import Context
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -28,7 +31,9 @@ from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.runtime import Runtime
 from langgraph.types import Command, Send
+from mcp.types import CallToolResult, TextContent
 from mcp.types import Tool as McpTool
 from test_langchain import GO, LS, Node, Stage, last
 
@@ -466,6 +471,78 @@ async def test_a_limit_holds_for_all_tool_nodes_of_a_run_without_a_thread(sync: 
     assert len({decision.step.session_id for decision in node.decisions}) == 2
 
 
+def graph_of(*nodes: Any) -> Any:
+    """A graph that runs these nodes one after another."""
+    graph, before = StateGraph(MessagesState), START
+    for number, node in enumerate(nodes):
+        graph.add_node(f"n{number}", node)
+        graph.add_edge(before, f"n{number}")
+        before = f"n{number}"
+    return graph.compile()
+
+
+def agent_for(node: Node, name: str) -> Any:
+    shell = StructuredTool.from_function(node.bench.shell)
+    model = Scripted(script=[LS, LS, Say("Done.")], played=Played())
+    return create_agent(model, [shell], middleware=[node.fairlead], name=name)
+
+
+ONE_SESSION = pytest.mark.skipif(
+    "control" not in Runtime.__dataclass_fields__, reason="before LangGraph 1.2 they are told apart"
+)
+
+
+@BOTH
+@ONE_SESSION
+async def test_a_limit_holds_for_all_agents_of_a_graph_without_a_thread(sync: bool) -> None:
+    node = Node()
+    limited(node, 3)
+    graph = graph_of(agent_for(node, "one"), graph_of(agent_for(node, "two")))
+    for run in (1, 2):
+        node.bench.ran.clear()
+        _ = graph.invoke(GO) if sync else await graph.ainvoke(GO)
+        assert len(node.bench.ran) == 3, f"run {run}"
+        graph = graph_of(agent_for(node, "one"), graph_of(agent_for(node, "two")))
+    assert len({decision.step.session_id for decision in node.decisions}) == 2
+
+
+@BOTH
+@pytest.mark.parametrize("thread", [pytest.param(None, marks=ONE_SESSION), "t1"])
+async def test_an_agent_and_a_tool_node_of_one_graph_share_their_limits(thread: str | None, sync: bool) -> None:
+    node = Node()
+    limited(node, 2)
+    reply = AIMessage("", tool_calls=[{"name": "shell", "args": {"command": "ls"}, "id": "9"}])
+    tools = node.fairlead.tool_node([StructuredTool.from_function(node.bench.shell)])
+    graph = graph_of(agent_for(node, "one"), lambda state: {"messages": [reply]}, tools)
+    config: Any = {"configurable": {"thread_id": thread}} if thread else {}
+    _ = graph.invoke(GO, config) if sync else await graph.ainvoke(GO, config)
+    assert len(node.bench.ran) == 2
+
+
+@pytest.mark.skipif(
+    tuple(map(int, version("langchain").split(".")[:3])) < (1, 2, 4), reason="agents have no names before 1.2.4"
+)
+@pytest.mark.parametrize("thread", [None, "t1"])
+async def test_agents_of_one_graph_keep_their_names(thread: str | None) -> None:
+    node = Node()
+    node.hooks.add(lambda step: deny("not two"), on="before_tool", agent="two", name="not-two")
+    graph = graph_of(agent_for(node, "one"), agent_for(node, "two"))
+    await graph.ainvoke(GO, {"configurable": {"thread_id": thread}} if thread else {})
+    assert len(node.bench.ran) == 2
+    assert {decision.step.agent.name for decision in node.decisions} == {"one", "two"}
+
+
+async def test_a_session_that_the_user_names_is_that_of_all_agents_and_tool_nodes_of_a_graph() -> None:
+    node = Node()
+    node.fairlead = Fairlead(node.hooks, session_id="mine")
+    node.hooks.add(lambda step: None, on="before_tool", name="watch")
+    reply = AIMessage("", tool_calls=[{"name": "shell", "args": {"command": "ls"}, "id": "9"}])
+    tools = node.fairlead.tool_node([StructuredTool.from_function(node.bench.shell)])
+    await graph_of(agent_for(node, "one"), lambda state: {"messages": [reply]}, tools).ainvoke(GO)
+    assert len(node.bench.ran) == 3
+    assert {decision.step.session_id for decision in node.decisions} == {"mine"}
+
+
 @BOTH
 async def test_the_user_of_the_config_is_the_user_of_the_steps(sync: bool) -> None:
     for stage in (Stage(LS, Say("Ok."), LS), Node(LS, Say("Ok."), LS)):
@@ -646,6 +723,107 @@ async def test_a_tool_of_an_mcp_server_is_judged_by_what_it_does(server: str | N
     assert (step.tool, step.kind, step.target.server, step.target.command) == (
         remote.name, "shell", server or "mcp", "rm -rf /"
     )  # fmt: skip
+
+
+class Server:
+    """An MCP server that says what reaches it."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.ran: list[tuple[str, dict[str, Any]]] = []
+        self.fails = fails
+
+    async def call_tool(self, name: str, arguments: Any, **options: Any) -> Any:
+        boundary.report_run(name, arguments)
+        self.ran.append((name, arguments))
+        return CallToolResult(content=[TextContent(type="text", text=f"did {name}")], isError=self.fails)
+
+    def tool(self, *interceptors: Any) -> Any:
+        schema = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+        return convert_mcp_tool_to_langchain_tool(
+            self, McpTool(name="shell", description="Run.", inputSchema=schema),  # type: ignore[arg-type]
+            tool_interceptors=list(interceptors), server_name="box",
+        )  # fmt: skip
+
+
+async def to_rm(request: Any, handler: Any) -> Any:
+    return await handler(request.override(args={"command": "rm -rf edited"}))
+
+
+async def to_rm_in_place(request: Any, handler: Any) -> Any:
+    request.args["command"] = "rm -rf edited"
+    return await handler(request)
+
+
+async def to_another_tool(request: Any, handler: Any) -> Any:
+    return await handler(request.override(name="rm"))
+
+
+async def in_a_task_without_context(request: Any, handler: Any) -> Any:
+    changed = request.override(args={"command": "rm -rf edited"})
+    return await asyncio.get_running_loop().create_task(handler(changed), context=Context())
+
+
+async def twice(request: Any, handler: Any) -> Any:
+    await handler(request)
+    return await handler(request)
+
+
+@pytest.mark.parametrize("interceptor", [to_rm, to_rm_in_place, to_another_tool, in_a_task_without_context])
+async def test_what_an_mcp_interceptor_makes_of_a_call_is_judged(interceptor: Any) -> None:
+    server = Server()
+    stage = Stage(LS, tools=[server.tool(interceptor)])
+    stage.hooks.add(
+        lambda step: deny("no rm") if "rm" in f"{step.tool} {step.args}" else None, on="before_tool", name="no-rm"
+    )
+    await stage.run()
+    assert server.ran == []
+    assert [step.target.server for step in stage.steps("before_tool")] == ["box", "box"]
+    assert "no rm" in stage.played.sent[-1][-1]
+
+
+async def test_each_call_that_an_mcp_interceptor_repeats_is_judged() -> None:
+    server = Server()
+    stage = Stage(LS, tools=[server.tool(twice)])
+    limited(stage, 1)
+    await stage.run()
+    assert server.ran == [("shell", {"command": "ls"})]
+    assert "enough" in stage.played.sent[-1][-1]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_hooks_make_of_a_call_of_an_mcp_interceptor_is_carried_out(fails: bool) -> None:
+    server = Server(fails)
+    stage = Stage(LS, tools=[server.tool(to_rm)])
+    stage.hooks.add(lambda step: change(args={"command": "pwd"}), on="before_tool", name="judge")
+    stage.hooks.add(lambda step: change(output=f"{step.outcome}: ***"), on="after_tool", name="hide")
+    await stage.run()
+    assert server.ran == [("shell", {"command": "pwd"})]
+    assert [step.outcome for step in stage.steps("after_tool")] == ["error" if fails else "ok"] * 2
+    assert not any("did shell" in line for line in stage.played.sent[-1])
+
+
+async def test_an_mcp_interceptor_cannot_swallow_an_abort() -> None:
+    async def swallow(request: Any, handler: Any) -> Any:
+        try:
+            return await to_rm(request, handler)
+        except HookAborted:
+            return CallToolResult(content=[TextContent(type="text", text="nothing happened")])
+
+    server = Server()
+    stage = Stage(LS, tools=[server.tool(swallow)])
+    stage.hooks.add(lambda step: abort("no") if "rm" in str(step.args) else None, on="before_tool", name="judge")
+    with pytest.raises(HookAborted):
+        await stage.run()
+    assert server.ran == []
+
+
+async def test_a_call_that_an_mcp_interceptor_leaves_as_it_was_is_judged_once() -> None:
+    server = Server()
+    stage = Stage(LS, tools=[server.tool(lambda request, handler: handler(request))])
+    stage.hooks.add(lambda step: None, on="before_tool", name="watch")
+    await stage.run()
+    assert server.ran == [("shell", {"command": "ls"})]
+    assert len(stage.steps("before_tool")) == len(stage.steps("after_tool")) == 1
 
 
 async def test_the_calls_of_one_reply_are_each_judged_with_what_reaches_the_tool() -> None:

@@ -488,9 +488,9 @@ async def test_a_rejected_message_is_not_kept_and_the_roles_take_turns(stage: St
     stage.hooks.add(lambda step: deny("no") if "secret" in step.input else None, on="before_input", name="no")
     stage.hooks.add(lambda step: inject("Mind the gap."), on="after_tool", name="note")
     agent = stage.agent(LS)
-    for given in ("The secret is 4711.", "Go.", "The secret is 4711."):
+    for given in ("The secret is swordfish.", "Go.", "The secret is swordfish."):
         await agent.invoke_async(given)
-    assert "4711" not in str(agent.messages)
+    assert "swordfish" not in str(agent.messages)
     roles = [message["role"] for message in agent.messages]
     assert roles == ["user", "assistant"] * (len(roles) // 2)
 

@@ -110,6 +110,9 @@ ANSWERS = {"AskUserQuestion": ("answers", "annotations")}
 """Arguments that a tool gets from the user whom it asks, after hooks have judged it."""
 JUDGED = 1000
 """How many judged calls of a session are kept until they end."""
+CALL_ID = "claudecode/toolUseId"
+"""Where a call of a tool in this process has the call's id, in its `_meta`."""
+BY = "another hook, or can_use_tool,"
 SYNTHETIC = "<synthetic>"
 """The model of messages that Claude Code makes by itself."""
 NO_HOOKS = (
@@ -249,6 +252,20 @@ class Fairlead(Closable, dict[HookEvent, list[HookMatcher]]):
             _refusal(session, "PermissionRequest", {}, error)
             return PermissionResultDeny(message=_failure_text(error))
 
+    async def _check_call(self, server: str, params: Mapping[str, Any]) -> str | None:
+        """Check a call of a tool in this process, just before it runs. Gives why it may not, if it is not as judged."""
+        call_id, tool = str(a_dict(params.get("_meta")).get(CALL_ID)), f"mcp__{server}__{params.get('name')}"
+        ran = args_digest(_judged_part(tool, a_dict(params.get("arguments"))))
+        found = [session for session in self._sessions.values() if call_id in session.judged]
+        if not found or any(ran in session.judged[call_id] for session in found):
+            return None
+        for session in found:
+            del session.judged[call_id]
+            error = ArgumentsChanged(session.named(tool), call_id, BY)
+            await session.fire(Error, error=f"ArgumentsChanged: {error}", where=f"tool {session.named(tool)}")
+            _refusal(session, "PreToolUse", {}, error)
+        return f"ArgumentsChanged: {error}"
+
     # --- sessions ---------------------------------------------------------------------------
 
     async def _session_of(self, name: str) -> _CliSession:
@@ -303,10 +320,27 @@ def _watch(init: Callable[..., None]) -> Callable[..., None]:
     def watching(self: Any, *args: Any, **options: Any) -> None:
         init(self, *args, **options)
         callbacks = [one for matcher in (self.hooks or {}).get("UserPromptSubmit", ()) for one in matcher["hooks"]]
-        if any(isinstance(getattr(getattr(one, "func", None), "__self__", None), Fairlead) for one in callbacks):
+        owners = [getattr(getattr(one, "func", None), "__self__", None) for one in callbacks]
+        fairlead = next((one for one in owners if isinstance(one, Fairlead)), None)
+        if fairlead is not None:
             self.transport = _Watched(self.transport)
+            self._handle_sdk_mcp_request = _checking(fairlead, self._handle_sdk_mcp_request)
 
     return watching
+
+
+def _checking(fairlead: Fairlead, handle: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    """Handle requests to servers in this process, but refuse a call of a tool that is not as hooks have judged it."""
+
+    async def checked(server: str, message: Any) -> Any:
+        if message.get("method") == "tools/call":
+            refusal = await fairlead._check_call(server, a_dict(message.get("params")))
+            if refusal is not None:
+                result = {"content": [{"type": "text", "text": refusal}], "isError": True}
+                return {"jsonrpc": "2.0", "id": message.get("id"), "result": result}
+        return await handle(server, message)
+
+    return checked
 
 
 Query.__init__ = _watch(Query.__init__)  # type: ignore[method-assign]
@@ -464,7 +498,7 @@ class _SdkEvent(EventHandler):
         ran = args_digest(_judged_part(tool, a_dict(self.payload.get("tool_input"))))
         if ran not in judged:
             name = self.session.named(tool)
-            error = ArgumentsChanged(name, call_id, "another hook, or can_use_tool,", ran=True)
+            error = ArgumentsChanged(name, call_id, BY, ran=True)
             await self.session.fire(Error, error=f"ArgumentsChanged: {error}", where=f"tool {name}")
             raise error
         judged.remove(ran)

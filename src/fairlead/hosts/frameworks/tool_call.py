@@ -126,6 +126,10 @@ class ToolCall:
         if self.step is not None and args != self.step.args:
             raise ArgumentsChanged(self.about["tool"], self.about["call_id"], by)
 
+    def is_judged(self, tool: str, args: Any) -> bool:
+        """Whether hooks have judged this tool with these arguments in this call, or have nothing to judge."""
+        return self.step is None or (tool == self.about["tool"] and args == self.step.args)
+
     # --- before it runs ---------------------------------------------------------------------
 
     async def judge_fast(self) -> Flow[None] | None:

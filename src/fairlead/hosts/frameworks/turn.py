@@ -123,15 +123,30 @@ class LastingSession(msgspec.Struct):
     waiting: list[Context] = []
     stopped: tuple[str | None, str] | None = None
     """The end message and the stop reason of the first turn, which a hook has ended when the session started."""
+    agents: dict[str, Agent] = {}
+    """The agents that take turns in it, by name."""
+
+    def agent_named(self, name: str | None) -> Agent | None:
+        """The agent of this name. Each keeps its id from request to request."""
+        first = self.session.agent
+        if name is None or first is None or first.name == name:
+            return first
+        if name not in self.agents:
+            self.agents[name] = Agent(new_id("agent"), name)
+        return self.agents[name]
 
 
 class Sessions:
     """The sessions of all agents that run under one set of hooks, in one framework.
 
-    A request without a session of the framework's gets its own, which ends with it.
+    A request without a session of the framework's gets its own, which ends with it. `beside` are the sessions of the
+    same hooks in another part of the framework: sessions of one id share their state and their store.
     """
 
-    def __init__(self, hooks: Hooks | None, framework: Framework, *, asks: bool = False, **about: Any) -> None:
+    def __init__(
+        self, hooks: Hooks | None, framework: Framework, *, asks: bool = False, beside: Sessions | None = None,
+        **about: Any,
+    ) -> None:  # fmt: skip
         if hooks is not None and not isinstance(hooks, Hooks):
             raise TypeError(f"Fairlead takes the Hooks that yours are registered with, not {type(hooks).__name__}")
         for unknown in about.keys() - SessionOptions.__annotations__.keys() - {"session_id"}:
@@ -144,6 +159,9 @@ class Sessions:
         self._about = {"host": framework.name, **about}
         self._capabilities: dict[bool, dict[str, frozenset[str]]] = {}  # by whether the answer is streamed
         self._entries: OrderedDict[Any, LastingSession] = OrderedDict()
+        self._beside: Sessions | None = beside
+        if beside is not None:
+            beside._beside = self
 
     def turn(
         self, session_id: str | None = None, *, key: Any = None, agent: str | None = None, streaming: bool = False,
@@ -160,9 +178,12 @@ class Sessions:
             entry = LastingSession(self._session(session_id, agent, about))
             if session_id is not None:
                 self._entries[key] = entry
+                self._share(key, entry.session)
         if session_id is not None:
             self._entries.move_to_end(key)
         session = copy(entry.session)  # the copy has the request's own ids, and shares the session's state
+        if "agent" not in self._about:
+            session.agent = entry.agent_named(agent)
         if streaming not in self._capabilities:
             self._capabilities[streaming] = self.framework.capabilities(streaming)
         session.capabilities = self._capabilities[streaming]
@@ -174,6 +195,11 @@ class Sessions:
         session = self.hooks.session(session_id, **known, approver=_leave_to_framework if self._asks else None)
         session.limits, session.request_id = LIMITS, None  # `Turn.begin` makes one for each request
         return session
+
+    def _share(self, key: Any, session: Session) -> None:
+        twin = None if self._beside is None else self._beside._entries.get(key)
+        if twin is not None:
+            session.state, session.store = twin.session.state, twin.session.store
 
     def judges(self, *events: str) -> bool:
         """Return whether a hook may refuse or change something at one of these events, and not only observe."""
@@ -544,7 +570,7 @@ class Turn:
             kind, target, safety = tools.classify(known, args, host, server=server)
             about = {"kind": kind, "target": target, "safety": safety, **about}
         about = {"tool": name, "call_id": call_id or new_id("call"), **about}
-        return ToolCall(self, dict(args), about, run, proposed, ask, through, read)
+        return ToolCall(self, thaw(dict(args)), about, run, proposed, ask, through, read)
 
     def record_result(self, name: str, call_id: str, result: ToolResult) -> None:
         """Note that a call is over, for `after_tool_batch`."""

@@ -46,7 +46,18 @@ from .messages import (
     reply_of,
     with_text,
 )
-from .tool_calls import INSIDE, Boundary, Questions, call_tool, commands_in, thread_of, tool_message, user_of
+from .tool_calls import (
+    INSIDE,
+    Boundary,
+    GraphSessions,
+    Questions,
+    call_tool,
+    commands_in,
+    path_of,
+    thread_of,
+    tool_message,
+    user_of,
+)
 from .tool_nodes import TOOL_NODE, GovernedNodes
 
 __all__ = ["FRAMEWORK", "TOOL_NODE", "Abandoned", "Fairlead", "GraphRun"]
@@ -110,7 +121,8 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
         AgentMiddleware.__init__(self)
         self.tools = ()
         about = {name: value for name, value in options.items() if name != "models"}
-        self._nodes = GovernedNodes(self.sessions.hooks, about)
+        self._graphs = GraphSessions()
+        self._nodes = GovernedNodes(self.sessions, self._graphs, about)
         self._user_id: str | None = options.get("user_id")
         self._active: dict[str, GraphRun] = {}
         self._beginning: dict[str, Future[GraphRun]] = {}  # in the node of one call, while others wait
@@ -237,14 +249,15 @@ class Fairlead(Adapter, AgentMiddleware):  # type: ignore[type-arg]
             if run.refusal is not None:
                 return run, message
         else:
-            place = (thread, _path(config["configurable"].get("checkpoint_ns") or ""))
+            place = (thread, path_of(config))
             for old in [
                 old for old in list(self._active.values()) if old.interrupted and thread and old.place == place
             ]:
                 yield from self._fail(old, Abandoned("another request came instead of an answer"))
             for old in [old for old in list(self._handed.values()) if thread and old.place == place]:
                 yield from self._fail(old, Abandoned("the work was handed over, and no agent continued it"))
-            run = GraphRun(key, place, self.sessions.turn(thread, agent=name, thread_id=thread))
+            session_id = thread or self.session_id or self._graphs.of_agent(config)
+            run = GraphRun(key, place, self.sessions.turn(session_id, agent=name, thread_id=thread))
             session = run.turn.session  # of this request, whose user may be another than that of the thread's first
             session.user_id = self._user_id or user_of(config)
         run.user_message = as_text(message)
@@ -529,8 +542,3 @@ def _user_messages(messages: Sequence[AnyMessage], fresh: bool) -> list[HumanMes
                 break
             fresh = False
     return found
-
-
-def _path(namespace: str) -> str:
-    """The names of the graphs around a node, without the ids of their runs."""
-    return "|".join(part.split(":")[0] for part in namespace.split("|")[:-1])

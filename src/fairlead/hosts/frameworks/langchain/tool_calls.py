@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import wraps
-from inspect import getclosurevars
 from typing import Any, TypeAlias
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
@@ -22,11 +22,13 @@ from ....approvals import Approval
 from ....decision import Decision
 from ....errors import FairleadError, HookAborted
 from ....frozen import thaw
-from ..adapter import MCP_SERVER, safety_from_hints, without
+from ....session import new_id
+from ..adapter import safety_from_hints, without
 from ..flow import Call, Flow, run_flow, run_flow_sync
 from ..messages import as_text
 from ..tool_call import ToolCall
-from ..turn import Turn
+from ..turn import SESSIONS, Turn
+from .mcp_tools import Interceptor, McpRequest, content_of_result, remote_call, server_of, with_innermost
 
 INSIDE: ContextVar[tuple[Turn, ToolCall] | None] = ContextVar("fairlead_langchain", default=None)
 """The turn and the call that runs here: an agent that starts inside of it is a subagent."""
@@ -36,11 +38,11 @@ AskTool: TypeAlias = Callable[[Any], Approval]
 
 
 class ToolFailed(FairleadError):
-    """A tool's message says that it has failed."""
+    """A tool's message, or the result of its server, says that it has failed."""
 
-    def __init__(self, message: ToolMessage) -> None:
-        super().__init__(as_text(message.content))
-        self.message = message
+    def __init__(self, output: Any) -> None:
+        super().__init__(as_text(output.content if isinstance(output, ToolMessage) else content_of_result(output)))
+        self.output = output
 
 
 @contextmanager
@@ -53,7 +55,8 @@ def inside_call(turn: Turn, call: ToolCall) -> Iterator[None]:
 
 
 def checked(output: Any) -> Any:
-    if isinstance(output, ToolMessage) and output.status == "error":
+    is_error = output.status == "error" if isinstance(output, ToolMessage) else getattr(output, "isError", False)
+    if is_error is True:
         raise ToolFailed(output)
     return output
 
@@ -76,6 +79,8 @@ class Boundary:
         self.calls = 0
         """How many calls have reached a tool."""
         self.aborted: HookAborted | None = None
+        self._permits: set[ToolCall] = set()
+        """The judged calls whose one request to an MCP server is still to come."""
 
     def request(self, request: ToolCallRequest) -> GovernedRequest:
         self.call_id = request.tool_call["id"]
@@ -85,9 +90,10 @@ class Boundary:
         """Return a copy of a tool whose calls are judged first."""
         original: BaseTool = tool.__dict__.get(_ORIGINAL, tool)
         governed = copy(original)
+        inner = with_innermost(original, self._at_server(original))
         for name in ("invoke", "run"):
-            object.__setattr__(governed, name, self._judged(original, name))
-            object.__setattr__(governed, f"a{name}", self._judged_async(original, f"a{name}"))
+            object.__setattr__(governed, name, self._judged(inner, name))
+            object.__setattr__(governed, f"a{name}", self._judged_async(inner, f"a{name}"))
         object.__setattr__(governed, _ORIGINAL, original)
         return governed
 
@@ -108,6 +114,7 @@ class Boundary:
 
         async def judged(tool_input: Any, *rest: Any, **options: Any) -> Any:
             async def run(tool_input: Any, about: ToolCall) -> Any:
+                self._permits.add(about)
                 with inside_call(self.turn, about):
                     return checked(await call(tool_input, *rest, **options))
 
@@ -139,6 +146,34 @@ class Boundary:
         except HookAborted as error:
             self.aborted = error
             raise
+
+    def _at_server(self, tool: BaseTool) -> Interceptor:
+        """The innermost interceptor of an MCP tool: the judged request passes once, and any other is judged first."""
+
+        async def judged(request: McpRequest, handler: Callable[[McpRequest], Awaitable[Any]]) -> Any:
+            tool_call = remote_call(tool, request, self.call_id)
+            within = INSIDE.get()
+            if within is not None and within[1] in self._permits:
+                self._permits.discard(within[1])
+                if within[1].is_judged(tool_call["name"], request.args):
+                    return await handler(request)
+
+            async def send(args: dict[str, Any], again: ToolCall) -> Any:
+                changed = copy(request)
+                changed.args = args
+                with inside_call(self.turn, again):
+                    return checked(await handler(changed))
+
+            try:
+                hinted = tool if tool_call["name"] == tool.name else None
+                about = {**server_of(tool), "remote": request.name}
+                flow = tool_flow(self.turn, tool_call, hinted, send, self.ask, read=content_of_result, **about)
+                return await run_flow(flow)
+            except HookAborted as error:
+                self.aborted = error
+                raise
+
+        return judged
 
     def _injected(self, args: dict[str, Any], hidden: frozenset[str]) -> set[str]:
         """The arguments that the framework has filled in. A model may name hidden ones, too, and those are judged."""
@@ -203,9 +238,12 @@ def _first(tool: BaseTool) -> str:
 
 
 def tool_flow(
-    turn: Turn, tool_call: dict[str, Any], tool: BaseTool | None, call: Callable[..., Any], ask: AskTool
+    turn: Turn, tool_call: dict[str, Any], tool: BaseTool | None, call: Callable[..., Any], ask: AskTool, **options: Any
 ) -> Flow[Any]:
-    """Perform one call: `call` takes the arguments and the `ToolCall`. Gives the output for the tool node."""
+    """Perform one call: `call` takes the arguments and the `ToolCall`. Gives the output for the tool node.
+
+    `options` are those of `Turn.tool`.
+    """
     native: Any = None
 
     def read(output: Any) -> Any:
@@ -213,33 +251,20 @@ def tool_flow(
         native = output
         return content_of(output, tool_call["id"])
 
+    options = {"read": read, **safety_from_hints(getattr(tool, "metadata", None)), **server_of(tool), **options}
     about = turn.tool(
         tool_call["name"], tool_call["args"], tool_call["id"],
-        lambda args: call(args, about), ask=ask, through=(GraphBubbleUp,), read=read,
-        **safety_from_hints(getattr(tool, "metadata", None)), **_mcp_server(tool),
+        lambda args: call(args, about), ask=ask, through=(GraphBubbleUp,), **options,
     )  # fmt: skip
     result = yield from about.perform()
     if isinstance(result.error, ToolFailed) and not result.replaced:
-        return result.error.message
+        return result.error.output
     if not result.replaced:
         return result.result()
     message = tool_message(tool_call, result.output, is_error=result.is_error)
     if result.outcome != "ok" or result.is_error:
         return message
     return with_message(native, message) if content_of(native, tool_call["id"]) is not None else message
-
-
-def _mcp_server(tool: BaseTool | None) -> dict[str, Any]:
-    """The server of a tool that `langchain-mcp-adapters` has made, and the tool's name there.
-
-    Only the function that calls the server knows them.
-    """
-    function: Any = getattr(tool, "coroutine", None)
-    if not str(getattr(function, "__module__", "")).startswith("langchain_mcp_adapters."):
-        return {}
-    known = getclosurevars(function).nonlocals
-    server, remote = known.get("server_name"), getattr(known.get("tool"), "name", None)
-    return {"server": server if isinstance(server, str) else MCP_SERVER, "remote": remote}
 
 
 def call_tool(boundary: Boundary, request: Any, call: Callable[[Any], Any]) -> Flow[Any]:
@@ -265,9 +290,10 @@ def call_tool(boundary: Boundary, request: Any, call: Callable[[Any], Any]) -> F
 
 
 async def check_mcp_call(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-    """An interceptor of `langchain-mcp-adapters`: its call has the judged arguments, or it is refused.
+    """An interceptor of `langchain-mcp-adapters` that refuses a call whose arguments are not the judged ones.
 
-    Put it last: `MultiServerMCPClient(connections, tool_interceptors=[..., check_mcp_call])`.
+    Without it, hooks judge such a call again. Put it last:
+    `MultiServerMCPClient(connections, tool_interceptors=[..., check_mcp_call])`.
     """
     within = INSIDE.get()
     if within is not None:
@@ -423,12 +449,37 @@ def user_of(config: Mapping[str, Any]) -> str | None:
     return None if user is None else str(user)
 
 
-def graph_run(config: Mapping[str, Any]) -> Any:
-    """An object that all nodes of one run of a graph share, and no other run. None if this LangGraph has none.
+class GraphSessions:
+    """The sessions of graphs that run without a thread_id: one for all agents and tool nodes of a run."""
 
-    LangGraph says nowhere which run a node belongs to. Its runner gives each task the same executor.
-    """
-    call = config.get("configurable", {}).get("__pregel_call")
-    submit = getattr(call, "keywords", {}).get("submit")
-    submit = submit() if isinstance(submit, ref) else submit
-    return getattr(submit, "__self__", submit)
+    def __init__(self) -> None:
+        self._by_control: OrderedDict[int, tuple[Any, str]] = OrderedDict()
+        self._by_executor: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+    def of_run(self, config: Mapping[str, Any]) -> str | None:
+        """The session of the outermost graph that runs. Before LangGraph 1.2 it is that of the innermost one.
+
+        LangGraph says nowhere which run a node belongs to. But since 1.2 all graphs of a run share a `RunControl`, and
+        before, the runner of each graph gives all tasks the same executor.
+        """
+        configurable = config.get("configurable", {})
+        control = getattr(configurable.get("__pregel_runtime"), "control", None)
+        if control is not None:
+            session = self._by_control.setdefault(id(control), (control, new_id("session")))[1]
+            while len(self._by_control) > SESSIONS:
+                self._by_control.popitem(last=False)
+            return session
+        submit = getattr(configurable.get("__pregel_call"), "keywords", {}).get("submit")
+        submit = submit() if isinstance(submit, ref) else submit
+        executor = getattr(submit, "__self__", submit)
+        return None if executor is None else self._by_executor.setdefault(executor, new_id("session"))
+
+    def of_agent(self, config: Mapping[str, Any]) -> str | None:
+        """The session of an agent that runs inside a graph. None if the agent is all that runs."""
+        return self.of_run(config) if path_of(config) else None
+
+
+def path_of(config: Mapping[str, Any]) -> str:
+    """The names of the graphs around a node, without the ids of their runs."""
+    namespace = config.get("configurable", {}).get("checkpoint_ns") or ""
+    return "|".join(part.split(":")[0] for part in namespace.split("|")[:-1])

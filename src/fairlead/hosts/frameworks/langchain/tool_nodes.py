@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp
@@ -13,12 +12,10 @@ from langgraph.prebuilt import ToolNode
 
 from ....approvals import Approval
 from ....decision import Decision
-from ....registry import Hooks
-from ....session import new_id
 from ..flow import Flow, run_flow, run_flow_sync
 from ..framework import Framework
 from ..turn import SESSIONS, Sessions, end_session
-from .tool_calls import Boundary, Questions, call_tool, error_handler, graph_run, is_alone, thread_of, user_of
+from .tool_calls import Boundary, GraphSessions, Questions, call_tool, error_handler, is_alone, thread_of, user_of
 
 TOOL_NODE = Framework(
     name="langgraph",
@@ -39,10 +36,11 @@ TOOL_NODE = Framework(
 class GovernedNodes:
     """Makes tool nodes, and performs their calls."""
 
-    def __init__(self, hooks: Hooks, about: Mapping[str, Any]) -> None:
-        self.sessions = Sessions(hooks, TOOL_NODE, asks=True, **about)
+    def __init__(self, agents: Sessions, graphs: GraphSessions, about: Mapping[str, Any]) -> None:
+        self.sessions = Sessions(agents.hooks, TOOL_NODE, asks=True, beside=agents, **about)
         self._user_id: str | None = about.get("user_id")
-        self._graphs: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # sessions of graphs without a thread_id
+        self._session_id: str | None = about.get("session_id")
+        self._graphs = graphs
         self._questions: OrderedDict[tuple[str | None, str | None], Questions] = OrderedDict()
 
     def make(self, tools: Sequence[Any], options: dict[str, Any]) -> ToolNode:
@@ -75,7 +73,8 @@ class GovernedNodes:
                 return questions.ask(config, decision)
             return Approval("deny", None, "it needs approval, and must be called alone for that")
 
-        turn = self.sessions.turn(thread or self._graph_session(config), thread_id=thread)
+        session_id = thread or self._session_id or self._graphs.of_run(config)
+        turn = self.sessions.turn(session_id, thread_id=thread)
         turn.session.user_id = self._user_id or user_of(config)
         for old in self.sessions.surplus():
             yield from end_session(old, "forgotten")
@@ -97,8 +96,3 @@ class GovernedNodes:
             content = "\n\n".join([content, *texts]) if isinstance(content, str) else [*content, *blocks]
             output = output.model_copy(update={"content": content})
         return output
-
-    def _graph_session(self, config: Mapping[str, Any]) -> str | None:
-        """The session of a graph's run without a thread_id: all its tool nodes share it."""
-        graph = graph_run(config)
-        return None if graph is None else self._graphs.setdefault(graph, new_id("session"))
