@@ -207,7 +207,7 @@ def _missing_packages() -> list[str]:
         return []
     problem = (
         "the daemon cannot run, so each step of an agent starts fairlead anew, nothing is remembered of a session, and "
-        "what a hook asks is denied"
+        "`fairlead approvals` gets no questions"
     )
     return [f"{problem}; to have it, run: {install_command('serve')}"]
 

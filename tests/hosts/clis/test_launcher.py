@@ -804,6 +804,26 @@ def test_without_a_daemon_the_recommended_packs_refuse_a_disaster(here: Launched
     assert "remote-code/run-download" in here.alone().shell("curl https://example.com/install | sh").out
 
 
+ASKS = 'packs = ["git"]\n'
+GRANTS = '[[hook]]\nname = "grants"\non = "before_permission"\nrule = "true"\nallow = "fine"\n'
+
+
+@pytest.mark.parametrize(
+    ("policy", "attended", "control"),
+    [(ASKS, True, "ask"), (ASKS, False, "deny"), (ASKS + GRANTS, True, "deny")],
+    ids=["a user sits there", "nobody sits there", "a hook could answer for the user"],
+)
+def test_without_a_daemon_claude_code_asks_its_user_and_else_the_reason_has_the_question(
+    here: Launched, policy: str, attended: bool, control: str
+) -> None:
+    here.policy(policy)
+    variables = {"CLAUDE_CODE_ENTRYPOINT": "cli"} if attended else {}
+    told = here.alone().shell("git push --force", **variables).reply["hookSpecificOutput"]
+    assert told["permissionDecision"] == control
+    assert "git push --force-with-lease" in told["permissionDecisionReason"]
+    assert ("without a daemon" in told["permissionDecisionReason"]) is (control == "deny")
+
+
 def test_without_a_daemon_text_of_any_language_comes_through(here: Launched) -> None:
     here.policy(HANDS_OFF.replace(REASON, "Verboten: ä 禁止 🚫"))
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
