@@ -67,7 +67,6 @@ async def decide(request: HookRequest) -> str:
 async def _decide(event: CliEvent, root: str, config: Config, attended: bool) -> str:
     journal = config.open_journal()
     async with open_hooks(root, config.apply, journal=journal) as hooks:
-
         asks_itself = attended and "ask" in event.mapping.can and not _may_answer(hooks)
         approver = _leave_to_host if asks_itself else _refuse_question
 
