@@ -1,8 +1,8 @@
 """`python -m fairlead.hosts.clis FOLDERS`: decides on one event of an agent CLI, where no daemon can run.
 
 Standard input is the request that the client would have sent to the daemon, with all variables of the CLI. Nothing is
-shared between events, so a hook that needs a session's state or its counters fails, and its failure policy applies. The rules of
-packs about a session say nothing.
+shared between events, so a hook that needs a session's state or its counters fails, and its failure policy applies. The
+rules of packs about a session say nothing.
 """
 
 from __future__ import annotations
