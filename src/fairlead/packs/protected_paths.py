@@ -72,6 +72,9 @@ MOVED = {
 }  # fmt: skip
 """Variables that put one of these folders elsewhere, or name a file of settings."""
 
+HOOKS_OFF_VARIABLES = ("CLAUDE_CODE_SIMPLE", "OPENCODE_PURE", "QWEN_CODE_SIMPLE", "QWEN_CODE_SAFE_MODE")
+"""Variables with which an agent runs no hooks."""
+
 SHARED = frozenset({".agents", ".clinerules", ".config", ".github"})
 """Folders that hold much else: only taking one away counts, if there is something in it."""
 
