@@ -544,6 +544,22 @@ def test_settings_of_a_project_start_the_launcher_of_the_user_who_works_on_it(he
     assert not here.ran.exists()
 
 
+def test_no_record_of_a_user_keeps_steps_from_the_machines_daemon(here: Installed) -> None:
+    """An agent may run as that user. Here another user's daemon is down, so that the step is refused."""
+    able = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
+    if os.geteuid() != 0 or able.returncode:
+        pytest.skip("only root can put another /run in place of one")
+    here.write(daemon=False)
+    about = {"session_id": "s", "tool_name": "Bash", "tool_input": {"command": "ls"}}
+    mount = "/usr/bin/mount -t tmpfs none /run; /usr/bin/mkdir /run/fairlead; /usr/bin/chown 4000123 /run/fairlead"
+    ended = subprocess.run(
+        ["unshare", "-m", "/bin/sh", "-c", f"{mount}\n{here.launcher} 20 before_tool claude_code PreToolUse"],
+        input=json.dumps(about), capture_output=True, text=True, cwd=here.project, env=here.env, timeout=60,
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert "the machine's daemon does not answer" in ended.stderr
+
+
 def test_what_the_launcher_is_given_is_read_back(here: Installed) -> None:
     runs = launcher.parse_launcher(here.launcher.read_text())
     assert runs is not None

@@ -66,7 +66,7 @@ def look_at_session_rules(config: Config, report: Report) -> None:
 def is_unwanted() -> bool:
     """Whether fairlead was installed with `--no-daemon`."""
     folders = installed_folders()
-    return folders is not None and not folders.daemon
+    return folders is not None and not folders.daemon and managed_folder() is None
 
 
 def _is_too_long(place: Path) -> bool:
