@@ -299,8 +299,11 @@ def test_a_daemon_has_none_of_the_variables_of_a_cli(here: Installed) -> None:
 def test_a_shell_that_takes_functions_from_its_environment_does_not_run_them(here: Installed) -> None:
     if not os.path.exists("/bin/bash"):
         pytest.skip("there is no bash here")
-    functions = {f"BASH_FUNC_{name}%%": f"() {{ : > {here.ran}; }}" for name in ("printf", "cd", "pwd", "read", "tr")}
-    text = here.launcher.read_text().replace("#!/bin/sh", "#!/bin/bash --posix", 1)
+    names = ("printf", "cd", "pwd", "read", "tr", "test", "[", "exit", "eval", "command", "echo", "unset")
+    functions = {f"BASH_FUNC_{name}%%": f"() {{ : > {here.ran}; exit 0; }}" for name in names}
+    shell = here.machine.folder / "sh"  # by this name, bash takes more functions than with --posix
+    shell.symlink_to("/bin/bash")
+    text = here.launcher.read_text().replace("#!/bin/sh", f"#!{shell}", 1)
     here.launcher.write_text(text)
     about = {"session_id": "s", "tool_name": "Bash", "tool_input": {"command": "touch forbidden"}}
     ended = subprocess.run(
