@@ -484,6 +484,14 @@ def test_a_tool_in_no_table_that_is_given_a_command_is_a_shell(tool: str) -> Non
     assert (step.kind, step.safety, step.target) == ("shell", "mutating", Target("ls", ("/a",), "https://a.example/"))
 
 
+@pytest.mark.parametrize(
+    "name", ["commandLine", "command_line", "CommandLine", "cmdline", "shell_command", "bash_command"]
+)
+def test_a_tool_in_no_table_is_a_shell_by_any_plain_name_of_a_command(name: str) -> None:
+    step = BeforeTool(tool="launch_missiles", args={name: "git push -f"})
+    assert (step.kind, step.target) == ("shell", Target("git push -f"))
+
+
 @pytest.mark.parametrize("tool", UNKNOWN)
 def test_a_tool_in_no_table_that_is_given_a_url_fetches(tool: str) -> None:
     step = BeforeTool(tool=tool, args={"url": "https://a.example/", "path": "/a"})

@@ -172,6 +172,9 @@ class Session:
     of the hooks.
     """
 
+    keeps_state = True
+    """Whether `state` and `store` last from step to step. If not, using them is an error."""
+
     def __init__(
         self,
         hooks: Hooks,

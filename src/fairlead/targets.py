@@ -52,7 +52,9 @@ _NOWHERE = Target()
 
 # Arguments that carry a target, by the names that agents give them, most specific first. Like the
 # names of tools they are compared without case and separators: filePath, file_path and FilePath are one.
-COMMAND_ARGS = ("command", "cmd", "commands", "commandline", "script", "code", "chars")
+PLAIN_COMMAND_ARGS = ("command", "cmd", "commandline", "cmdline", "shellcommand", "bashcommand")
+"""Arguments that hold a command in a tool of any name."""
+COMMAND_ARGS = (*PLAIN_COMMAND_ARGS[:2], "commands", *PLAIN_COMMAND_ARGS[2:], "script", "code", "chars")
 _REST_ARGS = ("args", "arguments", "argv", "commandargs", "cmdargs")
 """Arguments that hold the rest of a command, where a tool takes a program and its words apart."""
 _PATH_ARGS = (
@@ -63,9 +65,9 @@ _PATH_ARGS = (
 _PATCH_ARGS = ("input", "patch", "patchtext", "diff", "command")
 URL_ARGS = ("url", "urls", "uri")
 _SERVER_ARGS = ("server", "servername", "mcpserver")
-_TARGET_ARGS = frozenset((*COMMAND_ARGS[:2], *_PATH_ARGS, *URL_ARGS, "prompt", *_SERVER_ARGS))
+_TARGET_ARGS = frozenset((*PLAIN_COMMAND_ARGS, *_PATH_ARGS, *URL_ARGS, "prompt", *_SERVER_ARGS))
 """Arguments that hold the target of a tool of unknown kind."""
-KIND_ARGS = frozenset((*COMMAND_ARGS[:2], *URL_ARGS))
+KIND_ARGS = frozenset((*PLAIN_COMMAND_ARGS, *URL_ARGS))
 """Arguments that also say its kind. A path does not: it may be read or written."""
 
 
@@ -111,11 +113,15 @@ def target_of(spec: ToolSpec, args: Mapping[str, Any]) -> Target:
     if plain and spec.server is None and _TARGET_ARGS.isdisjoint(map(normal_key, args)):
         return _NOWHERE  # most custom tools
     return Target(  # an MCP tool, or one that no table knows: whatever its arguments give away
-        command=command_text(args, spec.command if spec.guessed and spec.kind == "shell" else COMMAND_ARGS[:2]) or None,
+        command=command_text(args, _command_args(spec)) or None,
         paths=tuple(texts_in(args, spec.paths)),
         url=_url_text(args, spec.url),
         server=server or next(texts_in(args, _SERVER_ARGS), None),
     )
+
+
+def _command_args(spec: ToolSpec) -> tuple[str, ...]:
+    return spec.command if spec.guessed and spec.kind == "shell" else PLAIN_COMMAND_ARGS
 
 
 def server_of(step: Any) -> str | None:

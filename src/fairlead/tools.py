@@ -18,9 +18,9 @@ import msgspec
 from .errors import UnknownName
 from .glob import compile_glob
 from .targets import (
-    COMMAND_ARGS,
     KIND_ARGS,
     KINDS,
+    PLAIN_COMMAND_ARGS,
     SAFETIES,
     TARGET_FIELDS,
     URL_ARGS,
@@ -145,7 +145,7 @@ def guess(args: Mapping[str, Any]) -> ToolSpec:
     """How to read a call to a tool that no table knows: a gate on shells must see each command that is run."""
     if KIND_ARGS.isdisjoint(map(normal_key, args)):
         return _SPEC_OF_KIND["unknown"]
-    if command_text(args, COMMAND_ARGS[:2]):
+    if command_text(args, PLAIN_COMMAND_ARGS):
         return _GUESSED_SHELL
     return _GUESSED_FETCH if any(texts_in(args, URL_ARGS)) else _SPEC_OF_KIND["unknown"]
 

@@ -244,6 +244,14 @@ QWEN_HOME=/tmp/x qwen -p hi
 OPENCODE_CONFIG=/tmp/x.json opencode run hi
 OPENCODE_CONFIG_DIR=/tmp/x opencode run hi
 CLAUDE_CODE_SIMPLE=1 claude -p hi
+CLAUDE_CODE_SAFE_MODE=1 claude -p hi
+QWEN_CODE_SIMPLE=1 qwen -p hi
+env QWEN_CODE_SAFE_MODE=1 qwen -p hi
+export QWEN_CODE_SAFE_MODE=true; qwen -p hi
+OPENCODE_PURE=1 opencode run hi
+claude --safe-mode -p hi
+qwen --safe-mode -p hi
+opencode --pure run hi
 claude --settings '{"disableAllHooks": true}'
 claude --settings='{"disableAllHooks":true}' -p hi
 claude --settings <(echo '{"disableAllHooks":true}')

@@ -205,7 +205,10 @@ def _missing_packages() -> list[str]:
 
     if all(find_spec(module) for module in ("uvicorn", "starlette", "httpcore")):
         return []
-    problem = "the daemon cannot run, so each step of an agent starts fairlead anew, and hooks cannot wait for a human"
+    problem = (
+        "the daemon cannot run, so each step of an agent starts fairlead anew, nothing is remembered of a session, and "
+        "`fairlead approvals` gets no questions"
+    )
     return [f"{problem}; to have it, run: {install_command('serve')}"]
 
 

@@ -14,7 +14,7 @@ from ..shell.words import unknown_of
 from ..shell.wrappers import WRAPPERS
 from .guarded_awk import writes_unknown
 from .guarded_files import COSTLY, packs_into, search_of_fd, words_of
-from .protected_paths import MOVED
+from .protected_paths import HOOKS_OFF_VARIABLES, MOVED
 
 AGENTS = frozenset({
     "claude", "cline", "codex", "copilot", "cursor-agent", "droid", "gemini", "goose", "kiro-cli", "opencode", "qwen",
@@ -27,8 +27,9 @@ _AGENT_PACKAGE = re.compile(
 _OWN_PART = frozenset({"fairlead", "hooks", "codex_hooks"})
 _SWITCHES_OFF = frozenset({"uninstall", "remove", "rm", "disable"})
 HOOKS_OFF = re.compile(
-    r"disableAllHooks|--bare\b|--setting-sources|--disable[ =](?:codex_)?hooks|features\.(?:codex_)?hooks"
-    rf"|\b(?:HOME|CLAUDE_CODE_SIMPLE|{'|'.join(MOVED)})="
+    r"disableAllHooks|--bare\b|--safe-mode\b|--pure\b|--setting-sources"
+    r"|--disable[ =](?:codex_)?hooks|features\.(?:codex_)?hooks"
+    rf"|\b(?:HOME|{'|'.join((*HOOKS_OFF_VARIABLES, *MOVED))})="
 )
 
 
@@ -452,7 +453,7 @@ def moves_settings(command: Command) -> bool:
 _UNSETS = re.compile(r"-u|--u[a-z]*=?")
 _CLEARS = re.compile(r"-|-[a-zA-Z]*i[a-zA-Z]*|--i|--ignore-e[a-z]*|--ign?|--ignor?e?-?")
 _CLEARS_FOR_EXEC = re.compile(r"-l?cl?")
-_MOVES = frozenset({*MOVED, "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "CLAUDE_CODE_SIMPLE"})
+_MOVES = frozenset({*MOVED, "HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", *HOOKS_OFF_VARIABLES})
 SETS_MOVED = re.compile(
     rf"\$\{{(?:{'|'.join(_MOVES)}):?=|\b(?:for|select|let|getopts)[ \t]+[^;|&\n]{{0,40}}\b(?:{'|'.join(_MOVES)})\b"
 )

@@ -98,16 +98,20 @@ class PackGate:
         return self.options.verdict or rule.answer or ANSWERS[rule.level]
 
     def _memory(self) -> Memory | None:
+        """What the pack remembers of the session. None: there is no session, or it keeps nothing."""
         session = current_session(None)
-        return None if session is None else Memory(session.store, self._prefix, self.options.limits)
+        if session is None or not session.keeps_state:
+            return None
+        return Memory(session.store, self._prefix, self.options.limits)
+
+    @property
+    def needs_session(self) -> bool:
+        """Whether some of its rules say nothing without a session that keeps its state."""
+        return bool(self._of_session)
 
     def worst(self, step: BeforeTool) -> Finding | None:
         """The most severe finding about a call. Among equals, the first in the order of the line."""
-        if (
-            not step.target.command
-            and step.kind not in self._by_kind
-            and (not self._of_session or current_session(None) is None)
-        ):
+        if not step.target.command and step.kind not in self._by_kind and not (self._of_session and self._memory()):
             return None  # most calls of tools that are no shell: nothing looks at them
         return max(self.findings(step), key=self._severity, default=None)
 

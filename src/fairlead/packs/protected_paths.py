@@ -72,6 +72,11 @@ MOVED = {
 }  # fmt: skip
 """Variables that put one of these folders elsewhere, or name a file of settings."""
 
+HOOKS_OFF_VARIABLES = (
+    "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE", "OPENCODE_PURE", "QWEN_CODE_SIMPLE", "QWEN_CODE_SAFE_MODE",
+)  # fmt: skip
+"""Variables with which an agent runs no hooks."""
+
 SHARED = frozenset({".agents", ".clinerules", ".config", ".github"})
 """Folders that hold much else: only taking one away counts, if there is something in it."""
 

@@ -214,7 +214,9 @@ class Pack:
         stops: Iterable[list[dict[str, Any]]] = (),
         passes: Iterable[list[dict[str, Any]]] = (),
     ) -> Callable[[SessionCheck], SessionCheck]:
-        """Add a rule about what happened before in the session. It sees every call; without a session it is silent.
+        """Add a rule about what happened before in the session. It sees every call.
+
+        It is silent without a session, and in one that keeps no state, as where an agent CLI has no daemon.
 
         An example is a list of steps, each with its fields and, unless it is `before_tool`, its `event`. With `times`
         it is many steps, with `{n}` in their command numbered; with `after` some seconds pass instead.

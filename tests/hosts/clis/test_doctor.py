@@ -38,6 +38,7 @@ from fairlead.hosts.clis.install.settings import InstallScope, served_file, sett
 from fairlead.hosts.clis.launcher import write_launcher
 from fairlead.hosts.clis.mapping import ALL, EXPERIMENTAL, host_named, hosts
 from fairlead.lifecycle import BeforeTool
+from fairlead.packs.protected_paths import HOOKS_OFF_VARIABLES
 
 VARIABLES = [moved[0] for host in hosts() if (moved := settings_of(host).moved_by)]
 OFF = {
@@ -185,7 +186,7 @@ def doctor(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     made = Doctor(folder, capsys)
     monkeypatch.setenv("HOME", str(made.home))
     monkeypatch.setenv("PATH", f"{made.bin}:{ROOT_PATH}")
-    names = {*VARIABLES, "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "FAIRLEAD_STATE_DIR", "CLAUDE_CODE_SIMPLE"}
+    names = {*VARIABLES, "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "FAIRLEAD_STATE_DIR", *HOOKS_OFF_VARIABLES}
     for name in {*names, "OPENCODE_PURE", "FAIRLEAD_DAEMON"}:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(where, "ROOT", made.machine)
@@ -766,7 +767,23 @@ def test_other_files_that_make_no_sense_are_left_alone(doctor):
     assert doctor.look("claude")["well"] is True
 
 
-@pytest.mark.parametrize(("name", "variable"), [("claude_code", "CLAUDE_CODE_SIMPLE"), ("opencode", "OPENCODE_PURE")])
+TURNS_OFF = [(host.name, variable) for host in hosts() for variable in settings_of(host).off_variables]
+
+
+def test_the_guard_knows_each_variable_that_turns_hooks_off():
+    assert {variable for _, variable in TURNS_OFF} == set(HOOKS_OFF_VARIABLES)
+
+
+@pytest.mark.parametrize("variable", settings_of("qwen").off_variables)
+@pytest.mark.parametrize("file", [".env", ".qwen/.env"])
+def test_a_variable_of_a_repository_that_turns_hooks_off_is_a_problem(doctor, variable, file):
+    doctor.install("qwen")
+    doctor.write(doctor.project / file, f"export {variable}=1\n")
+    found = said(doctor.look("qwen"), "problem")
+    assert f"{file} sets {variable}, which turns all hooks of Qwen Code off" in found
+
+
+@pytest.mark.parametrize(("name", "variable"), TURNS_OFF)
 def test_a_variable_that_turns_hooks_off_is_a_problem(doctor, monkeypatch, name, variable):
     doctor.install(name)
     monkeypatch.setenv(variable, "0")

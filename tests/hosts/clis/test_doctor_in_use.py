@@ -66,6 +66,17 @@ def sends_to_the_doctor(ended: LauncherResult) -> bool:
     return "Run `fairlead doctor`" in ended.err
 
 
+def test_without_a_daemon_the_doctor_names_packs_that_say_less(machine: Machine) -> None:
+    launched = Launched(machine)
+    launched.policy('packs = ["recommended"]\n')
+    assert levels(examine(launched), "about earlier calls of a session") == []
+    assert machine.run("install", "claude", "--no-daemon", "-C", str(launched.project)).code == 0
+    report = examine(launched)
+    assert levels(report, "fairlead.budgets about earlier calls of a session say nothing") == ["warning"]
+    assert levels(report, "installed with --no-daemon") == ["note"]
+    assert levels(report, "the next step starts one") == []
+
+
 # --- whatever a refusal sends the user to the doctor for ------------------------------------------------
 
 

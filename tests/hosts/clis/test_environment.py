@@ -299,8 +299,11 @@ def test_a_daemon_has_none_of_the_variables_of_a_cli(here: Installed) -> None:
 def test_a_shell_that_takes_functions_from_its_environment_does_not_run_them(here: Installed) -> None:
     if not os.path.exists("/bin/bash"):
         pytest.skip("there is no bash here")
-    functions = {f"BASH_FUNC_{name}%%": f"() {{ : > {here.ran}; }}" for name in ("printf", "cd", "pwd", "read", "tr")}
-    text = here.launcher.read_text().replace("#!/bin/sh", "#!/bin/bash --posix", 1)
+    names = ("printf", "cd", "pwd", "read", "tr", "test", "[", "exit", "eval", "command", "echo", "unset")
+    functions = {f"BASH_FUNC_{name}%%": f"() {{ : > {here.ran}; exit 0; }}" for name in names}
+    shell = here.machine.folder / "sh"  # by this name, bash takes more functions than with --posix
+    shell.symlink_to("/bin/bash")
+    text = here.launcher.read_text().replace("#!/bin/sh", f"#!{shell}", 1)
     here.launcher.write_text(text)
     about = {"session_id": "s", "tool_name": "Bash", "tool_input": {"command": "touch forbidden"}}
     ended = subprocess.run(
@@ -542,6 +545,22 @@ def test_settings_of_a_project_start_the_launcher_of_the_user_who_works_on_it(he
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "its launcher is not in your home; run fairlead install" in ended.stderr
     assert not here.ran.exists()
+
+
+def test_no_record_of_a_user_keeps_steps_from_the_machines_daemon(here: Installed) -> None:
+    """An agent may run as that user. Here another user's daemon is down, so that the step is refused."""
+    able = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
+    if os.geteuid() != 0 or able.returncode:
+        pytest.skip("only root can put another /run in place of one")
+    here.write(daemon=False)
+    about = {"session_id": "s", "tool_name": "Bash", "tool_input": {"command": "ls"}}
+    mount = "/usr/bin/mount -t tmpfs none /run; /usr/bin/mkdir /run/fairlead; /usr/bin/chown 4000123 /run/fairlead"
+    ended = subprocess.run(
+        ["unshare", "-m", "/bin/sh", "-c", f"{mount}\n{here.launcher} 20 before_tool claude_code PreToolUse"],
+        input=json.dumps(about), capture_output=True, text=True, cwd=here.project, env=here.env, timeout=60,
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert "the machine's daemon does not answer" in ended.stderr
 
 
 def test_what_the_launcher_is_given_is_read_back(here: Installed) -> None:

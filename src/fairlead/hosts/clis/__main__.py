@@ -1,7 +1,8 @@
 """`python -m fairlead.hosts.clis FOLDERS`: decides on one event of an agent CLI, where no daemon can run.
 
 Standard input is the request that the client would have sent to the daemon, with all variables of the CLI. Nothing is
-shared between events, so a hook that needs a session's state or its counters fails, and its failure policy applies.
+shared between events, so a hook that needs a session's state or its counters fails, and its failure policy applies. The
+rules of packs about a session say nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from ...approvals import Approval, ApprovalRequest
 from ...config.layers import Config, load_usable
 from ...decision import Decision
 from ...engine.run import EffectFn
@@ -24,6 +26,7 @@ from ...journal.unanswered import import_unanswered
 from ...lifecycle import Step
 from ...paths import fixed_folders, state_folder
 from ...redaction.redactor import redact_text, within
+from ...registry import Hooks
 from ...session import Session
 from .detection import find_source
 from .handler import BadPayload, CliEvent, CliSessionState, answer, parse_event, read_payload
@@ -37,6 +40,8 @@ class NoSharedState(FairleadError):
 
 class StatelessSession(Session):
     """A session of one step, without state or counters."""
+
+    keeps_state = False
 
     def _refuse(self) -> NoReturn:
         raise NoSharedState("nothing is shared between steps without a daemon, and none can run here")
@@ -62,11 +67,14 @@ async def decide(request: HookRequest) -> str:
 async def _decide(event: CliEvent, root: str, config: Config, attended: bool) -> str:
     journal = config.open_journal()
     async with open_hooks(root, config.apply, journal=journal) as hooks:
+        asks_itself = attended and "ask" in event.mapping.can and not _may_answer(hooks)
+        approver = _leave_to_host if asks_itself else _refuse_question
 
         async def dispatch(step: Step, capabilities: dict[str, tuple[str, ...]], carry: EffectFn) -> Decision[Any]:
             session = StatelessSession(
-                hooks, step.session_id, capabilities=capabilities, host=step.host, cwd=step.cwd, lenient=True
-            )
+                hooks, step.session_id, capabilities=capabilities, host=step.host, cwd=step.cwd, lenient=True,
+                approver=approver,
+            )  # fmt: skip
             return await session.dispatch_with_effect(step, carry)
 
         try:
@@ -75,6 +83,21 @@ async def _decide(event: CliEvent, root: str, config: Config, attended: bool) ->
             if journal is not None:
                 import_unanswered(state_folder(), journal)
                 journal.close()
+
+
+def _may_answer(hooks: Hooks) -> bool:
+    """Whether a hook could grant what the CLI asks its user: which calls are asked about is not known at that event."""
+    return any("before_permission" in hook.events and hook.phase != "observe" for hook in hooks)
+
+
+async def _leave_to_host(request: ApprovalRequest) -> Approval:
+    return Approval("ask", request.step.host)
+
+
+async def _refuse_question(request: ApprovalRequest) -> Approval:
+    """Refuse, with the question: it says what is wrong with the call, and often what would pass."""
+    why = "a human must approve this, and without a daemon fairlead can ask none"
+    return Approval("deny", None, f"{why}: {request.question}" if request.question else why)
 
 
 def main() -> None:

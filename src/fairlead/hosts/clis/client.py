@@ -109,7 +109,8 @@ def main(argv: list[str]) -> str:
     folders = folders_of(recorded)
     state, python = value(folders, "state"), Interpreter(path, folders)
     folder = managed_folder() or private_folder(value(folders, "run"))
-    if folder is None or '"daemon":false' in recorded + folders:
+    is_off = '"daemon":false' in recorded + folders and folder != MANAGED  # a user may have written that
+    if folder is None or is_off:
         return decide_in_process(python, body)
     mark = f"{state if folder == MANAGED else folder}/hung"
     refuse_hung(folder, mark)

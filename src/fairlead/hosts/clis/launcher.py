@@ -37,7 +37,7 @@ _TEXT = r"""#!/bin/sh
 # Asks fairlead about one step of an agent: {name} SECONDS OURS HOST EVENT
 # Written by `fairlead install`. Without an answer, a step that guards is refused.
 # fairlead uses these folders, whatever the variables of the CLI say.
-unset -f cd command echo printf pwd read tr  # some shells import functions from the environment
+unset -f cd command echo printf pwd read test tr  # some shells import functions from the environment
 unset CDPATH
 folders={folders}
 seconds=$1 ours=$2 entry=$3 event=$4
@@ -54,12 +54,12 @@ esac
 
 # The CLI has its answer, so the approval in it is used up. The client checks by its stdout that the CLI is there.
 acknowledge() {{
-  [ -z "$receipt" ] || {interpreter} -I -S -X utf8 -c {start} {folder} "$folders" "$receipt" 2>/dev/null </dev/null
+  test -z "$receipt" || {interpreter} -I -S -X utf8 -c {start} {folder} "$folders" "$receipt" 2>/dev/null </dev/null
 }}
 
 # The journal has no record of this step, unless a daemon is still deciding.
 leave_line() {{
-  [ -z "$late" ] && [ "$event" != doctor ] || return 0  # `fairlead doctor` only looks
+  test -z "$late" && test "$event" != doctor || return 0  # `fairlead doctor` only looks
   {interpreter} -I -S -X utf8 -c {start} {folder} "$folders" left "$1" "$ours" "$host" "$cause" >/dev/null 2>&1
 }}
 
@@ -67,7 +67,7 @@ advice=" Run \`fairlead doctor\`." late=
 case $code:$answer in
   0:0:*:end)
     text=${{answer#0:}} text=${{text%:end}}
-    if [ -z "$text" ] || printf '%s\n' "$text"; then acknowledge; exit 0; fi
+    if test -z "$text" || printf '%s\n' "$text"; then acknowledge; exit 0; fi
     why="its answer could not be written" advice= ;;
   0:2:*:end)
     text=${{answer#2:}}
@@ -126,7 +126,7 @@ opens() {{
       esac
     done 2>/dev/null <"$state/fallback.json" || return 1
     # A project that fairlead has not loaded yet does not inherit from the folder around it.
-    [ -n "${{folder#/}}" ] && [ ! -e "$folder/fairlead.toml" ] || return 1
+    test -n "${{folder#/}}" && test ! -e "$folder/fairlead.toml" || return 1
     folder=${{folder%/*}}
     folder=${{folder:-/}}
   done

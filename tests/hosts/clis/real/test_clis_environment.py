@@ -130,3 +130,17 @@ def test_variables_of_a_repository_really_reach_the_launcher(driver: Driver) -> 
     (driver.project / ".claude/settings.json").write_text(json.dumps({"env": {"REPOSITORY_SAYS": "hello"}}))
     model, ran = driver.run(driver.program.shell("touch a"), Say("FINE"))
     assert model.received("IT-SAYS-hello"), ran.text
+
+
+@pytest.mark.parametrize("variable", settings_of("qwen").off_variables)
+def test_a_variable_of_a_repository_that_turns_hooks_off_is_found_by_the_doctor(driver: Driver, variable: str) -> None:
+    """Nothing of fairlead runs then, so it can only be told."""
+    if driver.host.name != "qwen":
+        pytest.skip("it takes no such variable from a repository")
+    driver.install()
+    (driver.project / ".env").write_text(f"{variable}=1\n")
+    driver.run(driver.program.shell("touch forbidden"), Say("FINE"))
+    assert (driver.project / "forbidden").exists(), "it no longer does: change docs/clis/qwen.md and docs/threats.md"
+    examined = driver.fairlead("doctor", "qwen", "--no-run")
+    assert examined.returncode == 1
+    assert f"sets {variable}, which turns all hooks of Qwen Code off" in examined.stdout

@@ -16,7 +16,7 @@ from ....paths import journal_file
 from ..install import launcher_for
 from ..install.settings import SCOPES
 from ..mapping import Host, host_named
-from .daemon import look_at_daemon
+from .daemon import look_at_daemon, look_at_session_rules
 from .history import hosts_of, look_at_journal, look_at_other_tools, look_for_unknown_programs
 from .hooks import (
     find_hooks,
@@ -106,6 +106,7 @@ def examine_fairlead(root: Path, *, run: bool = True) -> Report:
         look_at_journal_file(_journal(config), config, report)
         look_at_other_tools(config, _journal(config), report)
         look_for_unknown_programs(_journal(config), report)
+        look_at_session_rules(config, report)
     answers = look_at_daemon(report)
     launchers = dict.fromkeys(launcher_for(scope) for scope in SCOPES)
     if run and answers and report.well:

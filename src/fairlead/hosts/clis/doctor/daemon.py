@@ -11,7 +11,10 @@ from typing import Any
 
 from .... import __version__
 from ....build import source_digest
+from ....config.layers import Config
 from ....extras import install_command
+from ....folders import installed_folders
+from ....packs.judging import PackGate
 from ....paths import MANAGED, SOCKET_LIMIT, BadPath, check_private, managed_folder, runtime_folder, state_folder
 from ....peers import peer_of
 from ..client import hangs, is_listening
@@ -27,11 +30,15 @@ PACKAGES = ("uvicorn", "starlette", "httpcore")
 
 def look_at_daemon(report: Report) -> bool:
     """Check the daemon. Returns whether it works, or can be started."""
+    if is_unwanted():
+        what = "fairlead was installed with --no-daemon: each step is judged without one, slowly"
+        report.add("note", what, "fairlead install --daemon CLI, to have it")
+        return True
     folder = managed_folder() or runtime_folder()
     place = folder / f"v{PROTOCOL}.sock"
     if not _is_safe(folder, report):
         return False
-    if len(os.fsencode(place)) > SOCKET_LIMIT:
+    if _is_too_long(place):
         report.add("warning", f"{place} is too long for a socket: each step is judged without a daemon")
         return True
     pid = _listener(place)
@@ -45,10 +52,31 @@ def look_at_daemon(report: Report) -> bool:
     return _is_healthy(place, pid, report)
 
 
+def look_at_session_rules(config: Config, report: Report) -> None:
+    """Name the packs that say less without a daemon."""
+    fits = managed_folder() is not None or not _is_too_long(runtime_folder() / f"v{PROTOCOL}.sock")
+    if fits and not is_unwanted() and not missing_packages():
+        return
+    gates = (c for c in config.hooks if isinstance(c.hook.fn, PackGate) and c.hook.fn.needs_session)
+    if names := list(dict.fromkeys(c.hook.name for c in gates)):
+        what = f"without a daemon, the rules of {', '.join(names)} about earlier calls of a session say nothing"
+        report.add("warning", what)
+
+
+def is_unwanted() -> bool:
+    """Whether fairlead was installed with `--no-daemon`."""
+    folders = installed_folders()
+    return folders is not None and not folders.daemon and managed_folder() is None
+
+
+def _is_too_long(place: Path) -> bool:
+    return len(os.fsencode(place)) > SOCKET_LIMIT
+
+
 def look_whether_it_started(folder: Path, report: Report) -> None:
     """Check that the launcher has started a daemon. Without one, each step is judged on its own."""
-    fits = len(os.fsencode(folder / f"v{PROTOCOL}.sock")) <= SOCKET_LIMIT
-    if folder == MANAGED or not fits or missing_packages() or is_listening(str(folder)):
+    too_long = _is_too_long(folder / f"v{PROTOCOL}.sock")
+    if folder == MANAGED or too_long or missing_packages() or is_listening(str(folder)):
         return
     log = state_folder() / "daemon.log"
     what = "no daemon starts, so that each step is judged without one, and nothing is remembered between steps"

@@ -131,16 +131,21 @@ def look_for_switches(host: Host, found: list[Installed], report: Report, root: 
         report.add(level, what, todo)
 
 
-_STEERS_SHELL = re.compile(
-    r"^\s*(?:export\s+)?(SHELLOPTS|BASHOPTS|BASH_ENV|ENV|PS4|OPTIND|LD_\w+|DYLD_\w+)\s*[=:]", re.MULTILINE
-)
+_ASSIGNS = r"^\s*(?:export\s+)?(%s)\s*[=:]"
+_STEERS_SHELL = re.compile(_ASSIGNS % r"SHELLOPTS|BASHOPTS|BASH_ENV|ENV|PS4|OPTIND|LD_\w+|DYLD_\w+", re.MULTILINE)
 
 
 def look_for_variables(host: Host, report: Report, root: Path) -> None:
-    """Report variables in a project's files that keep a shell from running hooks, or make it run another program."""
-    for file in (root / name for name in settings_of(host).env_files):
+    """Report variables in a project's files that turn hooks off, or steer the shell that runs them."""
+    settings = settings_of(host)
+    off = re.compile(_ASSIGNS % ("|".join(settings.off_variables) or r"(?!)"), re.MULTILINE)
+    for file in (root / name for name in settings.env_files):
         with suppress(FairleadError):
-            for name in dict.fromkeys(_STEERS_SHELL.findall(read_text(file) or "")):
+            text = read_text(file) or ""
+            for name in dict.fromkeys(off.findall(text)):
+                what = f"{file} sets {name}, which turns all hooks of {host.title} off"
+                report.add("problem", what, f"take {name} out")
+            for name in dict.fromkeys(_STEERS_SHELL.findall(text)):
                 what = f"{file} sets {name}: the shell by which {host.title} starts hooks obeys it before anything else"
                 report.add("problem", what, f"take {name} out")
 

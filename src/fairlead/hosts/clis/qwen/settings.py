@@ -16,6 +16,7 @@ SETTINGS = Settings(
     expands_dollar=True,
     allows=("comments",),
     off_switches=((("disableAllHooks",), True),),
+    off_variables=("QWEN_CODE_SIMPLE", "QWEN_CODE_SAFE_MODE"),
     env_files=(".env", ".qwen/.env"),
     notes={"project": "Qwen Code runs them in a folder that it trusts."},
 )
