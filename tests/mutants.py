@@ -45,8 +45,8 @@ wire/test_record.py config/test_layers.py
 """
 LOOP = "hosts/test_turns.py hosts/loop/test_loop.py hosts/loop/test_loop_corners.py hosts/loop/test_loop_seeds.py"
 VERDICTS = """
-test_verdict.py test_verdict_table.py test_encode_verdict.py test_may.py test_lifecycle.py test_tools.py
-wire engine conformance
+engine/test_properties.py test_verdict.py test_verdict_table.py test_encode_verdict.py test_may.py test_lifecycle.py
+test_tools.py wire engine conformance
 """
 FRAMEWORKS = f"{LOOP} hosts/test_tool_calls.py hosts/loop/test_loop_cancellation.py hosts/frameworks"
 TESTS = {

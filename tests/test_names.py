@@ -22,9 +22,14 @@ SHARED = {
 } | dict.fromkeys(("Block", "Carrier", "Pipeline", "Simple"), "the same part of a POSIX line and of a Windows line")
 """Names of classes and types that several modules define, and why."""
 
-STORED = {("server/grants.py", "given"), ("ui/findings.py", "said")}
-"""Names of columns and keys in files that users have."""
-OF_SPEECH = re.compile(r"_?(heard|unheard|listens|said|told|tells|hears|spoken|given|begun|asking|patience|woven)")
+STORED = {("server/grants.py", "given"), ("ui/findings.py", "said")} | {
+    (module, "asked")
+    for module in ("journal/entry.py", "journal/reading.py", "server/approvals.py", "server/notifications.py")
+}
+"""Names of columns and keys in files that users have, and in what the daemon sends."""
+OF_SPEECH = re.compile(
+    r"_?(heard|unheard|listens|said|told|tell|tells|hears|spoken|given|begun|asked|asking|patience|woven)"
+)
 PERSONS = re.compile(r"\b(nobody|somebody|whoever|anybody)\b", re.IGNORECASE)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import sys
 
@@ -164,6 +165,17 @@ def test_a_field_of_the_header_can_be_set(run):
 
 def test_a_step_comes_from_the_current_folder(machine, run):
     assert run("test", "before_tool", "--json").json["step"]["cwd"] == str(machine.project)
+
+
+def test_the_step_is_of_the_folder_that_is_named(machine, run, tmp_path, monkeypatch):
+    """As in production: an agent whose hooks these are works there."""
+    there = f"cwd == '{machine.project}'"
+    machine.user(f'[[hook]]\nname = "there"\non = "before_tool"\nrule = "{there}"\ndeny = "no"\n')
+    monkeypatch.chdir(tmp_path)
+    for folder in (str(machine.project), os.path.relpath(machine.project)):
+        ended = run("test", "before_tool", "-C", folder, "--json")
+        assert (ended.code, ended.json["step"]["cwd"]) == (2, str(machine.project))
+    assert run("test", "before_tool", "-C", folder, "--set", "cwd=/elsewhere").code == 0
 
 
 def test_a_step_is_read_from_a_file(machine, run):

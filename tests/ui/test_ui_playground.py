@@ -1,4 +1,4 @@
-"""The playground: what hooks say of a step that somebody types, and what another policy would have changed."""
+"""The playground: what hooks say of a step that a user types, and what another policy would have changed."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def make_step(options: argparse.Namespace) -> Step:
         raise UnknownName("event or sample", options.step, (*EVENTS, *SAMPLES), meant=meant)
     event, fields = SAMPLES.get(options.step, (options.step, {}))
     changed = _read_fields(options.fields, event_named(event))
-    merged = {"host": host_name(options.host), "cwd": os.getcwd(), **fields, **changed}
+    merged = {"host": host_name(options.host), "cwd": os.path.abspath(options.folder), **fields, **changed}
     if "tool" not in changed and isinstance(changed.get("args"), dict) and "args" in fields:
         merged["args"] = {**fields["args"], **changed["args"]}
     try:

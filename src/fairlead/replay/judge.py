@@ -185,9 +185,9 @@ class Judge:
             if name not in ("kind", "target", "safety")
         )
 
-    def watch(self, tell: Watch) -> None:
+    def watch(self, watch: Watch) -> None:
         """Pass every decision on, with its runs. From now on each step is judged, equal ones too."""
-        self._watch = tell
+        self._watch = watch
         self.hooks._record = True
         self.hooks.tools._rebuild_table()
 

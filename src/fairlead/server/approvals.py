@@ -123,8 +123,8 @@ class Question(msgspec.Struct, frozen=True):
     @property
     def digest(self) -> str:
         """What `shown` is."""
-        asked = (self.id, self.hook, self.question, self.step, self.session, self.root, self.rule, self.changes)
-        return sha256(msgspec.json.encode(asked, order="sorted", enc_hook=str)).hexdigest()
+        parts = (self.id, self.hook, self.question, self.step, self.session, self.root, self.rule, self.changes)
+        return sha256(msgspec.json.encode(parts, order="sorted", enc_hook=str)).hexdigest()
 
 
 WaitForHangUp = Callable[[], Coroutine[Any, Any, None]]
@@ -233,21 +233,21 @@ class ApprovalStore:
     async def approve_all(self, requests: Sequence[ApprovalRequest]) -> list[Approval]:
         """Use what was approved of this call if that is every question; otherwise ask, and wait."""
         about = approval_context.get()
-        asked = [
+        questions = [
             _BoundQuestion(binding(request, about, self._key), terms_of(request, about, self._key))
             for request in requests
         ]
-        rows = self._use(requests, asked, {}, about)
+        rows = self._use(requests, questions, {}, about)
         if about.by_host and not _all_approved(rows):
             return [Approval("ask", request.step.host) for request in requests]
         if not _all_approved(rows):
-            rows_of = zip(requests, asked, rows, strict=True)
+            rows_of = zip(requests, questions, rows, strict=True)
             unanswered = [(request, one) for request, one, row in rows_of if row.state != "approved"]
             shown = [await _shown(request) for request, _ in unanswered]
             call = secrets.token_hex(8)
             both = zip(unanswered, shown, strict=True)
             own = {one.bound: self._ask(request, about, one, call, texts) for (request, one), texts in both}
-            rows = await self._wait(own, requests, asked, about)
+            rows = await self._wait(own, requests, questions, about)
         pending = ", ".join(f"approval {row.id} pending" for row in rows if row.state == "pending")
         return [_answer(row, pending) for row in rows]
 
@@ -255,7 +255,7 @@ class ApprovalStore:
         self,
         own: dict[str, str],
         requests: Sequence[ApprovalRequest],
-        asked: list[_BoundQuestion],
+        questions: list[_BoundQuestion],
         about: ApprovalContext,
     ) -> list[_AnswerRow]:
         """Wait until all are answered, one is denied, time is up, or the caller hangs up."""
@@ -268,7 +268,7 @@ class ApprovalStore:
         try:
             async with asyncio.timeout(max(about.deadline, 0)):
                 while gone is None or not gone.done():
-                    rows = self._use(requests, asked, own, about)
+                    rows = self._use(requests, questions, own, about)
                     if self._released or not any(row.state == "pending" for row in rows):
                         return rows
                     if any(row.state == "denied" for row in rows):
@@ -276,13 +276,13 @@ class ApprovalStore:
                     await event.wait()
                     event.clear()
         except TimeoutError:
-            return self._use(requests, asked, own, about)
+            return self._use(requests, questions, own, about)
         finally:
             for name in own.values():
                 del self._waiters[name]
             if gone is not None:
                 gone.cancel()
-        return [_AnswerRow(state="gone")] * len(asked)
+        return [_AnswerRow(state="gone")] * len(questions)
 
     def _announce(self, names: Iterable[str], about: ApprovalContext) -> None:
         """Report the questions that this call has stored. An error there concerns no call."""
@@ -296,12 +296,12 @@ class ApprovalStore:
                 logger.error("question %s could not be reported (%s)", question.id, error)
 
     def _ask(
-        self, request: ApprovalRequest, about: ApprovalContext, asked: _BoundQuestion, call: str, shown: QuestionView
+        self, request: ApprovalRequest, about: ApprovalContext, question: _BoundQuestion, call: str, shown: QuestionView
     ) -> str:
         """Store the question. A question that is open already is not stored twice."""
         self._expire()
         query = "SELECT id, details FROM approvals WHERE bound = ? AND state = 'pending'"
-        row = self._db.execute(query, (asked.bound,)).fetchone()
+        row = self._db.execute(query, (question.bound,)).fetchone()
         waits_until = time.time() + max(about.deadline, 0)
         if row is not None and row[0] not in self._waiters:
             known = replace(_details(row[1]), call=call, waits_until=waits_until)
@@ -309,18 +309,18 @@ class ApprovalStore:
             return str(row[0])
         self._make_room(about)
         name = secrets.token_hex(16)  # never begins with a dash, so it can be typed at a command line
-        outdated = self.grants.outdated(asked.terms, request.step.session_id)
+        outdated = self.grants.outdated(question.terms, request.step.session_id)
         rules = [rule_of(one.hook, one.verdict.metadata) for one in request.verdicts]
         rule = next(filter(None, rules), None)
         details = QuestionDetails(
             call, rule and rule.id, rule and rule.level, tuple(shown.changes), request.changed_by,
-            waits_until, asked.terms,
+            waits_until, question.terms,
             outdated and f"grant {outdated} does not answer this: the hook {request.hook!r} is not what it was",
         )  # fmt: skip
         self._db.execute(
             "INSERT INTO approvals VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)",
-            (name, asked.bound, request.hook, shown.question, msgspec.json.encode(shown.step), request.step.session_id,
-             about.root, time.time(), *clocks.Expiry.after(LIFE), _encode(details)),
+            (name, question.bound, request.hook, shown.question, msgspec.json.encode(shown.step),
+             request.step.session_id, about.root, time.time(), *clocks.Expiry.after(LIFE), _encode(details)),
         )  # fmt: skip
         self._new.add(name)
         return name
@@ -338,7 +338,7 @@ class ApprovalStore:
     def _use(
         self,
         requests: Sequence[ApprovalRequest],
-        asked: list[_BoundQuestion],
+        questions: list[_BoundQuestion],
         own: dict[str, str],
         about: ApprovalContext,
     ) -> list[_AnswerRow]:
@@ -349,7 +349,7 @@ class ApprovalStore:
         """
         self._expire()
         with self._changing():
-            both = zip(requests, asked, strict=True)
+            both = zip(requests, questions, strict=True)
             rows = [self._row(one, own.get(one.bound), request.step.session_id) for request, one in both]
             if _all_approved(rows):
                 self._hand_out([str(row.id) for row in rows if not row.is_grant], about.receipt)
@@ -365,14 +365,14 @@ class ApprovalStore:
                     self.on_grant(self.grants.named(str(row.id)), request)
         return rows
 
-    def _row(self, asked: _BoundQuestion, own: str | None, session: str | None) -> _AnswerRow:
+    def _row(self, question: _BoundQuestion, own: str | None, session: str | None) -> _AnswerRow:
         """The answer to a question: its own, a grant, or an approval that waits for such a call."""
         query = "SELECT id, state, who, why FROM approvals WHERE id = ? OR (bound = ? AND state = 'approved')"
-        found = {row[0]: _AnswerRow(*row) for row in self._db.execute(query, (own, asked.bound))}
+        found = {row[0]: _AnswerRow(*row) for row in self._db.execute(query, (own, question.bound))}
         mine = found.pop(own, _AnswerRow())
         if mine.state in ("approved", "denied"):
             return mine
-        if (grant := self.grants.find(asked.terms, session)) is not None:
+        if (grant := self.grants.find(question.terms, session)) is not None:
             return _AnswerRow(grant.id, "approved", grant.who, grant.why, is_grant=True)
         return next((row for name, row in found.items() if name not in self._waiters), mine)
 

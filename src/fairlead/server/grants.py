@@ -133,20 +133,20 @@ def terms_of(request: ApprovalRequest, about: ApprovalContext, key: bytes) -> Gr
     refusal = _refusal_of_hook(request, about)
     if refusal is not None:
         return GrantTerms(refusal=refusal)
-    step, (asked,) = request.step, request.verdicts
+    step, (question,) = request.step, request.verdicts
     assert isinstance(step, ToolStep)  # noqa: S101 (or it would have been refused)
     try:
         call = _call_of(step)
     except _NoGrant as problem:
         return GrantTerms(refusal=str(problem))
-    rule = rule_of(asked.hook, asked.verdict.metadata)
+    rule = rule_of(question.hook, question.verdict.metadata)
     bound = {
-        "hook": [asked.hook.name, asked.hook.layer], "event": step.event, "host": step.host, "user": step.user_id,
+        "hook": [question.hook.name, question.hook.layer], "event": step.event, "host": step.host, "user": step.user_id,
         "agent": step.agent and step.agent.name, "root": about.root, "folder": [step.cwd, _real(None, step.cwd or "")],
         "tool": [step.kind, step.tool], "call": call,
         **({"rule": rule.id} if rule is not None else {"question": request.question}),
     }  # fmt: skip
-    return GrantTerms(_digest(key, bound), _digest(key, hook_to_builtins(asked.hook)))
+    return GrantTerms(_digest(key, bound), _digest(key, hook_to_builtins(question.hook)))
 
 
 def rule_of(hook: Hook, metadata: dict[str, Any] | None) -> Any:
@@ -164,13 +164,13 @@ def _refusal_of_hook(request: ApprovalRequest, about: ApprovalContext) -> str | 
         return "`grants = false` in [approvals] forbids grants"
     if len(request.verdicts) != 1:
         return "it is not one hook that asks"
-    (asked,) = request.verdicts
-    if asked.cause == "failure":
+    (question,) = request.verdicts
+    if question.cause == "failure":
         return "the hook failed, and asks for that reason"
-    if asked.hook.locked:
+    if question.hook.locked:
         return "the hook is locked"
-    rule = rule_of(asked.hook, asked.verdict.metadata)
-    if isinstance(asked.hook.fn, PackGate) and rule is None:
+    rule = rule_of(question.hook, question.verdict.metadata)
+    if isinstance(question.hook.fn, PackGate) and rule is None:
         return "the pack does not say which of its rules asks"
     if rule is not None and rule.level == "disaster":
         return f"{rule.id} guards against disasters"
@@ -262,15 +262,15 @@ class GrantTable:
         self._db = db
         db.executescript(TABLES)
 
-    def add(self, terms: GrantTerms, asked: GrantRequest, grant: Grant) -> None:
+    def add(self, terms: GrantTerms, request: GrantRequest, grant: Grant) -> None:
         """Keep a grant. Raises if there are too many."""
         (count,) = self._db.execute("SELECT count(*) FROM grants WHERE state = 'active'").fetchone()
         if count >= LIMIT:
             raise FairleadError(f"{count} grants are in force already; revoke some: `fairlead approvals grants`")
-        end = clocks.Expiry.after(asked.seconds)
+        end = clocks.Expiry.after(request.seconds)
         self._db.execute(
             "INSERT INTO grants VALUES (?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, 0, NULL, ?, ?)",
-            (grant.id, terms.bound, terms.version, asked.scope, msgspec.json.encode(grant), grant.session, grant.root,
+            (grant.id, terms.bound, terms.version, request.scope, msgspec.json.encode(grant), grant.session, grant.root,
              grant.given, *end, time.time(), grant.who, grant.why),
         )  # fmt: skip
 

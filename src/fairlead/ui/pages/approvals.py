@@ -310,9 +310,9 @@ def _one(form: AnswerForm, name: str) -> str:
 
 def _answer(form: AnswerForm, code: AnswerCode) -> None:
     """Answer all questions of a call as they were shown. The code is used up, whatever the daemon says then."""
-    asked = [(name, digest) for name, _, digest in (one.partition(" ") for one in form.get("shown", ()))]
+    questions = [(name, digest) for name, _, digest in (one.partition(" ") for one in form.get("shown", ()))]
     choice = _one(form, "answer")
-    if not asked or choice not in ("approve", "deny", "session", "project", "until"):
+    if not questions or choice not in ("approve", "deny", "session", "project", "until"):
         raise FairleadError("the page did not say what to answer; load it again")
     grant = None
     if choice == "session":
@@ -322,7 +322,7 @@ def _answer(form: AnswerForm, code: AnswerCode) -> None:
     if grant is not None:
         grant = GrantRequest(grant.scope, grant.seconds)  # an end that is too far away is an error
     code.use(_one(form, "code"))
-    answer_call(asked, choice != "deny", _one(form, "why") or None, grant)
+    answer_call(questions, choice != "deny", _one(form, "why") or None, grant)
 
 
 ROUTES = [

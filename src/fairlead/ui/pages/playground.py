@@ -44,12 +44,12 @@ KINDS = {
 # --- the step -------------------------------------------------------------------------------------
 
 
-def step_of(asked: QueryParams, folder: Path) -> Step | None:
+def step_of(query: QueryParams, folder: Path) -> Step | None:
     """The step that the user typed; None for none. Raises for one that is none."""
-    text, kind = asked.get("step", "").replace("\r\n", "\n").strip("\n"), asked.get("kind", "command")
+    text, kind = query.get("step", "").replace("\r\n", "\n").strip("\n"), query.get("kind", "command")
     if not text.strip():
         return None
-    header: dict[str, Any] = {"host": canonical_name(asked.get("host") or None), "cwd": str(folder)}
+    header: dict[str, Any] = {"host": canonical_name(query.get("host") or None), "cwd": str(folder)}
     if kind == "json":
         return _step_of_json(text, header)
     if kind not in KINDS:
@@ -75,9 +75,9 @@ def _step_of_json(text: str, header: dict[str, Any]) -> Step:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def form(asked: QueryParams, folder: Path, file: Path, text: str, last: int) -> Html:
+def form(query: QueryParams, folder: Path, file: Path, text: str, last: int) -> Html:
     """What to try: the step, and the text of a file of the policy."""
-    kind = asked.get("kind", "command")
+    kind = query.get("kind", "command")
     return h.form(
         h.div(
             h.div(
@@ -85,9 +85,9 @@ def form(asked: QueryParams, folder: Path, file: Path, text: str, last: int) -> 
                 h.p(
                     h.label("what ", select("kind", {name: words for name, (words, *_) in KINDS.items()}, kind)), " ",
                     h.label("agent ", select("host", {"": "any", **{name: name for name in sorted(NAMES)}},
-                                             asked.get("host", ""))),
+                                             query.get("host", ""))),
                 ),
-                h.textarea(asked.get("step", ""), name="step", rows=8, aria_label="The step", spellcheck="false",
+                h.textarea(query.get("step", ""), name="step", rows=8, aria_label="The step", spellcheck="false",
                            placeholder="git push --force origin main"),
                 h.label("in the folder ", h.input(type="text", name="folder", value=str(folder))),
                 h.p(h.button("Judge this step", type="submit", class_="main")),
@@ -153,22 +153,22 @@ def _hooks(decision: Decision[Any]) -> Html:
     return join(hooks_table([decision], silent=False), behind)
 
 
-def chosen_file(asked: QueryParams, folder: Path) -> Path:
+def chosen_file(query: QueryParams, folder: Path) -> Path:
     """The file whose place the typed policy takes."""
     files = files_of(folder)
-    named = Path(asked.get("file", ""))
+    named = Path(query.get("file", ""))
     return named if named in files else next((file for file in files if file.is_file()), files[0])
 
 
-def results(asked: QueryParams, folder: Path, file: Path, step: Step | None, journal: Path, last: int) -> list[Any]:
+def results(query: QueryParams, folder: Path, file: Path, step: Step | None, journal: Path, last: int) -> list[Any]:
     """What comes of the step and of the policy."""
-    text, shown = asked.get("policy", "").replace("\r\n", "\n"), []
+    text, shown = query.get("policy", "").replace("\r\n", "\n"), []
     try:
         if step is not None:
             shown.append(decided(try_step(policy_in_force(folder), step), "What is in force"))
             if text.strip():
                 shown.append(decided(try_step(typed_policy(text, file), step), "What you typed, by itself"))
-        if asked.get("over") and text.strip():
+        if query.get("over") and text.strip():
             now = file.read_text() if file.is_file() else ""
             report = compare(
                 journal, typed_policy(now, file), typed_policy(text, file), last, (str(file), "what you typed")
@@ -181,16 +181,16 @@ def results(asked: QueryParams, folder: Path, file: Path, step: Step | None, jou
 
 
 def show(request: Request) -> Response:
-    asked, folder, last = request.query_params, folder_of(request), last_of(request)
-    file, journal = chosen_file(asked, folder), ui_of(request).journal
-    shown = results(asked, folder, file, step_of(asked, folder), journal, last)
+    query, folder, last = request.query_params, folder_of(request), last_of(request)
+    file, journal = chosen_file(query, folder), ui_of(request).journal
+    shown = results(query, folder, file, step_of(query, folder), journal, last)
     return page(
         request,
         "Playground",
         h.h1("Playground"),
         h.p("Type a step, and see what hooks say of it. Change a policy, and see what it would have changed. Nothing "
             "is carried out or written, and no program of a policy runs.", class_="sentence"),
-        form(asked, folder, file, asked.get("policy", ""), last),
+        form(query, folder, file, query.get("policy", ""), last),
         shown,
     )  # fmt: skip
 

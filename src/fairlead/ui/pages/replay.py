@@ -53,13 +53,13 @@ def last_of(request: Request) -> int:
 
 
 def show(request: Request) -> Response:
-    asked, last, folder, journal = request.query_params, last_of(request), Path.cwd(), ui_of(request).journal
-    old, new = asked.get("old", "").strip(), asked.get("new", "").strip()
+    query, last, folder, journal = request.query_params, last_of(request), Path.cwd(), ui_of(request).journal
+    old, new = query.get("old", "").strip(), query.get("new", "").strip()
     if old or new:
         report = compare_named(journal, old or "HEAD", new or ".", last)
         words = [f"From {report.old} to {report.new}, on the newest {last:,} records."]
         content = [h.p(words, class_="sentence"), *diff_of(report)]
-    elif asked.get("record"):
+    elif query.get("record"):
         words = [f"What is in force in {folder}, against the newest {last:,} records."]
         content = [h.p(words, class_="sentence"), *replay_of(compare_with_record(journal, folder, last))]
     else:

@@ -1,4 +1,4 @@
-"""Claude Code."""
+"""Claude Code: how fairlead reads each of its events, and how it answers. Many other CLIs send the same JSON."""
 
 from __future__ import annotations
 

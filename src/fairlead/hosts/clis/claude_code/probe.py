@@ -1,4 +1,4 @@
-"""Claude Code, as a program to run."""
+"""Claude Code: runs it against a scripted model, to see whether its hooks fire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codex of OpenAI."""
+"""Codex: runs it against a scripted model, to see whether its hooks fire."""
 
 from __future__ import annotations
 

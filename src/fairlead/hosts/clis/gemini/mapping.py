@@ -1,4 +1,4 @@
-"""Gemini CLI."""
+"""Gemini CLI: how fairlead reads each of its events, and how it answers."""
 
 from __future__ import annotations
 

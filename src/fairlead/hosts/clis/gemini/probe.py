@@ -1,4 +1,4 @@
-"""Gemini CLI."""
+"""Gemini CLI: runs it against a scripted model, to see whether its hooks fire."""
 
 from __future__ import annotations
 

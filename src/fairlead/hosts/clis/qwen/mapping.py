@@ -1,4 +1,4 @@
-"""Qwen Code."""
+"""Qwen Code: how fairlead reads each of its events, and how it answers."""
 
 from __future__ import annotations
 
