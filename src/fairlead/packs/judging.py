@@ -74,6 +74,11 @@ class PackGate:
             kind: [rule for rule in rules if rule.level in speaking] for kind, rules in pack.by_kind.items()
         }
 
+    @property
+    def remembers(self) -> bool:
+        """Whether what it says depends on earlier steps of the session."""
+        return bool(self._of_session or self.pack.watchers)
+
     def __call__(self, step: Step) -> Verdict | None:
         if not isinstance(step, BeforeTool):
             if (watcher := self.pack.watchers.get(step.event)) is not None and (memory := self._memory()) is not None:
@@ -98,7 +103,7 @@ class PackGate:
 
     def _memory(self) -> Memory | None:
         session = current_session(None)
-        return None if session is None else Memory(session.store, self._prefix, self.options.limits)
+        return None if session is None else Memory(session.store, self._prefix, self.options.limits, session.now)
 
     def worst(self, step: BeforeTool) -> Finding | None:
         """The most severe finding about a call. Among equals, the first in the order of the line."""

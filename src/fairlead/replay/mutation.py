@@ -31,7 +31,7 @@ from .records import Body, Recorded
 from .report import HookPlace, rank
 from .shapes import shape_of
 from .shrinking import smallest_command
-from .sources import Traffic, Unreadable
+from .sources import MissingSteps, Traffic
 
 BASES: Final = 5
 """Commands of one hook that are written in other ways: the smallest of each shape."""
@@ -272,7 +272,7 @@ async def stopped_commands(judge: Judge, traffic: Traffic) -> list[str]:
     for group in traffic.groups():
         judge.begin(group.is_cold)
         for recorded in traffic.steps(group, ("before_tool",)):
-            if recorded is Unreadable or not isinstance(recorded.step, BeforeTool):
+            if recorded.__class__ is MissingSteps or not isinstance(recorded.step, BeforeTool):
                 continue
             command = recorded.step.target.command
             if not command or len(command) > LONGEST or MARK in command:

@@ -91,7 +91,7 @@ class Example(msgspec.Struct):
         return (len(self.text), self.at, self.record) < (len(other.text), other.at, other.record)
 
 
-class ReportedAnswer(msgspec.Struct, frozen=True, order=True):
+class ReportedAnswer(msgspec.Struct, frozen=True):
     """What a policy does, as a report shows it."""
 
     control: str
@@ -99,13 +99,15 @@ class ReportedAnswer(msgspec.Struct, frozen=True, order=True):
     changed: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    answered: str = ""
 
     @classmethod
     def of(cls, answer: Answer) -> Self:
-        return cls(answer.control, answer.hook, answer.changed, answer.also, answer.failed)
+        return cls(answer.control, answer.hook, answer.changed, answer.also, answer.failed, answer.answered)
 
     def __str__(self) -> str:
-        words = [self.control, *(f"change {field}" for field in self.changed), *self.also]
+        control = f"{self.control} ({self.answered})" if self.answered else self.control
+        words = [control, *(f"change {field}" for field in self.changed), *self.also]
         return ", ".join([*words, *(f"{hook} fails" for hook in self.failed)])
 
 

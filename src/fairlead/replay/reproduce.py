@@ -29,7 +29,7 @@ from .judge import PROCEED, PROCEEDS, Answer, Judge, Judged, answer_of
 from .records import NOTHING, Recorded
 from .report import CLASSES, OTHER_SHAPES, ReplayClass, ReplayReport, ReportedAnswer, Spread, example_of
 from .shapes import shape_of, target_text
-from .sources import Group, Traffic, Unreadable
+from .sources import Group, MissingSteps, Traffic
 
 MismatchCause = Literal[
     "failure", "redacted", "external", "untrusted code", "cold state", "would ask", "policy", "inexact", "outside"
@@ -94,9 +94,12 @@ class Reproducer:
         judge, totals = self.judge, self.report.totals
         judge.begin(group.is_cold)
         count, everything = totals.steps, traffic.selection.is_everything
-        for number, recorded in enumerate(traffic.steps(group, judge.events), 1):
-            if recorded is Unreadable:
-                judge.miss()
+        for number, recorded in enumerate(traffic.steps(group, judge.read_events), 1):
+            if recorded.__class__ is MissingSteps:
+                judge.miss(recorded.began)
+                continue
+            if recorded.step.event not in judge.events:
+                judge.rebuild(recorded)
                 continue
             judged = await judge.judge(recorded)
             if everything or traffic.selection.covers(recorded):

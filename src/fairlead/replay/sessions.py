@@ -6,6 +6,7 @@ They are rebuilt from the record, so that a hook that depends only on them decid
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
+from copy import deepcopy
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ class ReplayStore(Store):
 
     def forget(self, now: float) -> None:
         """From now on, what came before is not known."""
-        self.known_since = now
+        self.known_since = max(now, self.known_since)
         self._set_since.clear()
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -73,9 +74,10 @@ class ReplayStore(Store):
             self.uncertain = True
 
     def copy(self) -> ReplayStore:
-        """A copy to judge a step on without leaving a trace."""
+        """A copy to judge a step on without leaving a trace: hooks may change the values in place."""
         copy = ReplayStore(self.clock)  # type: ignore[arg-type]
-        copy.load(self.dump())
+        dump = self.dump()
+        copy.load({**dump, "values": {key: copy_of(value) for key, value in dump["values"].items()}})
         copy.known_since, copy._set_since = self.known_since, set(self._set_since)
         return copy
 
@@ -113,6 +115,14 @@ class ReplaySession(Session):
 
     def spawn(self, work: Coroutine[Any, Any, Any], *, name: str | None = None) -> None:
         work.close()  # a replay starts nothing
+
+
+def copy_of(value: Any) -> Any:
+    """A copy of what a hook keeps; the thing itself if it cannot be copied, such as a connection."""
+    try:
+        return deepcopy(value)
+    except Exception:
+        return value
 
 
 def same_state(one: Any, recorded: Any) -> bool:

@@ -161,6 +161,7 @@ _WORDS = {"proceed": "goes on", "deny": "denied", "ask": "asks", "allow": "allow
 def _answer(answer: ReportedAnswer) -> Html:
     """What a policy does, in words."""
     more = [
+        *([answer.answered] if answer.answered else []),
         *(f"changes {field}" for field in answer.changed),
         *answer.also,
         *(f"{hook} fails" for hook in answer.failed),
