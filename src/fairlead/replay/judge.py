@@ -41,7 +41,7 @@ class Unknown(msgspec.Struct, frozen=True, order=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a policy does about a step: all that is compared. A question is the control `ask`, whatever the human said."""
+    """What a policy does about a step: all that is compared. A question is `ask`, whatever the human said."""
 
     control: str = "proceed"
     hook: str | None = None

@@ -1,7 +1,7 @@
 """Judges equal steps once, where every hook is a pure function of some fields of the step.
 
-Rules are pure, and so are packs that remember nothing of a session. The key of a step holds every field that its hooks read or filter on. A rule that fails on a
-step fails on each equal one: its failure is part of the answer that is kept.
+Rules are pure, and so are packs that remember nothing of a session. The key of a step holds every field that its hooks
+read or filter on. A rule that fails on a step fails on each equal one: its failure is part of the answer that is kept.
 """
 
 from __future__ import annotations
