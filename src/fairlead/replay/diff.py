@@ -63,12 +63,14 @@ class Differ:
         new.begin(group.is_cold)
         count = totals.steps
         everything, events = traffic.selection.is_everything, old.events | new.events
-        for number, recorded in enumerate(traffic.steps(group, old.read_events | new.read_events), 1):
-            if recorded.__class__ is MissingSteps:
+        read_events = old.read_events | new.read_events
+        reads_more = read_events != events
+        for number, recorded in enumerate(traffic.steps(group, read_events), 1):
+            if isinstance(recorded, MissingSteps):
                 old.miss(recorded.began)
                 new.miss(recorded.began)
                 continue
-            if recorded.step.event not in events:
+            if reads_more and recorded.step.event not in events:
                 old.rebuild(recorded)
                 new.rebuild(recorded)
                 continue

@@ -71,9 +71,10 @@ def answer_of(decision: Decision[Any]) -> Answer:
     hook = decision.hook if decision.control != "proceed" else None
     failed = tuple(failure.hook for failure in decision.failures)
     control, answered = str(decision.control), ""
-    if approvals := decision.approvals:  # the policy asks: it neither allows nor refuses by itself
+    if decision.approvals:  # the policy asks: it neither allows nor refuses by itself
         control, answered = "ask", ANSWERED.get(control, "")
-        also += [f"ask by {one.hook}" for one in approvals if one.hook != hook]
+        asking = (one.hook.name for one in decision.verdicts if one.verdict.control == "ask")
+        also += [f"ask by {name}" for name in asking if name != hook]
     return Answer(control, hook, changed, encoded_changes(values), tuple(also), failed, answered)
 
 
@@ -245,7 +246,9 @@ class Judge:
 
     async def judge(self, recorded: Recorded) -> Judged:
         """The answers on a recorded step."""
-        self._set_clock(recorded)
+        self._clock.time = recorded.began
+        if self._is_new:
+            self._start(recorded)
         if not self._enforced:
             self.hooks.enforce = recorded.body.enforcement is None
         if not recorded.body.redacted:
@@ -263,17 +266,17 @@ class Judge:
 
     def rebuild(self, recorded: Recorded) -> None:
         """Take over what the host has set in a session, at a step that no hook is about."""
-        self._set_clock(recorded)
+        self._clock.time = recorded.began
+        if self._is_new:
+            self._start(recorded)
         session = self._enter(recorded)
         if session is not None:
             self._take_recorded_state(session, recorded)
 
-    def _set_clock(self, recorded: Recorded) -> None:
-        self._clock.time = recorded.began
-        if self._is_new:
-            self._is_new = False
-            if self._is_cold:
-                self._store.forget(recorded.began)
+    def _start(self, first: Recorded) -> None:
+        self._is_new = False
+        if self._is_cold:
+            self._store.forget(first.began)
 
     async def _judge_variants(self, recorded: Recorded, steps: list[Step]) -> Judged:
         """Judge a step with each stand-in for its secrets. Only the first leaves traces in the session.

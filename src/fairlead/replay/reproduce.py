@@ -94,11 +94,12 @@ class Reproducer:
         judge, totals = self.judge, self.report.totals
         judge.begin(group.is_cold)
         count, everything = totals.steps, traffic.selection.is_everything
+        reads_more = judge.read_events != judge.events
         for number, recorded in enumerate(traffic.steps(group, judge.read_events), 1):
-            if recorded.__class__ is MissingSteps:
+            if isinstance(recorded, MissingSteps):
                 judge.miss(recorded.began)
                 continue
-            if recorded.step.event not in judge.events:
+            if reads_more and recorded.step.event not in judge.events:
                 judge.rebuild(recorded)
                 continue
             judged = await judge.judge(recorded)
@@ -145,7 +146,8 @@ class Reproducer:
         self, recorded: Recorded, judged: Judged, then: Answer, now: Answer, differing: int
     ) -> tuple[MismatchCause, str]:
         """Why an answer is not the recorded one."""
-        if differing not in (0, len(judged.answers)):
+        differs_by_secret = len({ReportedAnswer.of(answer) for answer in judged.answers}) > 1
+        if differing and (differing < len(judged.answers) or differs_by_secret):
             place, kind = recorded.redacted_places[0]
             return "redacted", f"{place} ({kind})"
         if set(then.failed) != set(now.failed):

@@ -5,7 +5,7 @@ They are rebuilt from the record, so that a hook that depends only on them decid
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from copy import deepcopy
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -145,18 +145,13 @@ class RecordedApprover:
         self.was_asked = False  # a question was put about the current step,
         self.new_questions = 0  # and so many were not put then
 
-    async def approve_all(self, requests: Sequence[ApprovalRequest]) -> list[Approval]:
-        self.was_asked = True
-        answers: list[Approval] = []
-        for request in requests:
-            answer = self._recorded_answer(request)
-            if answer is None:
-                self.new_questions += 1
-            answers.append(answer or Approval("ask"))
-        return answers
-
     async def approve(self, request: ApprovalRequest) -> Approval:
-        return (await self.approve_all([request]))[0]
+        """The recorded answer. After a refusal the engine puts no other question, as it did then."""
+        self.was_asked = True
+        answer = self._recorded_answer(request)
+        if answer is None:
+            self.new_questions += 1
+        return answer or Approval("ask")
 
     def _recorded_answer(self, request: ApprovalRequest) -> Approval | None:
         recorded = self.recorded

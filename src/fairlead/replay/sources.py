@@ -16,7 +16,7 @@ from contextlib import closing
 from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final, NamedTuple, Self
 
 import msgspec
 
@@ -33,6 +33,8 @@ PAGE: Final = 100
 """Rows that are read at a time."""
 FIRST: Final = 64
 """Records of a session among which its beginning is looked for."""
+ROUNDING: Final = 1_000
+"""Nanoseconds by which a time in seconds, as a float, may be off."""
 TEXTS: Final = 32 << 20
 """Bytes of long texts that are kept in memory."""
 _GAPS: Final = ("pruned", "lost", "crashed", "damaged", "erased")
@@ -42,14 +44,14 @@ _HOLES: Final = frozenset({"lost", "crashed", "damaged"})
 _began = attrgetter("began")
 
 
-class MissingSteps(msgspec.Struct, frozen=True):
+class MissingSteps(NamedTuple):
     """In place of steps that are not there: from then on, what their session remembers is not known."""
 
     began: float
 
 
-Unreadable: Any = MissingSteps(-inf)
-"""In place of a step that cannot be read. It comes before all others, because when it began is not known."""
+Unreadable: Final = MissingSteps(-inf)
+"""For a step that cannot be read. It comes before all others, because when it began is not known."""
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -130,7 +132,7 @@ class Source:
         """All sessions: one without selected records may be a subagent of one that has some."""
         raise NotImplementedError
 
-    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded]:
+    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded | MissingSteps]:
         """The steps of one session, at these events, in the order of their numbers."""
         raise NotImplementedError
 
@@ -240,7 +242,9 @@ class JournalSource(Source):
         if since is None:
             return None
         # An imported record has the time of its import here, and an older one in its step.
-        rows = self._rows("SELECT DISTINCT session FROM records WHERE at >= ?", int(max(since, 0) * 1e9))
+        # A time in seconds is rounded, so a little earlier ones are taken, too: each step is looked at again.
+        earliest = int(max(since, 0) * 1e9) - ROUNDING
+        rows = self._rows("SELECT DISTINCT session FROM records WHERE at >= ?", earliest)
         return {session for (session,) in rows}
 
     def _begins(self, session: str) -> bool:
@@ -257,14 +261,13 @@ class JournalSource(Source):
                 return None
         return None
 
-    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded]:
+    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded | MissingSteps]:
         events = () if len(events) == len(EVENTS) else events  # all of them
         wanted = f"AND (event IN ({', '.join('?' * len(events))}) OR event IS NULL)" if events else ""
         query = f"SELECT seq, body FROM records WHERE session IS ? AND kind = 'decision' {wanted} ORDER BY seq"  # noqa: S608 (only marks)
         first = self._first.get(session or "", 0)
-        holes = [] if session is None else [hole for hole in reversed(self.holes()) if hole > first]
+        holes = [] if session is None else [hole for hole in self.holes() if hole > first]
         for seq, data in self._rows(query, session, *events):
-            passed = [holes.pop() for hole in holes[::-1] if hole <= seq] if holes else []
             try:
                 if not data:
                     raise BadBody("its body was erased")
@@ -277,7 +280,8 @@ class JournalSource(Source):
                 yield Unreadable
                 continue
             recorded = Recorded(body, self, policy, missing)
-            if passed:
+            if holes and holes[0] <= seq:
+                holes = [hole for hole in holes if hole > seq]
                 yield MissingSteps(recorded.began)
             yield recorded
 
@@ -397,7 +401,7 @@ class ExportSource(Source):
             found[session] = _SessionHead(root, len(lines), is_cold, is_selected)
         return found
 
-    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded]:
+    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded | MissingSteps]:
         wanted = frozenset(events)
         for offset in self._lines.get(session, ()):
             self._file.seek(offset)
@@ -489,18 +493,18 @@ class Traffic:
             return chosen
         return list(found.values())
 
-    def steps(self, group: Group, events: Collection[str]) -> Iterator[Recorded]:
+    def steps(self, group: Group, events: Collection[str]) -> Iterator[Recorded | MissingSteps]:
         """The steps of a group, in the order in which they began.
 
-        `Unreadable` stands for a step that cannot be read, as early as that is known.
+        `MissingSteps` stands for those that are gone or cannot be read, as early as that is known.
         """
         parts = [self._part(number, session, events) for number, session, _ in group.parts]
         merged = parts[0] if len(parts) == 1 else heapq.merge(*parts, key=_began)
         return merged if len({number for number, *_ in group.parts}) == 1 else _without_copies(merged)
 
-    def _part(self, number: int, session: str | None, events: Collection[str]) -> Iterator[Recorded]:
+    def _part(self, number: int, session: str | None, events: Collection[str]) -> Iterator[Recorded | MissingSteps]:
         """The steps of one session in one source, in order."""
-        held: list[Recorded] = []
+        held: list[Recorded | MissingSteps] = []
         for recorded in self.sources[number].read(session, events, self.gaps):
             held.append(recorded)
             if len(held) >= 2 * WINDOW:
@@ -511,12 +515,12 @@ class Traffic:
         yield from held
 
 
-def _without_copies(steps: Iterator[Recorded]) -> Iterator[Recorded]:
+def _without_copies(steps: Iterator[Recorded | MissingSteps]) -> Iterator[Recorded | MissingSteps]:
     """Each record once, though two sources have it: a journal and its export, say."""
     began: float | None = None
     known: set[str] = set()
     for recorded in steps:
-        if recorded.__class__ is MissingSteps:
+        if isinstance(recorded, MissingSteps):
             yield recorded
             continue
         if recorded.began != began:
