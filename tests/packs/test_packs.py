@@ -48,7 +48,7 @@ def steps_of(item: dict[str, Any]) -> Iterator[Step]:
 def replayed(rule: PackRule, example: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The rules that object to each call of a session."""
     clock = [1000.0]
-    monkeypatch.setattr("time.time", lambda: clock[0])
+    monkeypatch.setattr("fairlead.session.time", lambda: clock[0])
     monkeypatch.setattr("fairlead.session.monotonic", lambda: clock[0])
     hooks = Hooks()
     gate = STRICT[rule.id.partition("/")[0]]

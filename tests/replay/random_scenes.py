@@ -13,6 +13,9 @@ from replay_scenes import SECRET, fields_of
 import fairlead
 from fairlead import Hooks, Journal, Verdict, allow, ask, change, current_session, deny, inject, warn
 from fairlead.lifecycle import EVENTS, BeforeTool
+from fairlead.packs.budgets import budgets
+from fairlead.packs.judging import PackGate, PackOptions, events_of
+from fairlead.packs.rules import Limits
 from fairlead.runners.rule import Rule
 from fairlead.samples import every_step
 from fairlead.session import Session
@@ -61,13 +64,18 @@ def random_policy(rng: random.Random, first: int = 0) -> list[HookSpec]:
 
 
 def _random_hook(rng: random.Random, number: int) -> HookSpec:
-    kind = rng.choice([*KINDS, "rule"])
+    kind = rng.choice([*KINDS, "rule", "pack"])
     options: dict[str, Any] = {
         "on": rng.choice(ON), "phase": rng.choice(["transform", "gate", "gate"]), "priority": rng.choice([10, 50, 90]),
         "enforce": rng.random() > 0.15, "name": f"{kind}-{number}",
     }  # fmt: skip
     if rng.random() < 0.2:
         options["on_failure"] = rng.choice(["open", "closed", "abort"])
+    if kind == "pack":
+        limits = Limits(in_a_row=rng.randrange(2, 4), calls=rng.randrange(1, 9), per_minute=rng.randrange(1, 9))
+        return HookSpec(
+            PackGate(budgets, PackOptions(limits=limits)), options | {"on": events_of(budgets), "phase": "gate"}
+        )
     if kind == "rule":
         outcome = {rng.choice(["deny", "ask", "warn", "allow"]): "said {tool}"}
         return HookSpec(Rule(rng.choice(RULES), on="before_tool", **outcome), options | {"on": "before_tool"})  # type: ignore[arg-type]

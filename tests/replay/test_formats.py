@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -10,11 +11,12 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replay_scenes import SECRET
+from replay_scenes import SECRET, shell
 
 from fairlead.replay.formats import ANNOTATIONS, COMMENT, FORMATS, MARKER, ROWS, github, html, junit, markdown, sarif
 from fairlead.replay.published import PublishedReport, Publisher, ReportRow, of_diff
-from fairlead.replay.report import ChangeClass, DiffReport, Example, HookPlace, ReportedAnswer, Spread, Totals
+from fairlead.replay.records import Body, Recorded
+from fairlead.replay.report import NAMES, ChangeClass, DiffReport, Example, HookPlace, ReportedAnswer, Spread, Totals
 
 HOSTILE = (
     "git push `x` @everyone <script>alert(1)</script> [a](http://b) ::error::no\n::set-output name=x::y | \x1b[31m"
@@ -89,6 +91,41 @@ def test_names_and_secrets_are_not_published(name: str):
     named = FORMATS[name](of_diff(report_of(text), who=True))
     assert "anastasia" in named
     assert SECRET not in named
+
+
+def test_the_names_of_an_example_are_not_published_either():
+    report = report_of("ls /srv/hidden; id bartholomew")
+    report.changes[0].example.user, report.changes[0].example.folders = "bartholomew", ["/srv/hidden"]
+    for shown in FORMATS.values():
+        assert "bartholomew" not in shown(of_diff(report))
+        assert "hidden" not in shown(of_diff(report))
+
+
+def test_more_users_than_are_kept_by_name_are_said_to_be_more():
+    def of(users: range) -> Spread:
+        spread = Spread()
+        for number in users:
+            step = shell("ls", user_id=f"user-{number}", session_id=f"s-{number}", cwd="/repo")
+            spread.add(Recorded(Body(id="r", at=0, step=step)))
+        return spread
+
+    def counts(spread: Spread) -> list[str]:
+        return [count for count, _ in spread.name_counts()]
+
+    assert counts(of(range(NAMES))) == ["100 users", "1 folder"]
+    assert counts(of(range(NAMES + 1))) == ["more than 100 users", "1 folder"]
+    first, second = of(range(60)), of(range(50, 120))
+    first.merge(second)
+    assert counts(first) == ["more than 100 users", "1 folder"]
+
+
+def test_details_and_who_accepted_are_no_markup():
+    report = report_of(accepted="ana\n\n@everyone [x](http://y): yes")
+    report.changes[0].example.record = "r-1 @everyone [x](http://y)"
+    lines = markdown(of_diff(report)).split("\n")
+    shown = [line for line in lines if "@everyone" in line]
+    assert len(shown) == 1  # no text begins a line of its own
+    assert "@everyone" not in re.sub("`[^`]*`", "", shown[0])
 
 
 def test_what_is_accepted_has_passed_and_what_is_not_failed_on_is_skipped():

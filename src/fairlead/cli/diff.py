@@ -132,6 +132,8 @@ def as_data(report: Any) -> dict[str, Any]:
     for one in (*data.get("changes", ()), *data.get("unknown", ()), *data.get("differences", ())):
         one["example"].pop("step", None)
         one["spread"].pop("session", None)
+        for name in ("user", "folders"):
+            one["example"].pop(name, None)
     return data
 
 
@@ -254,8 +256,7 @@ def reach(spread: Spread) -> str:
     """How far a class reaches, in words."""
     first, last = (strftime("%m-%d %H:%M", localtime(at)) for at in (spread.first, spread.last))
     words = [counted(spread.count, "step"), counted(spread.sessions, "session")]
-    words += [counted(len(names), word) for names, word in ((spread.users, "user"), (spread.folders, "folder"))
-              if names]  # fmt: skip
+    words += [count for count, _ in spread.name_counts()]
     return f"{', '.join(words)}; {first if first == last else f'{first} to {last}'}"
 
 

@@ -13,7 +13,7 @@ from .loading import quiet_log
 
 if TYPE_CHECKING:
     from ..replay.judge import Judge
-    from ..replay.mutation import Mutation
+    from ..replay.mutation import Mutation, RecordedNames
 
 SHOWN = 8
 """Spellings that are listed of each command without --all."""
@@ -43,34 +43,35 @@ def run_mutations(options: argparse.Namespace) -> int:
         raise FairleadError("--coverage counts the cases of --cases, and says nothing of --mutate")
     judge, name, places, _, untrusted = open_judge(options)
 
-    async def run() -> tuple[list[Mutation], list[str]]:
+    async def run() -> tuple[list[Mutation], list[str], RecordedNames | None]:
         try:
-            return await mutate(judge, await _commands(options, judge))
+            commands, names = await _commands(options, judge)
+            return *await mutate(judge, commands), names
         finally:
             await judge.hooks.aclose()
 
-    found, passing = asyncio.run(run())
+    found, passing, names = asyncio.run(run())
     if not found:
         example = f": {short(passing[0], 80)}" if passing else ""
         more = f"; not in force: {', '.join(untrusted)}" if untrusted else ""
         raise FairleadError(f"the policy stops none of {len(passing):,} commands{example}{more}")
-    report = of_mutations(found, name, places, who=options.who)
+    report = of_mutations(found, name, places, names=names, who=options.who)
     show(options, report, _data(found, passing, name), _lines(found, passing, report.summary, options.all))
     return 2 if report.failed else 0
 
 
-async def _commands(options: argparse.Namespace, judge: Judge) -> list[str]:
-    """The commands that the options name."""
+async def _commands(options: argparse.Namespace, judge: Judge) -> tuple[list[str], RecordedNames | None]:
+    """The commands that the options name; if they are recorded ones, with the names of users and folders."""
     from ..replay.cases import read_cases
     from ..replay.mutation import stopped_commands
     from ..replay.sources import Traffic, open_source
     from .diff import paths_of
 
     if options.mutate:
-        return list(options.mutate)
+        return list(options.mutate), None
     if options.cases:
         targets = [getattr(case.step, "target", None) for path in options.cases for case in read_cases(path)]
-        return [target.command for target in targets if target is not None and target.command]
+        return [target.command for target in targets if target is not None and target.command], None
     with Traffic([open_source(path) for path in paths_of(options)]) as traffic:
         return await stopped_commands(judge, traffic)
 

@@ -6,7 +6,6 @@ call beyond a limit of the session allows as much again.
 
 from __future__ import annotations
 
-import time
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +120,7 @@ def calls(step: BeforeTool, memory: Memory) -> Objection:
     passes=[[_SAME, {"after": 479 * _MINUTE}, _OTHER]],
 )
 def duration(step: BeforeTool, memory: Memory) -> Objection:
-    now = time.time()
+    now = memory.now()
     began = memory.get("began")
     if began is None:
         memory.set("began", now)

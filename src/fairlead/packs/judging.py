@@ -75,6 +75,11 @@ class PackGate:
             kind: [rule for rule in rules if rule.level in speaking] for kind, rules in pack.by_kind.items()
         }
 
+    @property
+    def remembers(self) -> bool:
+        """Whether what it says depends on earlier steps of the session."""
+        return bool(self._of_session or self.pack.watchers)
+
     def __call__(self, step: Step) -> Verdict | None:
         if not isinstance(step, BeforeTool):
             if (watcher := self.pack.watchers.get(step.event)) is not None and (memory := self._memory()) is not None:
@@ -102,7 +107,7 @@ class PackGate:
         session = current_session(None)
         if session is None or not session.keeps_state:
             return None
-        return Memory(session.store, self._prefix, self.options.limits)
+        return Memory(session.store, self._prefix, self.options.limits, session.now)
 
     @property
     def needs_session(self) -> bool:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from time import time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import msgspec
@@ -76,11 +77,13 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Memory(NamedTuple):
-    """What a pack remembers of a session: the session's store, under names of its own, and the limits."""
+    """What a pack remembers of a session: the session's store, under names of its own, the limits, and the time."""
 
     store: Store
     prefix: str
     limits: Limits
+    now: Callable[[], float] = time
+    """The session's clock: a replay sets it to the time of the recorded step."""
 
     def get(self, name: str, default: Any = None) -> Any:
         return self.store.get(self.prefix + name, default)

@@ -26,7 +26,7 @@ from .report import (
 )
 from .shapes import shape_of, target_text
 from .shrinking import shrink_examples
-from .sources import Group, Traffic, Unreadable
+from .sources import Group, MissingSteps, Traffic
 
 Progress = Callable[[int], None]
 """Is told how many records are done."""
@@ -62,11 +62,17 @@ class Differ:
         old.begin(group.is_cold)
         new.begin(group.is_cold)
         count = totals.steps
-        everything = traffic.selection.is_everything
-        for number, recorded in enumerate(traffic.steps(group, old.events | new.events), 1):
-            if recorded is Unreadable:
-                old.miss()
-                new.miss()
+        everything, events = traffic.selection.is_everything, old.events | new.events
+        read_events = old.read_events | new.read_events
+        reads_more = read_events != events
+        for number, recorded in enumerate(traffic.steps(group, read_events), 1):
+            if isinstance(recorded, MissingSteps):
+                old.miss(recorded.began)
+                new.miss(recorded.began)
+                continue
+            if reads_more and recorded.step.event not in events:
+                old.rebuild(recorded)
+                new.rebuild(recorded)
                 continue
             before, after = await old.judge(recorded), await new.judge(recorded)
             if everything or covers(recorded):
@@ -185,7 +191,7 @@ def _differ_in_pure_hooks(old: Judge, new: Judge) -> bool:
 def order(report: DiffReport) -> None:
     """Sort the classes: loosened before tightened before other, and each by count."""
     report.changes.sort(
-        key=lambda one: (DIRECTIONS.index(one.direction), -one.spread.count, one.shape, one.before, one.after)
+        key=lambda one: (DIRECTIONS.index(one.direction), -one.spread.count, one.shape, str(one.before), str(one.after))
     )
     report.unknown.sort(key=lambda one: (-one.spread.count, one.why, one.what, one.shape))
 

@@ -141,12 +141,20 @@ def _comment(found: PublishedReport, most: int) -> str:
         for row in rows[:most]:
             accepted = f"; accepted by {_code(row.accepted)}" if row.accepted else ""
             lines.append(f"- {_code(row.title)}  ")
-            lines.append(f"  {'; '.join(row.details)}{accepted}")
+            lines.append(f"  {'; '.join(map(_words, row.details))}{accepted}")
             lines += [f"  example: {_code(row.example)}"] if row.example else []
         if len(rows) > most:
             lines.append(f"- and {len(rows) - most} more")
     lines += ["", *(f"- {_code(note)}" for note in found.notes)] if found.notes else []
     return "\n".join(lines)
+
+
+_WORDS: Final = re.compile(r"[\w ,.:;()%-]*")
+
+
+def _words(text: str) -> str:
+    """A text as it is if it has words and numbers only, and else as code."""
+    return text if _WORDS.fullmatch(text) else _code(text)
 
 
 def _code(text: str) -> str:

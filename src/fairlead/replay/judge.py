@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from copy import deepcopy
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -18,9 +17,9 @@ from ..hook import Hook, form_of
 from ..journal.policy import version_of
 from ..lifecycle import EVENTS, Step
 from ..verdict import apply
-from .memo import Memo
+from .memo import Memo, keeps_state
 from .records import Recorded
-from .sessions import Clock, RecordedApprover, ReplaySession, ReplayStore, same_state
+from .sessions import Clock, RecordedApprover, ReplaySession, ReplayStore, copy_of, same_state
 from .stand_ins import variants
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Unknown(msgspec.Struct, frozen=True, order=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a policy does about a step: all that is compared."""
+    """What a policy does about a step: all that is compared. A question is `ask`, whatever the human said."""
 
     control: str = "proceed"
     hook: str | None = None
@@ -50,10 +49,15 @@ class Answer(msgspec.Struct, frozen=True):
     changes: bytes = b""  # their values, as JSON
     also: tuple[str, ...] = ()  # "warn by x", "inject by y", and what monitored hooks would have done
     failed: tuple[str, ...] = ()  # the hooks that failed
+    answered: str = ""  # a question: what the human said; "" if that is not recorded
 
 
+ANSWERED: Final = {"allow": "approved", "deny": "refused"}
+"""What a human said, by the control that it led to."""
 PROCEED: Final = Answer()
 _WITH_STATE: Final = frozenset(event.step for event in EVENTS.values() if "state" in event.fields)
+STATE_EVENTS: Final = frozenset(event.name for event in EVENTS.values() if "state" in event.fields)
+"""The events whose records hold the state of the session."""
 
 
 def answer_of(decision: Decision[Any]) -> Answer:
@@ -66,7 +70,12 @@ def answer_of(decision: Decision[Any]) -> Answer:
     also += [f"monitored {one.control} by {one.hook}" for one in decision.monitored if one.control != "proceed"]
     hook = decision.hook if decision.control != "proceed" else None
     failed = tuple(failure.hook for failure in decision.failures)
-    return Answer(decision.control, hook, changed, encoded_changes(values), tuple(also), failed)
+    control, answered = str(decision.control), ""
+    if decision.approvals:  # the policy asks: it neither allows nor refuses by itself
+        control, answered = "ask", ANSWERED.get(control, "")
+        asking = (one.hook.name for one in decision.verdicts if one.verdict.control == "ask")
+        also += [f"ask by {name}" for name in asking if name != hook]
+    return Answer(control, hook, changed, encoded_changes(values), tuple(also), failed, answered)
 
 
 def _words(verdict: Any) -> Iterable[str]:
@@ -136,6 +145,7 @@ class Judge:
             form = "worker" if form == "python" and hook.name in (forms or ()) else form
             if form in EXTERNAL_FORMS or (hook.detached and form == "python"):
                 self._replace(hook, form)
+        self.reads_state = any(keeps_state(hook) for hook in hooks if hook.name not in {*self.external, *self._inert})
         hooks.tools._rebuild_table()  # its chains hold what was called before
         self._memo = Memo(hooks, frozenset(self.external), frozenset(self._inert))
         self._watch: Watch | None = None
@@ -191,6 +201,11 @@ class Judge:
         self.hooks._record = True
         self.hooks.tools._rebuild_table()
 
+    @property
+    def read_events(self) -> frozenset[str]:
+        """The events whose records are read: those of the hooks, and those that tell what hooks find in a session."""
+        return self.events | STATE_EVENTS if self.reads_state else self.events
+
     # --- sessions ---------------------------------------------------------------------------
 
     def begin(self, is_cold: bool) -> None:
@@ -208,9 +223,9 @@ class Judge:
             one is not None and two is not None and same_state(one._state, two._state) for one, two in pairs
         )
 
-    def miss(self) -> None:
-        """A step of the session cannot be read: what hooks remember is not known any more."""
-        self._store.forget(inf)
+    def miss(self, began: float) -> None:
+        """Steps of the session are missing: what hooks remember is not known from then on."""
+        self._store.forget(inf if began == -inf else began)
 
     def _enter(self, recorded: Recorded) -> ReplaySession | None:
         """Make the session of a step the current one."""
@@ -233,9 +248,7 @@ class Judge:
         """The answers on a recorded step."""
         self._clock.time = recorded.began
         if self._is_new:
-            self._is_new = False
-            if self._is_cold:
-                self._store.forget(recorded.began)
+            self._start(recorded)
         if not self._enforced:
             self.hooks.enforce = recorded.body.enforcement is None
         if not recorded.body.redacted:
@@ -251,13 +264,27 @@ class Judge:
             return await self._judge(recorded, steps[0])
         return await self._judge_variants(recorded, steps)
 
+    def rebuild(self, recorded: Recorded) -> None:
+        """Take over what the host has set in a session, at a step that no hook is about."""
+        self._clock.time = recorded.began
+        if self._is_new:
+            self._start(recorded)
+        session = self._enter(recorded)
+        if session is not None:
+            self._take_recorded_state(session, recorded)
+
+    def _start(self, first: Recorded) -> None:
+        self._is_new = False
+        if self._is_cold:
+            self._store.forget(first.began)
+
     async def _judge_variants(self, recorded: Recorded, steps: list[Step]) -> Judged:
         """Judge a step with each stand-in for its secrets. Only the first leaves traces in the session.
 
         If the stand-ins leave different traces, what the real secret left is not known from then on.
         """
         session = self._enter(recorded)
-        copies = [(self._store.copy(), deepcopy(session and session._state)) for _ in steps[1:]]
+        copies = [(self._store.copy(), copy_of(session and session._state)) for _ in steps[1:]]
         judged = [await self._judge(recorded, steps[0])]
         kept = store, state = self._store, session and session._state
         traces = store.dump()
@@ -291,7 +318,7 @@ class Judge:
         if unknown:
             unknown.clear()
         session = self._enter(recorded)
-        rebuilds = session is not None and step.__class__ in _WITH_STATE
+        rebuilds = session is not None and self.reads_state and step.__class__ in _WITH_STATE
         if session is not None and rebuilds:
             step = replace(step, state=session._state)
         decision = await self.hooks.dispatch(step)
@@ -307,15 +334,21 @@ class Judge:
         return Judged((answer,), tuple(sorted(set(unknown))), approver.new_questions > 0)
 
     def _take_state(self, session: ReplaySession, decision: Decision[Any], recorded: Recorded) -> None:
-        """Take over what hooks changed in the session; where the host has set the state, take it from the record."""
+        """Take over what hooks changed in the session."""
         if decision.step is not decision.original:
             for field in EVENTS[decision.event].changes:
                 if (value := getattr(decision.step, field)) is not None and field != "session_id":
                     setattr(session, field, value)
+        self._take_recorded_state(session, recorded)
+
+    def _take_recorded_state(self, session: ReplaySession, recorded: Recorded) -> None:
+        """Where the host has set the state, take it from the record."""
         state = recorded.changes.get("state", recorded.step.state)  # type: ignore[attr-defined]
         if not same_state(session._state, {} if state is None else state):
             session._state = msgspec.json.decode(encoded_changes({"state": state}))["state"]
             self._store.uncertain = True
+            if any(place.startswith(("step.state", "left.state")) for place, *_ in recorded.body.redacted):
+                self._store.forget(recorded.began)
 
 
 PROCEEDS: Final = Judged((PROCEED,))

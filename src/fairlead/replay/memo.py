@@ -1,7 +1,7 @@
 """Judges equal steps once, where every hook is a pure function of some fields of the step.
 
-Rules and packs are pure. The key of a step holds every field that its hooks read or filter on. A rule that fails on a
-step fails on each equal one: its failure is part of the answer that is kept.
+Rules are pure, and so are packs that remember nothing of a session. The key of a step holds every field that its hooks
+read or filter on. A rule that fails on a step fails on each equal one: its failure is part of the answer that is kept.
 """
 
 from __future__ import annotations
@@ -85,14 +85,23 @@ def is_pure(hook: Hook) -> bool:
     return _reads_of(hook) is not None
 
 
+def keeps_state(hook: Hook) -> bool:
+    """Whether a hook may read or edit the state of a session. A pack has its own keys in the store, and no more."""
+    return not is_pure(hook) and not isinstance(_function_of(hook), PackGate)
+
+
+def _function_of(hook: Hook) -> Any:
+    return hook.fn.fn if isinstance(hook.fn, RestrictedHook) else hook.fn
+
+
 def _reads_of(hook: Hook) -> set[str] | None:
-    fn: Any = hook.fn.fn if isinstance(hook.fn, RestrictedHook) else hook.fn
+    fn = _function_of(hook)
     if hook.quarantine is not None:
         return None
     if isinstance(fn, Rule):
         return fn.reads
     if isinstance(fn, PackGate):
-        return {"cwd", *_OF_TOOL}
+        return None if fn.remembers else {"cwd", *_OF_TOOL}
     return set(_OF_TOOL) if hook.layer == "builtin" and hook.name.endswith(".unknown_tool") else None
 
 

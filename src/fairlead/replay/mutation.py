@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -28,10 +28,10 @@ from ..shell.words import is_known
 from .judge import Answer, Judge
 from .published import PublishedReport, Publisher, ReportRow
 from .records import Body, Recorded
-from .report import HookPlace, rank
+from .report import HookPlace, folders_of, rank, user_of
 from .shapes import shape_of
 from .shrinking import smallest_command
-from .sources import Traffic, Unreadable
+from .sources import MissingSteps, Traffic
 
 BASES: Final = 5
 """Commands of one hook that are written in other ways: the smallest of each shape."""
@@ -266,13 +266,24 @@ class Commands:
         return "unknown" if answer is None else answer.control
 
 
-async def stopped_commands(judge: Judge, traffic: Traffic) -> list[str]:
-    """The recorded commands that the policy stops: the smallest of each shape, a few for each hook."""
+class RecordedNames(NamedTuple):
+    """Users and folders of recorded steps, which are not published."""
+
+    users: set[str]
+    folders: set[str]
+
+
+async def stopped_commands(judge: Judge, traffic: Traffic) -> tuple[list[str], RecordedNames]:
+    """The recorded commands that the policy stops: the smallest of each shape, a few for each hook.
+
+    And the names of users and folders that these commands may have.
+    """
     found: dict[tuple[str | None, str], str] = {}
+    names = RecordedNames(set(), set())
     for group in traffic.groups():
         judge.begin(group.is_cold)
         for recorded in traffic.steps(group, ("before_tool",)):
-            if recorded is Unreadable or not isinstance(recorded.step, BeforeTool):
+            if isinstance(recorded, MissingSteps) or not isinstance(recorded.step, BeforeTool):
                 continue
             command = recorded.step.target.command
             if not command or len(command) > LONGEST or MARK in command:
@@ -282,10 +293,12 @@ async def stopped_commands(judge: Judge, traffic: Traffic) -> list[str]:
                 key = answer.hook, shape_of(recorded.step)
                 if key not in found or len(command) < len(found[key]):
                     found[key] = command
+                    names.users.update(filter(None, [user_of(recorded)]))
+                    names.folders.update(folders_of(recorded))
     chosen: dict[str | None, list[str]] = {}
     for (hook, _), command in sorted(found.items(), key=lambda item: len(item[1])):
         chosen.setdefault(hook, []).append(command)
-    return [command for some in chosen.values() for command in some[:BASES]]
+    return [command for some in chosen.values() for command in some[:BASES]], names
 
 
 async def mutate(judge: Judge, commands: Iterable[str]) -> tuple[list[Mutation], list[str]]:
@@ -374,10 +387,16 @@ async def _try(rule: str, made: Mutation) -> Suggestion | None:
 
 
 def of_mutations(
-    found: list[Mutation], policy: str, places: dict[str, HookPlace], *, who: bool = False
+    found: list[Mutation],
+    policy: str,
+    places: dict[str, HookPlace],
+    *,
+    names: RecordedNames | None = None,
+    who: bool = False,
 ) -> PublishedReport:
     """The rows of a mutation run: one per command. A spelling that gets past is an error."""
-    text: Callable[[str], str] = Publisher((), (), who=who).text
+    users, folders = names or ((), ())
+    text: Callable[[str], str] = Publisher(users, folders, who=who).text
     rows = []
     for one in found:
         details = list(details_of(one))

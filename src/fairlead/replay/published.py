@@ -19,7 +19,17 @@ import msgspec
 from ..display import counted
 from ..escaping import escape
 from ..redaction.redactor import redact_text
-from .report import ChangeClass, DiffReport, FailOn, HookPlace, ReplayReport, Spread, UnknownClass, fails_for
+from .report import (
+    ChangeClass,
+    DiffReport,
+    FailOn,
+    HookPlace,
+    ReplayClass,
+    ReplayReport,
+    Spread,
+    UnknownClass,
+    fails_for,
+)
 from .sources import Gaps
 
 FindingLevel = Literal["error", "warning", "note", "pass"]
@@ -93,10 +103,8 @@ class Publisher:
         """How far a class reaches, in words."""
         first, last = (datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M") for at in (spread.first, spread.last))
         words = [counted(spread.count, "step"), counted(spread.sessions, "session")]
-        for names, word in ((spread.users, "user"), (spread.folders, "folder")):
-            if names:
-                shown = f": {', '.join(map(escape, names))}" if self._who else ""
-                words.append(f"{counted(len(names), word)}{shown}")
+        for count, names in spread.name_counts():
+            words.append(f"{count}: {', '.join(map(escape, names))}" if self._who else count)
         return f"{', '.join(words)}; {first if first == last else f'{first} to {last}'} UTC"
 
 
@@ -105,7 +113,7 @@ class Publisher:
 
 def of_diff(report: DiffReport, fail_on: Iterable[FailOn] = (), *, who: bool = False) -> PublishedReport:
     """The rows of a diff. What `fail_on` names is an error."""
-    publisher = _publisher((*(one.spread for one in report.changes), *(one.spread for one in report.unknown)), who)
+    publisher = _publisher([*report.changes, *report.unknown], who)
     chosen = frozenset(fail_on)
     rows = [_of_change(one, fails_for(one.direction, chosen), publisher) for one in report.changes]
     rows += [_of_unknown(one, fails_for("unknown", chosen), publisher) for one in report.unknown]
@@ -133,12 +141,12 @@ def of_diff(report: DiffReport, fail_on: Iterable[FailOn] = (), *, who: bool = F
 
 def of_replay(report: ReplayReport, *, who: bool = False) -> PublishedReport:
     """The rows of a replay. Every difference from the record is an error."""
-    publisher = _publisher((one.spread for one in report.differences), who)
+    publisher = _publisher(report.differences, who)
     rows = [
         ReportRow(
             group=one.cause,
             title=publisher.text(f"{one.recorded} -> {one.now}{f' ({one.what})' if one.what else ''}  {one.shape}"),
-            level="error", details=[publisher.reach(one.spread), f"record {one.example.record}"],
+            level="error", details=[publisher.reach(one.spread), publisher.text(f"record {one.example.record}")],
             example=publisher.text(one.example.text), hook=one.now.hook or one.recorded.hook,
         )
         for one in report.differences
@@ -158,12 +166,12 @@ def of_replay(report: ReplayReport, *, who: bool = False) -> PublishedReport:
     )
 
 
-def _publisher(spreads: Iterable[Spread], who: bool) -> Publisher:
+def _publisher(classes: Iterable[ChangeClass | UnknownClass | ReplayClass], who: bool) -> Publisher:
     users: set[str] = set()
     folders: set[str] = set()
-    for spread in spreads:
-        users.update(spread.users)
-        folders.update(spread.folders)
+    for one in classes:
+        users.update(one.spread.users, [one.example.user] if one.example.user else [])
+        folders.update(one.spread.folders, one.example.folders)
     return Publisher(users, folders, who=who)
 
 
@@ -174,10 +182,10 @@ def _of_change(change: ChangeClass, fails: bool, publisher: Publisher) -> Report
         group=change.direction,
         title=publisher.text(f"{change.before} -> {change.after}{hook}  {change.shape}"),
         level="note" if change.accepted is not None else "error" if fails else "warning",
-        details=[publisher.reach(change.spread), f"record {example.record}"],
+        details=[publisher.reach(change.spread), publisher.text(f"record {example.record}")],
         example=publisher.text(example.shrunk or example.text),
         hook=change.hook,
-        accepted=change.accepted,
+        accepted=None if change.accepted is None else publisher.text(change.accepted),
     )
 
 
@@ -187,7 +195,7 @@ def _of_unknown(unknown: UnknownClass, fails: bool, publisher: Publisher) -> Rep
         group="unknown",
         title=publisher.text(f"{unknown.why}{what}  {unknown.shape}"),
         level="error" if fails else "warning",
-        details=[publisher.reach(unknown.spread), f"record {unknown.example.record}"],
+        details=[publisher.reach(unknown.spread), publisher.text(f"record {unknown.example.record}")],
         hook=unknown.what,
     )
 

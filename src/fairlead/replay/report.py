@@ -13,11 +13,12 @@ Texts in them come from the journal, which is redacted. Redact again whatever is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, Self
 
 import msgspec
 
+from ..display import counted
 from ..verdict import SEVERITY
 from .judge import Answer
 from .records import Recorded
@@ -27,7 +28,7 @@ Direction = Literal["loosened", "tightened", "other"]
 DIRECTIONS: Final[tuple[Direction, ...]] = ("loosened", "tightened", "other")
 FailOn = Literal["loosened", "tightened", "unknown", "any"]
 NAMES: Final = 100
-"""Users and folders of a class that are kept by name. The others are only counted as more."""
+"""Users and folders of a class that are kept by name. That there are more is all that is known of the others."""
 CLASSES: Final = 2_000
 """Classes of a report. Further ones are counted in one class without a shape."""
 OTHER_SHAPES: Final = "(other shapes)"
@@ -43,6 +44,8 @@ class Spread(msgspec.Struct):
     first: float = 0.0
     last: float = 0.0
     session: str | None = None  # the last one that was counted: sessions come one after another
+    more_users: bool = False  # than those in `users`
+    more_folders: bool = False
 
     def add(self, recorded: Recorded) -> None:
         """Count one step."""
@@ -53,8 +56,7 @@ class Spread(msgspec.Struct):
         if step.session_id != self.session:
             self.session = step.session_id
             self.sessions += 1
-        _add_name(self.users, step.user_id or recorded.body.user)
-        _add_name(self.folders, recorded.body.root or step.cwd)
+        self._add_names([user_of(recorded)], [recorded.body.root or step.cwd])
 
     def merge(self, other: Spread) -> None:
         """Add the steps of other sessions."""
@@ -63,14 +65,26 @@ class Spread(msgspec.Struct):
         self.last = max(self.last, other.last)
         self.count += other.count
         self.sessions += other.sessions
-        for names, more in ((self.users, other.users), (self.folders, other.folders)):
-            for name in more:
-                _add_name(names, name)
+        self._add_names(other.users, other.folders)
+        self.more_users |= other.more_users
+        self.more_folders |= other.more_folders
+
+    def _add_names(self, users: Sequence[str | None], folders: Sequence[str | None]) -> None:
+        self.more_users |= _add(self.users, users)
+        self.more_folders |= _add(self.folders, folders)
+
+    def name_counts(self) -> Iterator[tuple[str, list[str]]]:
+        """How many users and folders there are, in words, and those that are known by name."""
+        for word, names, more in (("user", self.users, self.more_users), ("folder", self.folders, self.more_folders)):
+            if names:
+                yield f"{'more than ' if more else ''}{counted(len(names), word)}", names
 
 
-def _add_name(names: list[str], name: str | None) -> None:
-    if name is not None and name not in names and len(names) < NAMES:
-        names.append(name)
+def _add(names: list[str], more: Sequence[str | None]) -> bool:
+    """Add names to those that are kept. Returns whether there was no room for one."""
+    new = [name for name in more if name is not None and name not in names]
+    names += new[: NAMES - len(names)]
+    return len(names) == NAMES and any(name not in names for name in new)
 
 
 class Example(msgspec.Struct):
@@ -85,13 +99,15 @@ class Example(msgspec.Struct):
     text: str  # what it works on: a command, paths, an address
     shrunk: str | None = None  # the smallest command that still shows the difference
     step: msgspec.Raw = msgspec.Raw(b"null")  # as it was recorded, to be judged again
+    user: str | None = None
+    folders: list[str] = []  # where the agent was: names that its texts may have
 
     def replaces(self, other: Example) -> bool:
         """Whether this is the smaller example. Among equals, it is the earlier one."""
         return (len(self.text), self.at, self.record) < (len(other.text), other.at, other.record)
 
 
-class ReportedAnswer(msgspec.Struct, frozen=True, order=True):
+class ReportedAnswer(msgspec.Struct, frozen=True):
     """What a policy does, as a report shows it."""
 
     control: str
@@ -99,13 +115,15 @@ class ReportedAnswer(msgspec.Struct, frozen=True, order=True):
     changed: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    answered: str = ""
 
     @classmethod
     def of(cls, answer: Answer) -> Self:
-        return cls(answer.control, answer.hook, answer.changed, answer.also, answer.failed)
+        return cls(answer.control, answer.hook, answer.changed, answer.also, answer.failed, answer.answered)
 
     def __str__(self) -> str:
-        words = [self.control, *(f"change {field}" for field in self.changed), *self.also]
+        control = f"{self.control} ({self.answered})" if self.answered else self.control
+        words = [control, *(f"change {field}" for field in self.changed), *self.also]
         return ", ".join([*words, *(f"{hook} fails" for hook in self.failed)])
 
 
@@ -240,8 +258,18 @@ def example_of(recorded: Recorded, text: str) -> Example:
     source = recorded.source.name if recorded.source is not None else ""
     return Example(
         recorded.id, source, step.session_id, recorded.began, step.event, getattr(step, "tool", None), text,
-        step=msgspec.Raw(_encoded(step)),
+        step=msgspec.Raw(_encoded(step)), user=user_of(recorded), folders=folders_of(recorded),
     )  # fmt: skip
+
+
+def user_of(recorded: Recorded) -> str | None:
+    """Whose agent it was."""
+    return recorded.step.user_id or recorded.body.user
+
+
+def folders_of(recorded: Recorded) -> list[str]:
+    """The project of a step, and the folder in which its agent was."""
+    return [folder for folder in dict.fromkeys((recorded.body.root, recorded.step.cwd)) if folder is not None]
 
 
 def _encoded(step: Any) -> bytes:

@@ -29,7 +29,7 @@ from .judge import PROCEED, PROCEEDS, Answer, Judge, Judged, answer_of
 from .records import NOTHING, Recorded
 from .report import CLASSES, OTHER_SHAPES, ReplayClass, ReplayReport, ReportedAnswer, Spread, example_of
 from .shapes import shape_of, target_text
-from .sources import Group, Traffic, Unreadable
+from .sources import Group, MissingSteps, Traffic
 
 MismatchCause = Literal[
     "failure", "redacted", "external", "untrusted code", "cold state", "would ask", "policy", "inexact", "outside"
@@ -94,9 +94,13 @@ class Reproducer:
         judge, totals = self.judge, self.report.totals
         judge.begin(group.is_cold)
         count, everything = totals.steps, traffic.selection.is_everything
-        for number, recorded in enumerate(traffic.steps(group, judge.events), 1):
-            if recorded is Unreadable:
-                judge.miss()
+        reads_more = judge.read_events != judge.events
+        for number, recorded in enumerate(traffic.steps(group, judge.read_events), 1):
+            if isinstance(recorded, MissingSteps):
+                judge.miss(recorded.began)
+                continue
+            if reads_more and recorded.step.event not in judge.events:
+                judge.rebuild(recorded)
                 continue
             judged = await judge.judge(recorded)
             if everything or traffic.selection.covers(recorded):
@@ -134,17 +138,16 @@ class Reproducer:
             totals.same += 1
             return True
         now = differing[0] if differing else judged.answers[0]
-        agree = all(_is_same(judged.answers[0], answer, recorded) for answer in judged.answers)
-        depends_on_secret = not agree or len(differing) not in (0, len(judged.answers))
-        cause, what = self._cause(recorded, judged, then, now, depends_on_secret)
+        cause, what = self._cause(recorded, judged, then, now, len(differing))
         self._count(recorded, cause, what, then, now)
         return False
 
     def _cause(
-        self, recorded: Recorded, judged: Judged, then: Answer, now: Answer, depends_on_secret: bool
+        self, recorded: Recorded, judged: Judged, then: Answer, now: Answer, differing: int
     ) -> tuple[MismatchCause, str]:
         """Why an answer is not the recorded one."""
-        if depends_on_secret:
+        differs_by_secret = len({ReportedAnswer.of(answer) for answer in judged.answers}) > 1
+        if differing and (differing < len(judged.answers) or differs_by_secret):
             place, kind = recorded.redacted_places[0]
             return "redacted", f"{place} ({kind})"
         if set(then.failed) != set(now.failed):

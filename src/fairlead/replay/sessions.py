@@ -5,7 +5,8 @@ They are rebuilt from the record, so that a hook that depends only on them decid
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
+from copy import deepcopy
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ class ReplayStore(Store):
 
     def forget(self, now: float) -> None:
         """From now on, what came before is not known."""
-        self.known_since = now
+        self.known_since = max(now, self.known_since)
         self._set_since.clear()
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -73,9 +74,10 @@ class ReplayStore(Store):
             self.uncertain = True
 
     def copy(self) -> ReplayStore:
-        """A copy to judge a step on without leaving a trace."""
+        """A copy to judge a step on without leaving a trace: hooks may change the values in place."""
         copy = ReplayStore(self.clock)  # type: ignore[arg-type]
-        copy.load(self.dump())
+        dump = self.dump()
+        copy.load({**dump, "values": {key: copy_of(value) for key, value in dump["values"].items()}})
         copy.known_since, copy._set_since = self.known_since, set(self._set_since)
         return copy
 
@@ -115,6 +117,14 @@ class ReplaySession(Session):
         work.close()  # a replay starts nothing
 
 
+def copy_of(value: Any) -> Any:
+    """A copy of what a hook keeps; the thing itself if it cannot be copied, such as a connection."""
+    try:
+        return deepcopy(value)
+    except Exception:
+        return value
+
+
 def same_state(one: Any, recorded: Any) -> bool:
     """Whether a rebuilt state is the one that was recorded."""
     try:
@@ -135,18 +145,13 @@ class RecordedApprover:
         self.was_asked = False  # a question was put about the current step,
         self.new_questions = 0  # and so many were not put then
 
-    async def approve_all(self, requests: Sequence[ApprovalRequest]) -> list[Approval]:
-        self.was_asked = True
-        answers: list[Approval] = []
-        for request in requests:
-            answer = self._recorded_answer(request)
-            if answer is None:
-                self.new_questions += 1
-            answers.append(answer or Approval("ask"))
-        return answers
-
     async def approve(self, request: ApprovalRequest) -> Approval:
-        return (await self.approve_all([request]))[0]
+        """The recorded answer. After a refusal the engine puts no other question, as it did then."""
+        self.was_asked = True
+        answer = self._recorded_answer(request)
+        if answer is None:
+            self.new_questions += 1
+        return answer or Approval("ask")
 
     def _recorded_answer(self, request: ApprovalRequest) -> Approval | None:
         recorded = self.recorded

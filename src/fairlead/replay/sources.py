@@ -16,7 +16,7 @@ from contextlib import closing
 from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final, NamedTuple, Self
 
 import msgspec
 
@@ -33,11 +33,25 @@ PAGE: Final = 100
 """Rows that are read at a time."""
 FIRST: Final = 64
 """Records of a session among which its beginning is looked for."""
+ROUNDING: Final = 1_000
+"""Nanoseconds by which a time in seconds, as a float, may be off."""
 TEXTS: Final = 32 << 20
 """Bytes of long texts that are kept in memory."""
 _GAPS: Final = ("pruned", "lost", "crashed", "damaged", "erased")
 """Notes of the journal about records that are not there."""
+_HOLES: Final = frozenset({"lost", "crashed", "damaged"})
+"""Notes about steps that were judged before the note, and left no record."""
 _began = attrgetter("began")
+
+
+class MissingSteps(NamedTuple):
+    """In place of steps that are not there: from then on, what their session remembers is not known."""
+
+    began: float
+
+
+Unreadable: Final = MissingSteps(-inf)
+"""For a step that cannot be read. It comes before all others, because when it began is not known."""
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -101,11 +115,12 @@ class Group(msgspec.Struct):
 
 
 class _SessionHead(msgspec.Struct):
-    """Of a session: its root, how many records it has, and whether its beginning is there."""
+    """Of a session: its root, how many records it has, whether its beginning is there, and whether any are selected."""
 
     root: str
     records: int
     is_cold: bool
+    is_selected: bool = True
 
 
 class Source:
@@ -114,10 +129,10 @@ class Source:
     name: str
 
     def heads(self, selection: Selection) -> dict[str | None, _SessionHead]:
-        """The sessions that have selected records."""
+        """All sessions: one without selected records may be a subagent of one that has some."""
         raise NotImplementedError
 
-    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded]:
+    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded | MissingSteps]:
         """The steps of one session, at these events, in the order of their numbers."""
         raise NotImplementedError
 
@@ -194,6 +209,8 @@ class JournalSource(Source):
         self._texts: OrderedDict[bytes, bytes] = OrderedDict()
         self._texts_size = 0
         self._versions: dict[str, dict[str, str]] = {}
+        self._holes: list[int] | None = None
+        self._first: dict[str, int] = {}  # of a session and its subagents: their first record
 
     def close(self) -> None:
         self._db.close()
@@ -203,15 +220,17 @@ class JournalSource(Source):
         found: dict[str | None, _SessionHead] = {}
         chosen = self._sessions_since(selection.since)
         for session, first, records in self._rows("SELECT session, min(seq), count(*) FROM records GROUP BY session"):
-            if chosen is not None and session not in chosen:
-                continue
+            is_selected = chosen is None or session in chosen
             if session is None:
-                found[None] = _SessionHead("", records, False)
+                found[None] = _SessionHead("", records, False, is_selected)
                 continue
             head = self._head_of(first)
             is_pruned = began.get(session, first) < first
             is_cold = is_pruned or head is None or not (_is_beginning(head) or self._begins(session))
-            found[session] = _SessionHead(session if head is None else _root(session, head), records, is_cold)
+            root = session if head is None else _root(session, head)
+            found[session] = _SessionHead(root, records, is_cold, is_selected)
+            self._first[root] = min(first, self._first.get(root, first))
+        self._first |= {session: self._first[head.root] for session, head in found.items() if session is not None}
         return found
 
     def _first_numbers(self) -> dict[str, int]:
@@ -223,7 +242,9 @@ class JournalSource(Source):
         if since is None:
             return None
         # An imported record has the time of its import here, and an older one in its step.
-        rows = self._rows("SELECT DISTINCT session FROM records WHERE at >= ?", int(max(since, 0) * 1e9))
+        # A time in seconds is rounded, so a little earlier ones are taken, too: each step is looked at again.
+        earliest = int(max(since, 0) * 1e9) - ROUNDING
+        rows = self._rows("SELECT DISTINCT session FROM records WHERE at >= ?", earliest)
         return {session for (session,) in rows}
 
     def _begins(self, session: str) -> bool:
@@ -240,10 +261,12 @@ class JournalSource(Source):
                 return None
         return None
 
-    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded]:
+    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded | MissingSteps]:
         events = () if len(events) == len(EVENTS) else events  # all of them
         wanted = f"AND (event IN ({', '.join('?' * len(events))}) OR event IS NULL)" if events else ""
         query = f"SELECT seq, body FROM records WHERE session IS ? AND kind = 'decision' {wanted} ORDER BY seq"  # noqa: S608 (only marks)
+        first = self._first.get(session or "", 0)
+        holes = [] if session is None else [hole for hole in self.holes() if hole > first]
         for seq, data in self._rows(query, session, *events):
             try:
                 if not data:
@@ -256,7 +279,29 @@ class JournalSource(Source):
                 gaps.first_bad = gaps.first_bad or f"record {seq} of {self.name}: {problem}"
                 yield Unreadable
                 continue
-            yield Recorded(body, self, policy, missing)
+            recorded = Recorded(body, self, policy, missing)
+            if holes and holes[0] <= seq:
+                holes = [hole for hole in holes if hole > seq]
+                yield MissingSteps(recorded.began)
+            yield recorded
+
+    def holes(self) -> list[int]:
+        """The numbers before which records are missing: they left a gap in the chain, or a note says so."""
+        if self._holes is None:
+            found = {seq for seq, note in self._notes() if note in _HOLES}
+            ((first, last, count),) = self._rows("SELECT min(seq), max(seq), count(*) FROM records")
+            if first is not None and last - first + 1 > count:
+                query = "SELECT seq FROM records WHERE seq > ? AND seq - 1 NOT IN (SELECT seq FROM records)"
+                found |= {seq for (seq,) in self._rows(query, first)}
+            self._holes = sorted(found)
+        return self._holes
+
+    def _notes(self) -> Iterator[tuple[int, str]]:
+        for seq, body in self._rows("SELECT seq, body FROM records WHERE kind = 'note'"):
+            try:
+                yield seq, _head_decoder.decode(body).note if body else ""
+            except (msgspec.MsgspecError, UnicodeError):
+                yield seq, ""
 
     def _text(self, digest: bytes) -> bytes | None:
         found = self._texts.get(digest)
@@ -285,11 +330,7 @@ class JournalSource(Source):
 
     def gaps(self) -> Gaps:
         found = Gaps()
-        for (body,) in self._rows("SELECT body FROM records WHERE kind = 'note'"):
-            try:
-                note = _head_decoder.decode(body).note if body else ""
-            except (msgspec.MsgspecError, UnicodeError):
-                note = ""
+        for _, note in self._notes():
             if note in _GAPS:
                 found.notes[note] = found.notes.get(note, 0) + 1
         for first, last, count in self._rows("SELECT min(seq), max(seq), count(*) FROM records"):
@@ -303,14 +344,6 @@ class JournalSource(Source):
                     yield from page
         except (sqlite3.Error, UnicodeError) as error:
             raise JournalError(f"the journal {self.name} cannot be read: {error}; run `fairlead verify`") from None
-
-
-class _Unreadable:
-    began = -inf  # before all others, because when it began is not known
-
-
-Unreadable: Any = _Unreadable()
-"""In place of a step that cannot be read: what its session remembers is not known."""
 
 
 class ExportSource(Source):
@@ -363,12 +396,12 @@ class ExportSource(Source):
     def heads(self, selection: Selection) -> dict[str | None, _SessionHead]:
         found: dict[str | None, _SessionHead] = {}
         for session, lines in self._lines.items():
-            if selection.since is None or self._newest[session] >= selection.since:
-                root, is_cold = self._heads[session] if session is not None else ("", False)
-                found[session] = _SessionHead(root, len(lines), is_cold)
+            is_selected = selection.since is None or self._newest[session] >= selection.since
+            root, is_cold = self._heads[session] if session is not None else ("", False)
+            found[session] = _SessionHead(root, len(lines), is_cold, is_selected)
         return found
 
-    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded]:
+    def read(self, session: str | None, events: Collection[str], gaps: Gaps) -> Iterator[Recorded | MissingSteps]:
         wanted = frozenset(events)
         for offset in self._lines.get(session, ()):
             self._file.seek(offset)
@@ -440,6 +473,7 @@ class Traffic:
     def groups(self) -> list[Group]:
         """All sessions with selected records, each with its subagents; in the order of their first records."""
         found: dict[str | None, Group] = {}
+        selected: set[str | None] = set()  # the roots of those that have selected records
         heads = [source.heads(self.selection) for source in self.sources]
         roots = {name: head.root for known in heads for name, head in known.items() if name is not None}
         for number, known in enumerate(heads):
@@ -448,6 +482,9 @@ class Traffic:
                 group = found.setdefault(root, Group(root))
                 group.parts.append((number, name, head.records))
                 group.is_cold = group.is_cold or head.is_cold or (root is not None and root not in roots)
+                if head.is_selected:
+                    selected.add(root)
+        found = {root: group for root, group in found.items() if root in selected}
         wanted = self.selection.session
         if wanted is not None:
             chosen = [group for group in found.values() if any(name == wanted for _, name, _ in group.parts)]
@@ -456,18 +493,18 @@ class Traffic:
             return chosen
         return list(found.values())
 
-    def steps(self, group: Group, events: Collection[str]) -> Iterator[Recorded]:
+    def steps(self, group: Group, events: Collection[str]) -> Iterator[Recorded | MissingSteps]:
         """The steps of a group, in the order in which they began.
 
-        `Unreadable` stands for a step that cannot be read, as early as that is known.
+        `MissingSteps` stands for those that are gone or cannot be read, as early as that is known.
         """
         parts = [self._part(number, session, events) for number, session, _ in group.parts]
         merged = parts[0] if len(parts) == 1 else heapq.merge(*parts, key=_began)
         return merged if len({number for number, *_ in group.parts}) == 1 else _without_copies(merged)
 
-    def _part(self, number: int, session: str | None, events: Collection[str]) -> Iterator[Recorded]:
+    def _part(self, number: int, session: str | None, events: Collection[str]) -> Iterator[Recorded | MissingSteps]:
         """The steps of one session in one source, in order."""
-        held: list[Recorded] = []
+        held: list[Recorded | MissingSteps] = []
         for recorded in self.sources[number].read(session, events, self.gaps):
             held.append(recorded)
             if len(held) >= 2 * WINDOW:
@@ -478,12 +515,12 @@ class Traffic:
         yield from held
 
 
-def _without_copies(steps: Iterator[Recorded]) -> Iterator[Recorded]:
+def _without_copies(steps: Iterator[Recorded | MissingSteps]) -> Iterator[Recorded | MissingSteps]:
     """Each record once, though two sources have it: a journal and its export, say."""
     began: float | None = None
     known: set[str] = set()
     for recorded in steps:
-        if recorded is Unreadable:
+        if isinstance(recorded, MissingSteps):
             yield recorded
             continue
         if recorded.began != began:

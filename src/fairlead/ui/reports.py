@@ -161,6 +161,7 @@ _WORDS = {"proceed": "goes on", "deny": "denied", "ask": "asks", "allow": "allow
 def _answer(answer: ReportedAnswer) -> Html:
     """What a policy does, in words."""
     more = [
+        *([answer.answered] if answer.answered else []),
         *(f"changes {field}" for field in answer.changed),
         *answer.also,
         *(f"{hook} fails" for hook in answer.failed),
@@ -183,7 +184,7 @@ def _what(shape: str, example: Example) -> Html:
 def _reach(spread: Spread) -> Html:
     """How far a class reaches."""
     words = [plural(spread.count, "step"), plural(spread.sessions, "session")]
-    words += [plural(len(names), word) for names, word in ((spread.users, "user"), (spread.folders, "folder")) if names]
+    words += [count for count, _ in spread.name_counts()]
     return join(", ".join(words), h.div(moment(spread.first), " to ", moment(spread.last), class_="about"))
 
 
