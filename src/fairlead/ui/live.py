@@ -25,7 +25,7 @@ from .searching import newest_number
 
 POLL = 0.1
 """Seconds between two looks at the newest number."""
-WITHOUT_JOURNAL = 1.0
+WITHOUT_JOURNAL = 0.5
 """Seconds between two looks for a journal that is not there yet, or cannot be read."""
 ALIVE = 15.0
 """Seconds after which a feed without news says that it is there. Otherwise a broken connection is never noticed."""
