@@ -62,9 +62,9 @@ def policy_page(view: PolicyView) -> Iterator[Html]:
     used = [one for one in config.hooks if one.form == "pack"]
     if used:
         yield h.section(h.h2("Packs"), packs_table(used))
-    nothing = h.p("No hook is configured here, so nothing runs.", class_="dim")
-    sections = [event_section(event, chain) for event, chain in view.chains]
-    yield h.section(h.h2("What runs when"), sections or nothing)
+    if view.chains:
+        sections = [event_section(event, chain) for event, chain in view.chains]
+        yield h.section(h.h2("What runs when"), sections)
 
 
 def mistake_card(mistake: Mistake) -> Html:
@@ -91,7 +91,7 @@ def _state(layer: ConfigFile | None) -> Html:
     if layer is None:
         return h.span("not in force as it is; see above", class_="dim")
     if layer.document.mistakes:
-        return h.b(f"! {plural(len(layer.document.mistakes), 'mistake')}")
+        return h.b(f"! {plural(len(layer.document.mistakes), 'mistake')}", class_="state")
     if not layer.trusted:
         return h.b(f"! not trusted: {layer.untrusted_because}")
     return h.span("in force, as it was trusted" if layer.is_snapshot else "in force")
