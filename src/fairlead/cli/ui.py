@@ -24,7 +24,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--export",
         metavar="WHAT",
-        help="print one file of HTML to send to somebody: a session, with its secrets taken out again, or what two "
+        help="print one file of HTML to send to a colleague: a session, with its secrets taken out again, or what two "
         "policies decide differently, as OLD..NEW",
     )
     parser.set_defaults(run=run)

@@ -54,12 +54,12 @@ def hooks_of(reader: Reader, newest: int, places: dict[str, str] | None = None) 
 
 def _last_verdicts(reader: Reader, newest: int) -> dict[str, LastVerdict]:
     query = (
-        "SELECT speaker, id, at, spoken FROM records JOIN (SELECT hook AS speaker, max(seq) AS latest, "
-        "count(*) AS spoken FROM runs "
+        "SELECT speaker, id, at, verdicts FROM records JOIN (SELECT hook AS speaker, max(seq) AS latest, "
+        "count(*) AS verdicts FROM runs "
         "WHERE outcome = 'verdict' AND seq > (SELECT max(seq) FROM records) - ? GROUP BY hook) ON seq = latest"
     )
     found = reader.db.execute(query, (newest,))
-    return {hook: LastVerdict(str(record), at / 1e9, spoken) for hook, record, at, spoken in found}
+    return {hook: LastVerdict(str(record), at / 1e9, verdicts) for hook, record, at, verdicts in found}
 
 
 def places_of(folder: Path) -> dict[str, str]:
