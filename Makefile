@@ -40,8 +40,10 @@ endif
 e2e: $(VENV)/dev
 	$(BIN)/python -m pytest -m "(e2e or sweep) and not soak" -n auto
 
-# The inspector in a real browser: Chromium of the distribution. Screenshots are in build/screenshots.
+# The inspector in a real browser: Chromium of the distribution. Screenshots are in build/screenshots. Without npm, no
+# agent CLI is looked at.
 e2e-ui: $(VENV)/e2e-ui
+	-$(BIN)/python tests/hosts/clis/real/fetch.py .clis codex claude_code
 	$(BIN)/python -m pytest -m browser -n auto --dist loadfile tests/ui/browser
 
 e2e-clis: $(VENV)/dev

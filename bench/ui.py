@@ -1,4 +1,4 @@
-"""Measures how long the inspector's server takes for each page of a journal with a million records.
+"""Measures how long the inspector's server takes for each page of a journal with a million records, and the browser.
 
 Part of `make bench`. Prints figures and compares them with the limit; asserts nothing. `python -m bench.ui 100000`
 takes fewer records, and `python -m bench.ui --keep FILE` keeps the journal.
@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import sqlite3
 import statistics
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
@@ -148,6 +152,45 @@ def measure(path: Path) -> None:
         print(f"{name:<32} {busy:7.1f} ms of the processor, {taken:7.1f} ms in all, {size / 1e3:6.0f} kB{mark}")
 
 
+PAINTED = """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => {
+  const [page] = performance.getEntriesByType("navigation");
+  done([page.responseEnd - page.requestStart, performance.now() - page.responseEnd]);
+})))"""
+
+
+def in_browser(path: Path) -> None:
+    """How long Chromium takes until a page of 500 moments is painted, and to open one of them."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None or find_spec("playwright") is None:
+        print("in the browser: not measured; install chromium, and fairlead[e2e-ui]")
+        return
+    from playwright.sync_api import sync_playwright
+
+    words = [sys.executable, "-m", "fairlead", "ui", "--no-open", "--journal", str(path)]
+    with (
+        subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as server,
+        sync_playwright() as running,
+    ):
+        address = server.stdout.readline().split()[-1]  # type: ignore[union-attr]
+        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        page.goto(address)
+        page.wait_for_url(lambda url: "/sign-in" not in url)
+        rounds = []
+        for _ in range(ROUNDS):
+            page.goto(address.partition("/sign-in")[0] + "/session?id=large", wait_until="load")
+            answered, painted = page.evaluate(PAINTED)
+            started = perf_counter()
+            page.locator("#rows > li:not(.quiet) summary").last.click()
+            page.locator("details[open] .details").first.wait_for()
+            rounds.append((answered, painted, (perf_counter() - started) * 1e3))
+        browser.close()
+        server.terminate()
+    answered, painted, opened = (statistics.median(times) for times in zip(*rounds, strict=True))
+    figures = f"{answered:.0f} ms for the answer, {painted:.0f} ms until it is painted, {opened:.0f} ms to open a row"
+    print(f"500 moments in Chromium: {figures}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("records", nargs="?", type=int, default=MILLION)
@@ -161,6 +204,7 @@ def main() -> None:
         size = path.stat().st_size / 1e6
         print(f"{path.name}: {size:,.0f} MB; each page in at most {LIMIT_MS:g} ms of the server's time")
         measure(path)
+        in_browser(path)
 
 
 if __name__ == "__main__":

@@ -104,8 +104,8 @@ def words_of(page: str, part: str) -> str:
     ("query", "words"),
     [
         ("", "All records, newest first."),
-        ("decision=deny", "Records decided denied, newest first. Show all"),
-        ("decision=notable", "Records decided anything but to go on, newest first. Show all"),
+        ("decision=deny", "Records with the decision denied, newest first. Show all"),
+        ("decision=notable", "Records with another decision than goes on, newest first. Show all"),
         (
             "hook=no-force-push&tool=bash",
             "Records with the hook no-force-push, of the tool bash, newest first. Show all",
@@ -158,3 +158,10 @@ def test_a_mistake_in_the_address_is_said(tab, query, words):
     answer = tab.get(f"/decisions?{query}")
     assert answer.status_code == 400
     assert words.lower() in answer.text.lower()
+
+
+def test_a_link_leads_to_all_decisions_that_stand_out(tab):
+    """A denial may be older than the records that are counted."""
+    shown = tab.get("/decisions").text
+    assert 'href="/decisions?decision=notable"' in shown
+    assert "all that stand out" in shown

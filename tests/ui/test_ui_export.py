@@ -85,3 +85,17 @@ def test_a_session_that_is_not_there_is_said(fairlead, journal):
     code, out, error = fairlead("ui", "--journal", str(journal), "--export", "none")
     assert (code, out) == (1, "")
     assert "no session 'none'" in error
+
+
+def test_what_two_policies_decide_differently_is_one_file_too(fairlead, journal, home, monkeypatch):
+    for name, rule in (("old", "false"), ("new", "true")):
+        text = (
+            f'[[hook]]\nname = "all"\non = "before_tool"\nmatch = {{ kind = "shell" }}\nrule = "{rule}"\ndeny = "No."\n'
+        )
+        (home / f"{name}.toml").write_text(text)
+    monkeypatch.chdir(home)
+    code, page, _ = fairlead("ui", "--journal", str(journal), "--export", "old.toml..new.toml")
+    assert code == 0
+    assert page.startswith("<!doctype html>")
+    assert "tightened" in page
+    assert "<script" not in page

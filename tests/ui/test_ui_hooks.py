@@ -27,6 +27,12 @@ def test_the_newest_record_at_which_a_hook_spoke_is_named(reader: Reader):
     assert reader.record(last_verdict.record).body["step"]["args"] == {"command": "git push --force origin main"}
 
 
+def test_the_verdicts_of_a_hook_are_counted(reader: Reader):
+    last_verdict = next(row.last_verdict for row in hooks_of(reader, 1_000) if row.stats.hook == "trash")
+    assert last_verdict is not None
+    assert last_verdict.verdicts == 1
+
+
 def test_a_hook_that_only_watches_never_spoke(reader: Reader):
     assert next(row.last_verdict for row in hooks_of(reader, 1_000) if row.stats.hook == "audit") is None
 

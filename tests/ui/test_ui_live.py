@@ -10,6 +10,7 @@ import pytest
 from ui_journal import demo_hooks
 
 from fairlead.journal import Journal
+from fairlead.journal.errors import JournalError
 from fairlead.journal.reading import Reader
 from fairlead.lifecycle import BeforeTool
 from fairlead.ui import live
@@ -76,6 +77,20 @@ async def test_a_feed_waits_for_a_journal_that_is_not_there_yet(path):
     await asyncio.sleep(0)
     await write(path, 1)
     assert [seq for seq, _ in await reading] == [1]
+
+
+async def test_a_journal_that_cannot_be_read_for_a_moment_loses_no_row(path):
+    await write(path, 3)
+    looks = []
+
+    def busy_at_first(reader, after, now):
+        looks.append(after)
+        if len(looks) == 1:
+            raise JournalError("database is locked")
+        return records(reader, after, now)
+
+    assert [seq for seq, _ in await arrived(path, 0, 3, busy_at_first)] == [1, 2, 3]
+    assert looks == [0, 0]
 
 
 async def test_a_feed_takes_up_a_journal_that_replaced_another(path):

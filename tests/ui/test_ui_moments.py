@@ -180,7 +180,7 @@ def moment_at(began: float, ended: float, **fields) -> SessionMoment:
     return SessionMoment([row], "tool", "bash", "", None, **fields)
 
 
-spans = st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e4)), min_size=1, max_size=30)
+spans = st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e4)), min_size=1, max_size=100)
 
 
 @given(spans)
@@ -196,6 +196,17 @@ def test_a_long_gap_is_cut_out():
     axis = Axis([moment_at(0, 10), moment_at(7200, 7210)])
     assert [round(length) for _, length in axis.gaps] == [7190]
     assert axis.at(10) < 50 < axis.at(7200)
+
+
+def test_the_picture_says_how_long_a_gap_was():
+    assert ">2 h<" in lanes([moment_at(0, 10), moment_at(7210, 7220)])
+
+
+def test_many_gaps_leave_room_for_what_happened():
+    axis = Axis([moment_at(hour * 3600, hour * 3600 + 20) for hour in range(200)])
+    assert len(list(axis.gaps)) == 199
+    assert sum(span.width for span in axis.spans) > 50
+    assert all(span.width > 0 for span in axis.spans)
 
 
 def test_a_short_gap_is_kept():

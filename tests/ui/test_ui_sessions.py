@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from ui_journal import SESSION
 
+from fairlead import Hooks
+from fairlead.journal import Journal
+from fairlead.journal.reading import Reader
+from fairlead.lifecycle import BeforeInput
 from fairlead.ui.pages.sessions import newest_sessions
 
 
@@ -37,3 +41,22 @@ def test_without_a_journal_the_page_says_what_writes_one(new_tab, tmp_path):
     answer = new_tab(tmp_path / "none.db").sign_in().get("/")
     assert answer.status_code == 200
     assert "fairlead install" in answer.text
+
+
+def test_without_a_journal_the_page_waits_for_the_first_session(new_tab, tmp_path):
+    shown = new_tab(tmp_path / "none.db").sign_in().get("/").text
+    assert 'data-live="/live?after=0"' in shown
+    assert f"{tmp_path}/none.db" in shown
+
+
+async def test_a_session_is_listed_by_a_long_message_too(tmp_path):
+    path = tmp_path / "long.db"
+    journal = Journal(path)
+    async with Hooks(journal=journal) as hooks:
+        await hooks.dispatch(BeforeInput(input="Find out why it is slow. " + "More. " * 500, session_id="s"))
+    journal.close()
+    with Reader(path) as reader:
+        (one,) = newest_sessions(reader)
+    assert one.message is not None
+    assert one.message.startswith("Find out why it is slow. More.")
+    assert len(one.message) < 400

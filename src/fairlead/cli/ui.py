@@ -22,7 +22,10 @@ def add_to(commands: Any) -> None:
         "--approve", action="store_true", help="answer questions from the page, with a code that this terminal shows"
     )
     parser.add_argument(
-        "--export", metavar="SESSION", help="print one session as one file of HTML, with its secrets taken out again"
+        "--export",
+        metavar="WHAT",
+        help="print one file of HTML to send to a colleague: a session, with its secrets taken out again, or what two "
+        "policies decide differently, as OLD..NEW",
     )
     parser.set_defaults(run=run)
 
@@ -67,13 +70,22 @@ def _journal(options: argparse.Namespace) -> Path:
     return journal
 
 
-def _export(journal: Path, session: str) -> int:
+def _export(journal: Path, what: str) -> int:
     from ..journal.reading import Reader
     from ..ui.export import export_session
     from .journals import settings
 
     settings().extend_redaction()
     with Reader(journal) as reader:
-        page = export_session(reader, session)
+        if ".." in what and reader.session(what) is None:
+            return _export_diff(journal, what)
+        page = export_session(reader, what)
     sys.stdout.buffer.write(page.encode(errors="backslashreplace"))
     return 0
+
+
+def _export_diff(journal: Path, policies: str) -> int:
+    """The page of `fairlead diff`. Unlike there, a difference is no error."""
+    from . import main
+
+    return int(main(["diff", policies, "--html", "--journal", str(journal)]) == 1)

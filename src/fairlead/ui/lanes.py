@@ -25,7 +25,10 @@ APART = 2.1
 MANY = 42
 """Markers that fit beside each other. Of more, those at nearly the same time become one."""
 BREAK = 3.0
-"""Percent of the width of a gap that was cut out."""
+"""Percent of the width of a gap that was cut out. Many gaps together take at most `BREAKS`."""
+BREAKS = 40.0
+NAMED = 1.9
+"""Percent of the width of a break from which it says how long the gap was."""
 SHORTEST_GAP, GAP_SHARE = 5.0, 0.12
 """Seconds, and the share of all time with something in it, from which a gap is cut out."""
 TICKS = 6
@@ -50,13 +53,15 @@ class Axis:
         self.begins = spans[0][0]
         joined = _without_gaps(spans)
         busy = sum(end - begin for begin, end in joined)
-        usable = 100.0 - BREAK * (len(joined) - 1)
+        cuts = len(joined) - 1
+        self.gap = min(BREAK, BREAKS / cuts) if cuts else BREAK
+        usable = 100.0 - self.gap * cuts
         self.spans: list[TimeSpan] = []
         left = 0.0
         for begin, end in joined:
             width = usable * ((end - begin) / busy if busy else 1 / len(joined))
             self.spans.append(TimeSpan(begin, end, left, width))
-            left += width + BREAK
+            left += width + self.gap
 
     def at(self, time: float) -> float:
         """The place of a time, in percent."""
@@ -200,14 +205,18 @@ def _subagent_bars(axis: Axis, moments: list[SessionMoment], name: str, row: int
 
 
 def _breaks(axis: Axis, height: float) -> list[Html]:
+    """The gaps that were cut out, each with how long it was. The text goes upwards: a gap is narrow."""
+    middle = TOP + (height - TOP + ROW) / 2  # of the lanes below the decisions
     return [
         h.g(
             h.title(f"nothing for {duration(length)}"),
-            h.rect(x=_place(left), width=_place(BREAK), y="0", height=height, class_="break"),
-            h.text("⋯", x=_place(left + BREAK / 2), y=height + 18, class_="tick", text_anchor="middle"),
+            h.rect(x=_place(left), width=_place(axis.gap), y="0", height=height, class_="break"),
+            h.text(duration(length), x=_place(left + axis.gap / 2), y=middle, class_="tick length",
+                   text_anchor="middle") if axis.gap >= NAMED else None,
+            h.text("⋯", x=_place(left + axis.gap / 2), y=height + 18, class_="tick", text_anchor="middle"),
         )
         for left, length in axis.gaps
-    ]
+    ]  # fmt: skip
 
 
 # --- markers --------------------------------------------------------------------------------------
@@ -302,7 +311,7 @@ def _ruler(axis: Axis, height: float) -> list[Html]:
     """Times below the lanes, counted from the first moment. None is beside a gap, where it would touch the next."""
     ticks: list[Html] = []
     span = axis.spans[-1].ends - axis.begins
-    breaks = [left + BREAK / 2 for left, _ in axis.gaps]
+    breaks = [left + axis.gap / 2 for left, _ in axis.gaps]
     for index in range(TICKS):
         place = 100.0 * index / (TICKS - 1)
         time = axis.time_at(place)

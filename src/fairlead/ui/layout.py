@@ -109,7 +109,7 @@ def _menu_item(word: str, to: str, path: str) -> Html:
 
 def message(request: Request, status: int, title: str, *words: Any) -> Response:
     """A page that only says something: that nothing is there, or what is wrong."""
-    return page(request, title, h.h1(title), [h.p(word) for word in words], status=status)
+    return page(request, title, h.h1(title), [h.p(word, class_="reason") for word in words], status=status)
 
 
 def fragment(content: Html) -> Response:

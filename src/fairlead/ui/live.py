@@ -25,7 +25,7 @@ from .searching import newest_number
 
 POLL = 0.1
 """Seconds between two looks at the newest number."""
-WITHOUT_JOURNAL = 1.0
+WITHOUT_JOURNAL = 0.5
 """Seconds between two looks for a journal that is not there yet, or cannot be read."""
 ALIVE = 15.0
 """Seconds after which a feed without news says that it is there. Otherwise a broken connection is never noticed."""
@@ -47,7 +47,7 @@ def feed(request: Request, new_rows: NewRows) -> Response:
 async def _events(journal: Path, after: int, new_rows: NewRows) -> AsyncIterator[str]:
     yield f"retry: {RECONNECT}\n\n"
     with _JournalWatch(journal) as watch:
-        silent = 0.0
+        silent, failed = 0.0, False
         while True:
             now = watch.newest()
             if watch.is_replaced():
@@ -56,13 +56,15 @@ async def _events(journal: Path, after: int, new_rows: NewRows) -> AsyncIterator
                 try:
                     for seq, row in await run_in_threadpool(_read, journal, new_rows, after, now):
                         yield event(seq, row)
-                except JournalError as error:
-                    logger.warning("the inspector's feed: %s", error)
-                after, silent = now, 0.0
+                    after, silent, failed = now, 0.0, False
+                except JournalError as error:  # such as one that is busy: the next look gets the same rows
+                    if not failed:
+                        logger.warning("the inspector's feed: %s", error)
+                    failed = True
             elif silent >= ALIVE:
                 yield f"id: {after}\n: alive\n\n"
                 silent = 0.0
-            pause = POLL if now is not None else WITHOUT_JOURNAL
+            pause = POLL if now is not None and not failed else WITHOUT_JOURNAL
             silent += pause
             await asyncio.sleep(pause)
 

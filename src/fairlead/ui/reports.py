@@ -28,13 +28,13 @@ _DIRECTIONS = (
     ("other", "different", "✎", "changed", "Neither is stricter: another change, hook or text."),
 )
 CAUSES = {
-    "failure": "a hook failed, then or now",
+    "failure": "a hook failed, when it was recorded or now",
     "redacted": "the answer depends on a secret that the record does not have",
     "external": "a hook runs elsewhere, and has no recorded verdict for this step",
     "untrusted code": "the code of a hook is not trusted, so it was not run",
-    "cold state": "a hook reads what earlier steps left, and these are missing",
-    "would ask": "a hook asks what was not asked then",
-    "policy": "a hook is not the one of then",
+    "cold state": "a hook needs what earlier steps left, and their records are missing",
+    "would ask": "a hook asks a question that was not asked then",
+    "policy": "the policy has changed since: a hook is new, gone, or another one",
     "inexact": "the record does not hold the step exactly",
     "outside": "a hook depends on what no record has: the time of day, the environment, files, its own memory",
 }

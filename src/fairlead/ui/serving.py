@@ -50,6 +50,7 @@ def _listen(port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))
+        listening.listen(CONNECTIONS)  # a browser that is quicker than the server waits, and is not refused
     except OSError as error:
         listening.close()
         raise FairleadError(f"port {port} cannot be used: {error.strerror}; leave out --port for a free one") from None

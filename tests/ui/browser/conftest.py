@@ -77,23 +77,39 @@ def inspector() -> Iterator[Callable[..., Inspector]]:
 
 
 @pytest.fixture
-def open_page(chromium: Any, inspector: Callable[..., Inspector], journal: Path) -> Iterator[Callable[..., Any]]:
+def inspectors() -> list[Inspector]:
+    """Those that `open_page` started."""
+    return []
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What the consoles of the pages say."""
+    return []
+
+
+@pytest.fixture
+def open_page(
+    chromium: Any,
+    inspector: Callable[..., Inspector],
+    inspectors: list[Inspector],
+    journal: Path,
+    said: list[str],
+) -> Iterator[Callable[..., Any]]:
     """Opens a page in a tab that is signed in. At the end of the test, no console may have said anything."""
     contexts: list[Any] = []
-    said: list[str] = []
-    running: list[Inspector] = []
 
     def open_(path: str = "/", width: int = 1280, scheme: str = "light", *, of: Path = journal) -> Any:
-        running.append(inspector(of))
+        inspectors.append(inspector(of))
         context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
-        page.goto(running[-1].address)
+        page.goto(inspectors[-1].address)
         page.wait_for_url(lambda address: "/sign-in" not in address)
         if path != "/":
-            page.goto(running[-1].base + path)
+            page.goto(inspectors[-1].base + path)
         return page
 
     yield open_

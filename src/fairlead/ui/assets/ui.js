@@ -154,6 +154,7 @@ function follow(main) {
   let source = null;
   let last = 0;
   let summary = 0;
+  const waiting = [];
 
   const say = (word, on) => {
     if (status.textContent !== word) status.textContent = word;
@@ -169,7 +170,7 @@ function follow(main) {
     source.onerror = () => say("not connected", false); // the browser tries again
     source.addEventListener("row", (event) => {
       last = event.lastEventId;
-      add(event.data);
+      if (waiting.push(event.data) === 1) requestAnimationFrame(flush);
       if (main.dataset.summary && !summary) summary = setTimeout(refresh, SUMMARY_EVERY);
     });
   };
@@ -177,6 +178,7 @@ function follow(main) {
   const close = () => {
     source?.close();
     source = null;
+    flush();
     say("paused", false);
   };
 
@@ -187,12 +189,20 @@ function follow(main) {
     if (answer.ok && !place.contains(document.activeElement)) place.innerHTML = await answer.text();
   };
 
+  // The rows of a frame are put in together: where the page ends is worked out once, and not for each of them.
+  const flush = () => {
+    if (!waiting.length) return;
+    const following = !newestFirst && innerHeight + scrollY >= document.documentElement.scrollHeight - 60;
+    for (const html of waiting.splice(0)) add(html);
+    while (rows.children.length > MOST) (newestFirst ? rows.lastElementChild : rows.firstElementChild).remove();
+    if (following) scrollTo({ top: document.documentElement.scrollHeight });
+  };
+
   const add = (html) => {
     const template = document.createElement("template");
     template.innerHTML = html; // the server escapes it
     const row = template.content.firstElementChild;
     const old = document.getElementById(row.id);
-    const following = !newestFirst && innerHeight + scrollY >= document.documentElement.scrollHeight - 60;
     if (old && !newestFirst) update(old, row);
     else {
       old?.remove();
@@ -200,8 +210,6 @@ function follow(main) {
       if (newestFirst) rows.prepend(row);
       else rows.append(row);
     }
-    while (rows.children.length > MOST) (newestFirst ? rows.lastElementChild : rows.firstElementChild).remove();
-    if (following) scrollTo({ top: document.documentElement.scrollHeight });
   };
 
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));

@@ -39,7 +39,7 @@ HEAVY = (
 LISTED = 12
 """Values of a facet."""
 _WORDS = {
-    "decision": "decided", "hook": "with the hook", "tool": "of the tool", "host": "in", "event": "at",
+    "decision": "with the decision", "hook": "with the hook", "tool": "of the tool", "host": "in", "event": "at",
     "session": "in the session", "agent": "by the agent", "user": "for the user", "since": "since", "until": "until",
 }  # fmt: skip
 _FIELDS = ("decision", "event", "tool", "hook", "session", "host", "agent", "user")
@@ -124,6 +124,8 @@ def sentence(chosen: dict[str, str], found: Page) -> Html:
     for name, value in chosen.items():
         if name == "q":
             parts.append(join("containing ", h.b(value)))
+        elif value == NOTABLE and name == "decision":
+            parts.append(join("with another decision than ", h.b(decision_word("proceed"))))
         else:
             parts.append(join(_WORDS[name], " ", h.b(_facet_word(name, value))))
     words = [join(", " if index else " ", part) for index, part in enumerate(parts)]
@@ -138,7 +140,7 @@ def sentence(chosen: dict[str, str], found: Page) -> Html:
 def decision_word(control: str) -> str:
     """A control in words for people."""
     known = BY_CONTROL.get(control)
-    return MARKS[known].word if known else "anything but to go on" if control == NOTABLE else "to go on"
+    return MARKS[known].word if known else "goes on"
 
 
 def decision_row(one: SessionMoment) -> Html:
@@ -149,7 +151,8 @@ def decision_row(one: SessionMoment) -> Html:
         h.a(
             h.span(shown_time(row.ended), class_="at"),
             h.span(
-                h.span(row.event, class_="event dim"), " ", h.b(one.name), " ", one.what and code(one.what),
+                h.span(h.b(one.name), " ", one.what and code(one.what), class_="aim"),
+                h.span(" ", row.event, class_="event"),
                 first and first.why and h.span(" ", first.why, class_="why"),
                 class_="what",
             ),
@@ -160,6 +163,7 @@ def decision_row(one: SessionMoment) -> Html:
         h.a("session", href=session_address(row.session, at=row.seq), class_="of-session", title=row.session)
         if row.session else None,
         id=f"d{row.seq}",
+        class_=None if first else "plain",
     )  # fmt: skip
 
 
@@ -209,14 +213,24 @@ def _facet(name: str, counts: Counter[str], chosen: dict[str, str]) -> Html | No
                 href=address(chosen, **{name: value}),
             )
         )
-        for value, count in counts.most_common(LISTED)
+        for value, count in _listed(name, counts, chosen)
     ]
     clear = h.a("any", href=address(chosen, **{name: None})) if name in chosen else None
     return h.section(h.h2(name, " ", clear), h.ul(rows))
 
 
+def _listed(name: str, counts: Counter[str], chosen: dict[str, str]) -> list[tuple[str, int]]:
+    """The values of a facet. Decisions that are rare may be older than what was counted: all of them have one link."""
+    values = counts.most_common(LISTED)
+    if name == "decision" and name not in chosen and counts["proceed"]:
+        values.append((NOTABLE, counts.total() - counts["proceed"]))
+    return values
+
+
 def _facet_word(name: str, value: str) -> str:
-    return decision_word(value) if name == "decision" else value
+    if name != "decision":
+        return value
+    return "all that stand out" if value == NOTABLE else decision_word(value)
 
 
 def texts_page(text: str, found: TextPage) -> Html:

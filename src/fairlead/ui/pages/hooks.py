@@ -24,10 +24,11 @@ WINDOWS = (1_000, 10_000, 100_000)
 
 
 class LastVerdict(NamedTuple):
-    """The newest record at which a hook had something to say."""
+    """The newest record at which a hook had something to say, and how often it had."""
 
     record: str
     at: float
+    verdicts: int
 
 
 class HookRow(NamedTuple):
@@ -53,10 +54,12 @@ def hooks_of(reader: Reader, newest: int, places: dict[str, str] | None = None) 
 
 def _last_verdicts(reader: Reader, newest: int) -> dict[str, LastVerdict]:
     query = (
-        "SELECT speaker, id, at FROM records JOIN (SELECT hook AS speaker, max(seq) AS latest FROM runs "
+        "SELECT speaker, id, at, verdicts FROM records JOIN (SELECT hook AS speaker, max(seq) AS latest, "
+        "count(*) AS verdicts FROM runs "
         "WHERE outcome = 'verdict' AND seq > (SELECT max(seq) FROM records) - ? GROUP BY hook) ON seq = latest"
     )
-    return {hook: LastVerdict(str(record), at / 1e9) for hook, record, at in reader.db.execute(query, (newest,))}
+    found = reader.db.execute(query, (newest,))
+    return {hook: LastVerdict(str(record), at / 1e9, verdicts) for hook, record, at, verdicts in found}
 
 
 def places_of(folder: Path) -> dict[str, str]:
@@ -69,7 +72,7 @@ def places_of(folder: Path) -> dict[str, str]:
 
 def hook_list(rows: list[HookRow]) -> Html:
     """The hooks, one in a row."""
-    head = ("hook", "runs", "what it did", "half within ms", "99 % within ms", "share of time", "last spoke")
+    head = ("hook", "runs", "verdicts", "what stood out", "median ms", "p99 ms", "share of time", "last verdict")
     return h.table(
         h.caption("Hooks, those that refused or failed first", class_="hidden"),
         h.thead(h.tr([h.th(word, scope="col", class_="number" if word in _NUMBERS else None) for word in head])),
@@ -78,7 +81,7 @@ def hook_list(rows: list[HookRow]) -> Html:
     )
 
 
-_NUMBERS = frozenset({"runs", "half within ms", "99 % within ms", "share of time"})
+_NUMBERS = frozenset({"runs", "verdicts", "median ms", "p99 ms", "share of time"})
 
 
 def _row(row: HookRow) -> Html:
@@ -87,6 +90,7 @@ def _row(row: HookRow) -> Html:
     return h.tr(
         h.td(h.span(stats.hook, class_="title"), h.div(row.place, class_="about") if row.place else None),
         h.td(f"{stats.runs:,}", class_="number"),
+        h.td(f"{last_verdict.verdicts:,}" if last_verdict else "0", class_="number"),
         h.td([MARKS[name].counted(count) for name, count in counts.items()], class_="counts"),
         h.td(_millis(stats.p50), class_="number"),
         h.td(_millis(stats.p99), class_="number"),
@@ -101,7 +105,7 @@ def _row(row: HookRow) -> Html:
 
 def _millis(seconds: float) -> str:
     """One unit for the whole column, fine enough for a Python hook, which takes microseconds."""
-    return f"{seconds * 1000:,.3f}"
+    return f"{seconds * 1000:,.3f}" if seconds >= 0.0000005 else "<0.001"
 
 
 def windows(chosen: int) -> Html:

@@ -62,7 +62,9 @@ def policy_page(view: PolicyView) -> Iterator[Html]:
     used = [one for one in config.hooks if one.form == "pack"]
     if used:
         yield h.section(h.h2("Packs"), packs_table(used))
-    yield h.section(h.h2("What runs when"), [event_section(event, chain) for event, chain in view.chains])
+    if view.chains:
+        sections = [event_section(event, chain) for event, chain in view.chains]
+        yield h.section(h.h2("What runs when"), sections)
 
 
 def mistake_card(mistake: Mistake) -> Html:
@@ -89,7 +91,7 @@ def _state(layer: ConfigFile | None) -> Html:
     if layer is None:
         return h.span("not in force as it is; see above", class_="dim")
     if layer.document.mistakes:
-        return h.b(f"! {plural(len(layer.document.mistakes), 'mistake')}")
+        return h.b(f"! {plural(len(layer.document.mistakes), 'mistake')}", class_="state")
     if not layer.trusted:
         return h.b(f"! not trusted: {layer.untrusted_because}")
     return h.span("in force, as it was trusted" if layer.is_snapshot else "in force")
@@ -122,7 +124,7 @@ def _use(one: ConfiguredHook) -> str:
 def event_section(event: str, chain: list[tuple[ConfiguredHook, list[str]]]) -> Html:
     """The hooks of one event, in running order."""
     return h.details(h.summary(h.b(event), h.span(f" {plural(len(chain), 'hook')}", class_="dim")), hooks_list(chain),
-                     class_="event", open=event == "before_tool")  # fmt: skip
+                     class_="chain", open=event == "before_tool")  # fmt: skip
 
 
 def hooks_list(chain: list[tuple[ConfiguredHook, list[str]]]) -> Html:

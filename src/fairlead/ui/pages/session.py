@@ -178,9 +178,13 @@ def moment_row(moment: SessionMoment, first: float, *, here: bool = False, detai
     one = moment.findings[0] if moment.findings else None
     source = f"/moment?{urlencode([('record', row.seq) for row in moment.rows])}"
     kinds = [
-        moment.lane, "quiet" if moment.is_quiet else None, "user" if moment.is_user else None,
-        "nested" if moment.agent else None, f"mark-{one.mark.family}" if one else None,
-    ]  # fmt: skip
+        moment.lane,
+        None if one or moment.slow_hook else "plain",
+        "quiet" if moment.is_quiet else None,
+        "user" if moment.is_user else None,
+        "nested" if moment.agent else None,
+        f"mark-{one.mark.family}" if one else None,
+    ]
     return h.li(
         h.details(
             h.summary(
@@ -203,11 +207,14 @@ def moment_row(moment: SessionMoment, first: float, *, here: bool = False, detai
 def _what(moment: SessionMoment, one: Highlight | None) -> Html:
     shown = h.span(moment.what) if moment.lane == "model" or moment.is_user else h.code(moment.what)
     return join(
-        moment.agent and h.span(moment.agent, class_="agent"),
-        h.b(moment.name),
-        " ",
-        moment.what and shown,
-        moment.is_failed and h.span(" failed", class_="dim"),
+        h.span(
+            moment.agent and h.span(moment.agent, class_="agent"),
+            h.b(moment.name),
+            " ",
+            moment.what and shown,
+            moment.is_failed and h.span(" failed", class_="dim"),
+            class_="aim",
+        ),
         one and one.why and h.span(" ", one.why, class_="why"),
     )
 
@@ -311,7 +318,7 @@ def show_moment(request: Request) -> Response:
     with reader_of(request) as reader:
         details = moment_details([reader.record(name) for name in names])
     if request.headers.get("sec-fetch-mode") == "navigate":
-        return page(request, "SessionMoment", h.h1("SessionMoment"), details, crumbs=[Crumb("Sessions", "/")])
+        return page(request, "Moment", h.h1("Moment"), details, crumbs=[Crumb("Sessions", "/")])
     return fragment(details)
 
 

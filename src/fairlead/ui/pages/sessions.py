@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -13,13 +15,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ...journal.errors import NoJournal
 from ...journal.reading import Reader, SessionRow
 from ...peers import user_name
 from ..clock import duration, moment
-from ..layout import number, page, reader_of
+from ..findings import line
+from ..layout import number, page, reader_of, ui_of
 from ..live import feed
 from ..marks import MARKS
 from ..markup import Html, h
+from ..moments import TextReader
 from ..searching import newest_number
 
 MENU = ("Sessions", "/")
@@ -64,13 +69,14 @@ def changed_sessions(reader: Reader, after: int, now: int) -> list[ListedSession
 def _described(reader: Reader, row: SessionRow) -> ListedSession:
     """The session with its first message, its folder and its user, from its first records."""
     query = "SELECT body, user FROM records WHERE session = ? AND seq >= ? ORDER BY seq LIMIT ?"
+    texts = TextReader(reader)
     message = folder = user = agent = None
     for body, recorded_user in _rows(reader, query, (row.session, row.first, BEGINNING)):
         step = _step_of(body)
         user = user or recorded_user
         folder = folder or _text(step.get("cwd"))
         agent = agent or _text((step.get("agent") or {}).get("name"))
-        message = message or _message(step)
+        message = message or _message(step, texts)
         if message and folder:
             break
     return ListedSession(row, message, folder, user, agent)
@@ -91,9 +97,9 @@ def _step_of(body: bytes) -> dict[str, Any]:
     return step if isinstance(step, dict) else {}
 
 
-def _message(step: dict[str, Any]) -> str | None:
-    """What the user wrote, in one line. A long text is stored elsewhere, and is not fetched for the list."""
-    return _text(step.get("input")) if step.get("event") == "before_input" else None
+def _message(step: dict[str, Any], texts: TextReader) -> str | None:
+    """What the user wrote, in one line."""
+    return (line(texts(step.get("input"))) or None) if step.get("event") == "before_input" else None
 
 
 def _text(value: Any) -> str | None:
@@ -123,7 +129,7 @@ def session_row(one: ListedSession) -> Html:
         h.td(moment(row.ended / 1e9), class_="when"),
         h.td(
             h.a(one.message or row.session, href=session_address(row.session), class_="title"),
-            h.div([h.span(word) for word in about], h.code(row.session), class_="about"),
+            h.div([h.span(word) for word in about], one.message and h.code(row.session), class_="about"),
         ),
         h.td(row.host or ""),
         h.td(
@@ -144,10 +150,10 @@ def session_address(session: str, **more: Any) -> str:
     return f"/session?{urlencode({'id': session, **more})}"
 
 
-def nothing_yet() -> Html:
-    """What to do where nothing was recorded."""
+def nothing_yet(journal: Path) -> Html:
+    """What to do where nothing was recorded. The first session takes its place."""
     return h.div(
-        h.p("No session has been recorded yet."),
+        h.p("No session has been recorded yet. The first one appears here by itself."),
         h.p(
             "Run ",
             h.code("fairlead install"),
@@ -155,12 +161,14 @@ def nothing_yet() -> Html:
             h.code("Hooks(journal=Journal())"),
             ".",
         ),
+        h.p("The journal is ", h.code(str(journal)), "."),
         class_="empty",
     )
 
 
 def show(request: Request) -> Response:
-    with reader_of(request) as reader:
+    after, found = 0, []
+    with suppress(NoJournal), reader_of(request) as reader:
         after = newest_number(reader)
         found = newest_sessions(reader, before=number(request, "before") or None, limit=PAGE + 1)
     shown, more = found[:PAGE], found[PAGE:]
@@ -169,7 +177,7 @@ def show(request: Request) -> Response:
         "Sessions",
         h.h1("Sessions"),
         sessions_table(shown),
-        None if shown else nothing_yet(),
+        None if shown else nothing_yet(ui_of(request).journal),
         more and h.p(h.a("Older sessions", href=f"/?before={shown[-1].row.last}", rel="next"), class_="more"),
         live=None if number(request, "before") else f"/live?after={after}",
     )

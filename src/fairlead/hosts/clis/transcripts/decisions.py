@@ -107,12 +107,13 @@ class Decisions:
             self._survey(reader)
 
     def _survey(self, reader: Reader) -> None:
-        first = _rows(reader, f"SELECT at FROM records WHERE kind = 'decision' AND {_MADE} ORDER BY at LIMIT 1", [])  # noqa: S608
+        first = _rows(reader, f"SELECT at FROM records WHERE kind = 'decision' AND {_MADE} ORDER BY seq LIMIT 1", [])  # noqa: S608
         if first:
             self.began = min(first[0][0] / 1e9, self.began or first[0][0] / 1e9)
         ((oldest,),) = _rows(reader, "SELECT min(seq) FROM records", [])
         self.pruned = self.pruned or (oldest is not None and oldest > 1)
-        for at, body in _rows(reader, "SELECT at, body FROM records WHERE kind = 'note' AND length(body) > 0", []):
+        notes = "SELECT at, body FROM records WHERE session IS NULL AND kind = 'note' AND length(body) > 0"
+        for at, body in _rows(reader, notes, []):  # of no session, which an index leads to
             try:
                 note = msgspec.json.decode(body, type=dict[str, Any])
             except (msgspec.MsgspecError, UnicodeError, TypeError):
