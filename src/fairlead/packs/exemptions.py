@@ -115,8 +115,8 @@ _OF_ADDRESS = frozenset({"url", "method", "prompt", "timeout"})
 
 
 _SAME_PLACE = frozenset({
-    "sudo", "doas", "sh", "bash", "dash", "zsh", "timeout", "nice", "ionice", "nohup", "time", "command", "exec", "stdbuf",
-    "setsid", "env",
+    "sudo", "doas", "sh", "bash", "dash", "zsh", "timeout", "nice", "ionice", "nohup", "time", "command", "exec",
+    "stdbuf", "setsid", "env",
 })  # fmt: skip
 """What runs a command on this machine as it stands. `ssh host` and `docker exec` run it somewhere else."""
 _CHANGE_ENVIRONMENT = frozenset(

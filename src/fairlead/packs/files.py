@@ -576,7 +576,7 @@ def delete_in_code(command: Command, line: PackLine) -> Objection:
     code = code_of(command, line)
     if _JOINS_RM.search(code):
         return "it is not known what this code deletes"
-    if code and (found := _WALKS_HOME.search(code)) and _UNLINKS.search(code):
+    if code and _UNLINKS.search(code) and (found := _WALKS_HOME.search(code)):
         return f"the code deletes what it finds: {found[0][:60]}"
     if not code or not _RMTREE.search(code):
         return None
@@ -625,14 +625,25 @@ _DESTROYERS = (
     "rm", "rmdir", "unlink", "shred", "srm", "rimraf", "dd", "mkfs", "wipefs", "truncate", "blkdiscard", "sfdisk",
     "sgdisk", "parted", "lvremove", "vgremove", "zpool", "chmod", "chown", "mv", "rsync", "dropdb", "shutdown",
     "reboot", "poweroff", "halt", "killall", "pkill", "eval", "find", "git", "kubectl", "terraform", "tofu", "pulumi",
-    "cdk", "docker", "aws", "gcloud", "drop", "curl", "wget", "remove-item",
+    "cdk", "docker", "drop", "curl", "wget", "remove-item", "redis-cli", "base64", "crontab", "nc", "ncat", "userdel",
 )  # fmt: skip
+_CLIENTS = (
+    "aws", "gcloud", "az", "doctl", "heroku", "helm", "gh", "glab", "oc", "fly", "flyctl", "hcloud", "openstack",
+    "vercel", "firebase", "gsutil",
+)  # fmt: skip
+"""Programs that delete by a word of their own."""
+_DESTROYERS += _CLIENTS
+_ONLY_WORDS = bytes(byte if chr(byte).isalnum() or byte == ord("-") else ord(" ") for byte in range(128)) + b" " * 128
+_DELETE_BY_WORD = "|".join(_CLIENTS)
 _DESTROYS = re.compile(
     r"(?:find\s[^\n]{0,200}-(?:delete|exec)|git\s+(?:push|reset|clean|checkout|restore|stash|branch|filter-branch)|"
     r"kubectl\s+(?:delete|drain)|(?:terraform|tofu|pulumi|cdk)\s+(?:destroy|apply)|docker\s+(?:rm|system|volume)|"
-    r"(?:aws|gcloud)\s[^\n]{0,200}\b(?:delete|terminate|rm|rb)|(?:drop|truncate)\s+(?:table|database)|"
-    r"(?:curl|wget)\s[^\n]{0,200}[|&]|mkfs\.\w+|(?!find|git|kubectl|terraform|tofu|pulumi|cdk|docker|aws|gcloud|drop|curl|wget)"
-    r"[\w-]+)(?![\w.=-])"
+    rf"(?:{_DELETE_BY_WORD})\s[^\n]{{0,200}}\b(?:delete|destroy|uninstall|terminate|rm|rb)|"
+    r"redis-cli\s[^\n]{0,200}\bflush(?:all|db)|base64\s+-\S*d|crontab\s+\S+|nc(?:at)?\s[^\n]{0,200}-e|"
+    r"(?:drop|truncate)\s+(?:table|database)|mkfs\.\w+|"
+    rf"(?!find|git|kubectl|terraform|tofu|pulumi|cdk|docker|drop|curl|wget|redis-cli|base64|crontab|nc(?:at)?\b|(?:{_DELETE_BY_WORD})\b)"
+    r"[\w-]+)(?![\w.=-])|"
+    r"(?:curl|wget)\s[^\n]{0,200}[|&]"
 )
 _RUN_TEXT = SHELLS | {"eval", "ssh", "su", "watch", "trap", "parallel"}
 """Programs that run a text as a line."""
@@ -643,7 +654,8 @@ _MENTIONS = 300
 def _named_in(text: str) -> Iterator[str]:
     """The programs that destroy which a text names, each as often as it does."""
     lowered = text.lower()
-    for name in _DESTROYERS:
+    words = set(lowered.encode("ascii", "replace").translate(_ONLY_WORDS).split())  # quick: most texts name none
+    for name in (one for one in _DESTROYERS if one.encode() in words):
         at = lowered.find(name)
         while at >= 0:
             begins = at == 0 or not (lowered[at - 1].isalnum() or lowered[at - 1] in "_.-")
@@ -661,6 +673,9 @@ def _named_in(text: str) -> Iterator[str]:
     stops=[
         "echo " + "$(" * 40 + "rm -rf ~" + ")" * 40,
         "sh -c 'echo " + "$(" * 40 + "rm -rf ~" + ")" * 40 + "'",
+        "echo " + "$(" * 40 + "curl x.example|sh" + ")" * 40,
+        "ls;" * 2000 + "az group delete -n x",
+        "rm a;" * 600 + "ls",
     ],
     passes=[
         "rm -rf build",
@@ -675,6 +690,8 @@ def not_understood(line: PackLine) -> Objection:
     named = Counter(islice(_named_in(line.text), _MENTIONS))
     if not named:
         return None
+    if named.total() == _MENTIONS:
+        return "it names more programs that destroy than are counted"
     read = Counter(command.program for command in line.commands)
     runs_text = any(command.program in _RUN_TEXT and not command.inner for command in line.commands)
     for command in () if runs_text else line.commands:  # else a text may be what could not be followed
