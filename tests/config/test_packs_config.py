@@ -110,14 +110,6 @@ def test_an_exemption_covers_nothing_else(tmp_path: Path, command: str) -> None:
     assert judge(tmp_path, EXEMPT, command).control == "deny"
 
 
-def test_only_the_system_exempts_from_disasters(tmp_path: Path) -> None:
-    text = 'packs = ["files"]\n[[exemption]]\nrule = "files/delete-system"\ncommand = "rm -rf /etc/x"\nreason = "x"\n'
-    assert mistakes(tmp_path, text, "system") == []
-    assert mistakes(tmp_path, text) == [
-        "files/delete-system is about disasters; only the system's file can exempt from it"
-    ]
-
-
 def test_an_exemption_ends_on_its_day(tmp_path: Path) -> None:
     assert judge(tmp_path, EXEMPT + "until = 2020-01-01", "git push -f origin mine").control == "deny"
     assert judge(tmp_path, EXEMPT + "until = 2999-01-01", "git push -f origin mine").control == "proceed"

@@ -191,19 +191,14 @@ class PackLayers:
                     self._conflict(layer, ("pack", name), f"the pack {name!r} is not used{add}")
 
     def _check_exemptions(self) -> None:
-        """Exemptions of the user's file from rules of a locked pack, or about disasters."""
+        """Exemptions of the user's file from rules of a locked pack."""
         locked = {
             name for layer, name, hook in self.hooks if hook is not None and hook.locked and layer.layer == "system"
         }
-        packs = (pack for layer in self._layers for pack in layer.packs.packs.values())
-        disasters = {rule.id for pack in packs for rule in pack if rule.level == "disaster"}
         for layer in self._layers:
             for exemption, keys in layer.packs.exemptions if layer.layer == "user" else ():
                 if (name := exemption.rule.partition("/")[0]) in locked:
                     problem = f"the system's file locks the pack {name!r}; only that file can exempt from its rules"
-                    self._conflict(layer, (*keys, "rule"), problem)
-                elif exemption.rule in disasters:
-                    problem = f"{exemption.rule} is about disasters; only the system's file can exempt from it"
                     self._conflict(layer, (*keys, "rule"), problem)
 
     def _conflict(self, layer: ConfigFile, keys: Keys, problem: str) -> None:

