@@ -681,6 +681,7 @@ def _named_in(text: str) -> Iterator[str]:
         "echo 'unterminated",
         "echo $(unclosed; ls -la",
         "git restore --help 'unterminated",
+        {"tool": "execute_code", "args": {"code": "print('rm -rf /')"}},
     ],
 )
 def not_understood(line: PackLine) -> Objection:

@@ -241,6 +241,78 @@ def read(command: Command, line: PackLine) -> Objection:
     return next((f"{path} holds secrets" for path in secret_files_of(command, line)), None)
 
 
+_SECRET_SHAPES = re.compile(
+    r"PRIVATE KEY|AKIA|gh[pousr]_|xox[abp]|sk-|"
+    r"(?i:password|passwd|secret|api[_-]?key|access[_-]?token|mnemonic|seed phrase)"
+)
+
+
+@secrets.rule(
+    "hunt",
+    level="destructive",
+    programs=["grep", "egrep", "rg", "ag", "ack", "git-secrets"],
+    why="This goes through a whole home or system for secrets, and shows them to the model.",
+    instead="Search the work tree: `grep -rl API_KEY src`",
+    risk=RISK,
+    incident="2025-08: malware in packages of nx had agents look for keys in the whole home.",
+    stops=["grep -rn AKIA ~", "rg 'BEGIN .* PRIVATE KEY' /", "grep -r password /home", "cd ~; rg ghp_"],
+    passes=["grep -rl API_KEY src", "grep -rn password .", "grep -rn TODO ~", "grep -rl AKIA ~", "rg secret"],
+)
+def hunt(command: Command, line: PackLine) -> Objection:
+    words = command.operands
+    if not words or not _SECRET_SHAPES.search(words[0]) or command.has("--count", "--quiet", "--files-with-matches"):
+        return None
+    is_recursive = command.program not in ("grep", "egrep") or command.has("--recursive", "-R")
+    places = ((word, line.place(command, word)) for word in words[1:] or ["."]) if is_recursive else ()
+    return next((f"it searches {word}" for word, place in places if place in ("root", "home", "system")), None)
+
+
+_SERVERS = {
+    "php": ("-S",),
+    "http-server": (),
+    "serve": (),
+    "npx": ("http-server", "serve"),
+    "python": ("http.server", "SimpleHTTPServer"),
+    "python3": ("http.server",),
+    "ruby": ("-run", "-ehttpd"),
+    "caddy": ("file-server",),
+    "busybox": ("httpd",),
+}
+"""Programs that serve a folder, and the words with which they do."""
+
+
+@secrets.rule(
+    "serve",
+    level="destructive",
+    programs=_SERVERS,
+    why="This gives a whole home or system to every machine that can connect.",
+    instead="Serve one folder, to this machine: `python3 -m http.server --bind 127.0.0.1 --directory dist`",
+    risk=RISK,
+    stops=[
+        "python3 -m http.server --directory ~",
+        "cd ~ && python3 -m http.server 8000",
+        "php -S 0.0.0.0:80 -t /",
+        "npx http-server ~/",
+        "cd / && npx serve",
+    ],
+    passes=[
+        "python3 -m http.server --bind 127.0.0.1 --directory dist",
+        "python3 -m http.server 8000",
+        "python3 -m http.server --bind 127.0.0.1 --directory ~",
+        "npx serve dist",
+        "php -S localhost:8000 -t public",
+    ],
+)
+def serve(command: Command, line: PackLine) -> Objection:
+    words = [str(word) for word in command.args]
+    needed = _SERVERS.get(command.program, ())
+    if (needed and not set(needed) & set(words)) or re.search(r"127\.0\.0\.1|localhost|--help", " ".join(words)):
+        return None
+    named = [word for word in words if word[:1] in ("/", "~", ".") or "HOME" in word]
+    places = ((word, line.place(command, word)) for word in named or ["."])
+    return next((f"it serves {word}" for word, place in places if place in ("root", "home", "system")), None)
+
+
 _READS_IN_CODE = re.compile(
     r"(?:\bopen|\bPath|\breadFile(?:Sync)?|\bread_text|\bread_bytes|\bFile\.(?:read|open|readlines|foreach)|\bIO\.read(?:lines)?|"
     r"\bfile_get_contents|\bfile|\breadTextFile(?:Sync)?|\bBun\.file|\bdotenv_values)\s*\(\s*"
