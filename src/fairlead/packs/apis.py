@@ -120,8 +120,9 @@ def delete(command: Command, line: PackLine) -> Objection:
             return f"{method} {url[:80]}"
         if found := _deletes_by_mutation(body):
             return found
-        if found := _OVERRIDES.search(" ".join(map(str, command.args))) if "elete" in line.text.lower() else None:
-            return f"{found[0]} {url[:80]}"
+        overrides = _OVERRIDES.search(" ".join(map(str, command.args)))
+        if overrides is not None:
+            return f"{overrides[0]} {url[:80]}"
         if method == "GET" and re.search(r"[?&](?:action|_method)=delete\b", url):
             return f"{method} {url[:80]}"
     if command.program == "grpcurl":

@@ -621,7 +621,7 @@ def code_of(command: Command, line: PackLine | None = None) -> str:
     return line.text_of(command.operands[0]) if line is not None else ""
 
 
-_DESTROYERS = (
+_DESTROYERS: tuple[str, ...] = (
     "rm", "rmdir", "unlink", "shred", "srm", "rimraf", "dd", "mkfs", "wipefs", "truncate", "blkdiscard", "sfdisk",
     "sgdisk", "parted", "lvremove", "vgremove", "zpool", "chmod", "chown", "mv", "rsync", "dropdb", "shutdown",
     "reboot", "poweroff", "halt", "killall", "pkill", "eval", "find", "git", "kubectl", "terraform", "tofu", "pulumi",
