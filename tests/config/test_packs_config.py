@@ -84,8 +84,12 @@ reason = "my own branch"
 
 
 @pytest.mark.parametrize(
-    "command", ["git push --force origin mine", "git push -f origin mine", "cd . && git push origin mine -f"]
-)
+    "command",
+    [
+        "git push --force origin mine", "git push -f origin mine", "cd . && git push origin mine -f",
+        "/usr/bin/git push -f origin mine", "sh -c 'git push -f origin mine'", "timeout 60 git push -f origin mine",
+    ],
+)  # fmt: skip
 def test_an_exemption_covers_its_command_in_any_spelling(tmp_path: Path, command: str) -> None:
     assert judge(tmp_path, EXEMPT, command).control == "proceed"
 
@@ -96,7 +100,10 @@ def test_an_exemption_covers_its_command_in_any_spelling(tmp_path: Path, command
         "git push --force origin main", "git push --force origin mine main", "git push --force --all origin mine",
         "git push --force origin mine && git push -f origin main", "git -C /x push --force origin mine",
         "git push --force origin $B", "A=1 git push --force origin mine", "git push --force origin mine > x",
-        "git reset --hard",
+        "git reset --hard", "ssh prod 'git push -f origin mine'", "docker exec x git push -f origin mine",
+        "./git push -f origin mine", "/tmp/git push -f origin mine", "env GIT_DIR=/x git push -f origin mine",
+        "PATH=/tmp/x; git push -f origin mine", "export GIT_DIR=/x; git push -f origin mine",
+        ". ./x && git push -f origin mine", "kubectl exec x -- git push -f origin mine",
     ],
 )  # fmt: skip
 def test_an_exemption_covers_nothing_else(tmp_path: Path, command: str) -> None:

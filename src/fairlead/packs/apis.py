@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 apis = Pack("apis", "Keeps requests from deleting things on servers.")
 _MUTATION = re.compile(r"mutation\b[^{]*\{\s*\w*(?:delete|destroy|remove|drop|purge|wipe|terminate)\w*", re.I)
 _ACTION = re.compile(
-    r"/(?:delete|destroy|terminate|purge|wipe|drop|_delete_by_query|reset|deactivate|factory-?reset)(?:[/?]|$)", re.I
+    r"[/.](?:delete|destroy|terminate|purge|purge_cache|wipe|drop|_delete_by_query|reset|deactivate|factory-?reset)(?:[/?]|$)|"
+    r"/(?:delete|destroy)(?-i:[A-Z])\w*(?:[/?]|$)|[?&](?:action|method|op|_method)=(?:delete|destroy|drop)\b|"
+    r"//api\.stripe\.com/v1/(?:refunds|charges|transfers|payouts)\b",
+    re.I,
 )
+_OVERRIDES = re.compile(r"(?i)x-(?:http-)?method(?:-override)?:\s*delete|\b_method=delete\b")
 _ADMIN = re.compile(
     r"^[^?#]*/(?:admin|superuser|internal/admin|_admin|wp-admin|actuator/(?:shutdown|restart))(?:[/?]|$)", re.I
 )
@@ -67,6 +71,7 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
         "curlie",
         "gh",
         "glab",
+        "grpcurl",
         "irm",
         "iwr",
         "invoke-restmethod",
@@ -86,6 +91,11 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
         "wget --method=DELETE https://x.example/y",
         "curl -X POST https://es.example/index/_delete_by_query -d '{}'",
         "curl -X PUT https://x.example/api/admin/users/3 -d '{}'",
+        "curl -X POST -H 'X-HTTP-Method-Override: DELETE' https://x.example/y",
+        "curl 'https://x.example/items?action=delete&id=1'",
+        "curl -X POST https://x.example/api/conversations.delete -d channel=C",
+        "curl -X POST https://api.stripe.com/v1/refunds -d charge=c",
+        "grpcurl -d '{}' x.example:443 svc.Users/DeleteUser",
     ],
     passes=[
         "curl https://api.example.com/items/3",
@@ -96,6 +106,8 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
         "curl https://x.example/docs/delete",
         {"tool": "powershell", "args": {"command": "irm -Method Delete -Uri http://localhost:5000/x"}},
         "curl -X GET https://x.example/delete",
+        "curl -X POST https://x.example/deletes -d x",
+        "grpcurl x.example:443 svc.Users/GetUser",
     ],
 )
 def delete(command: Command, line: PackLine) -> Objection:
@@ -108,6 +120,13 @@ def delete(command: Command, line: PackLine) -> Objection:
             return f"{method} {url[:80]}"
         if found := _deletes_by_mutation(body):
             return found
+        overrides = _OVERRIDES.search(" ".join(map(str, command.args)))
+        if overrides is not None:
+            return f"{overrides[0]} {url[:80]}"
+        if method == "GET" and re.search(r"[?&](?:action|_method)=delete\b", url):
+            return f"{method} {url[:80]}"
+    if command.program == "grpcurl":
+        return next((word for word in command.operands if re.search(r"[./](?:Delete|Destroy|Purge|Drop)", word)), None)
     words = [str(word).lower() for word in command.args]
     if not command.program.startswith(("irm", "iwr", "invoke")) or "-method" not in words or "delete" not in words:
         return None

@@ -20,10 +20,10 @@ def _looks_only(command: Command) -> bool:
 
 
 _AWS_DELETES = re.compile(
-    r"(?:admin-)?(?:delete|terminate|deregister|destroy|purge|remove|release|revoke|disable|reset|schedule-key-deletion|batch-delete|stop)(?:-|$)"
+    r"(?:admin-)?(?:delete|terminate|deregister|destroy|purge|remove|release|revoke|disable|reset|schedule-key-deletion|batch-delete|leave-organization|stop)(?:-|$)"
 )
 _AWS_KEEPS = re.compile(
-    r"(?:delete-message(?:-batch)?$)|[a-z-]+-(?:rules?|alarms?|dashboards?|report-definition|membership|analyzer|tags?|subscription|route)$|"
+    r"(?:delete-(?:item|message(?:-batch)?)$)|[a-z-]+-(?:rules?|alarms?|dashboards?|report-definition|membership|analyzer|tags?|subscription|route)$|"
     r"(?:remove-tags|untag|delete-tags|disassociate|reset-cache|release-hosts|stop-(?:query|logging|build|execution))"
 )
 
@@ -55,6 +55,7 @@ _AWS_KEEPS = re.compile(
         "aws ec2 delete-vpc help",
         "aws s3 sync . s3://b --delete --dryrun",
         "aws s3 presign s3://b/x",
+        "aws dynamodb delete-item --table-name t --key file://k.json",
     ],
 )
 def aws_delete(command: Command, line: PackLine) -> Objection:
@@ -87,6 +88,8 @@ _DELETES = frozenset(
         "decommission",
     ]
 )
+
+_DELETING = ("delete-", "destroy-", "terminate-")
 
 
 @cloud.rule(
@@ -149,6 +152,9 @@ _DELETES = frozenset(
         "databricks",
         "airflow",
         "mlflow",
+        "s5cmd",
+        "flarectl",
+        "okteto",
     ],
     why="This deletes something in a cloud, for everyone who uses it.",
     instead="Look first: `gcloud compute instances list`",
@@ -173,6 +179,8 @@ _DELETES = frozenset(
         "stripe customers delete cus_1",
         "databricks fs rm -r dbfs:/x",
         "airflow dags delete x -y",
+        "ibmcloud resource service-instance-delete x",
+        "s5cmd rm 's3://b/*'",
     ],
     passes=[
         "gcloud compute instances list",
@@ -193,8 +201,8 @@ def cloud_delete(command: Command, line: PackLine) -> Objection:
     if _looks_only(command):
         return None
     words = [str(word) for word in command.operands if re.fullmatch(r"[a-z0-9:_-]+", word)][:6]
-    if words[:1] == ["bicep"]:  # a tool on this machine
-        return None
+    if words[:1] in (["bicep"], ["tag"]) or words[:2] == ["storage", "entity"] or "fw" in words:
+        return None  # a tool on this machine, a label, one row, a rule of a firewall
     if words[:1] and words[0] in (
         "auth",
         "config",
@@ -223,7 +231,7 @@ def cloud_delete(command: Command, line: PackLine) -> Objection:
         return True
     for word in words[:5]:
         parts = re.split(r"[:]", word)
-        if any(part in _DELETES or part.startswith(("delete-", "destroy-", "terminate-")) for part in parts):
+        if any(part in _DELETES or part.startswith(_DELETING) or part.endswith("-delete") for part in parts):
             return f"{program} {' '.join(words[:5])}"
     return None
 
@@ -280,6 +288,8 @@ _IAC = (
         "terraform force-unlock 1",
         "pulumi state delete urn:x",
         "ansible all -b -m reboot",
+        "ansible all -b -m file -a 'path=/data state=absent'",
+        "terraform apply -auto-approve -replace=aws_db_instance.x",
     ],
     passes=[
         "terraform plan -destroy",
@@ -290,6 +300,7 @@ _IAC = (
         "cdk diff",
         "terraform apply",
         "vagrant halt",
+        "consul kv delete one/key",
         "terraform destroy -help",
         "vault read x",
     ],
@@ -304,9 +315,15 @@ def infrastructure_destroy(command: Command, line: PackLine) -> Objection:
         first = words[0] if words else ""
     if first == "destroy" or (first == "apply" and command.has("-destroy", "--destroy")):
         return True
+    replaces = any(re.match(r"--?replace\b", word) for word in command.args)
+    if first == "apply" and replaces and command.has("-auto-approve", "--auto-approve"):
+        return "it replaces what exists"
     two = " ".join(words[:2])
     if command.program == "ansible":
-        return bool({"reboot", "ansible.builtin.reboot", "community.general.shutdown"} & set(words))
+        text = " ".join(words)
+        return bool({"reboot", "ansible.builtin.reboot", "community.general.shutdown"} & set(words)) or (
+            "state=absent" in text and re.search(r"\b(?:file|user)\b", text) is not None
+        )
     if two in (
         "state delete",
         "state push",
@@ -324,6 +341,8 @@ def infrastructure_destroy(command: Command, line: PackLine) -> Objection:
         "auth disable",
         "operator seal",
     ):
+        if (command.program, two) == ("consul", "kv delete"):
+            return command.has("-recurse", "--recurse") and two  # else it is one key
         return two != "job stop" or command.has("-purge", "--purge")
     if first in ("force-unlock", "remove", "teardown") and command.program not in (
         "ansible-playbook",

@@ -174,7 +174,19 @@ def delete_all(command: Command, line: PackLine) -> Objection:
 @containers.rule(
     "delete-machine",
     level="destructive",
-    programs=["virsh", "lxc", "incus", "multipass", "qm", "pct", "vboxmanage", "wsl", "wsl.exe", "limactl"],
+    programs=[
+        "virsh",
+        "lxc",
+        "incus",
+        "multipass",
+        "qm",
+        "pct",
+        "vboxmanage",
+        "VBoxManage",
+        "wsl",
+        "wsl.exe",
+        "limactl",
+    ],
     why="This deletes a virtual machine with its disks.",
     instead="Stop it, and keep its disks: `virsh shutdown vm`",
     stops=[
@@ -183,6 +195,7 @@ def delete_all(command: Command, line: PackLine) -> Objection:
         "multipass delete --all --purge",
         "qm destroy 100",
         "wsl --unregister Ubuntu",
+        "VBoxManage unregistervm x --delete",
     ],
     passes=["virsh shutdown vm", "lxc list", "multipass list", "wsl --list"],
 )
@@ -199,7 +212,7 @@ def delete_machine(command: Command, line: PackLine) -> Objection:
             return words[:1] == ["delete"] and command.has("--purge", "-p")
         case "qm" | "pct":
             return words[:1] == ["destroy"]
-        case "vboxmanage":
+        case "vboxmanage" | "VBoxManage":
             return words[:1] == ["unregistervm"] and "--delete" in command.args
     return "--unregister" in command.args
 
@@ -213,6 +226,7 @@ def delete_machine(command: Command, line: PackLine) -> Objection:
     risk="ASI03 Identity and Privilege Abuse",
     stops=[
         "docker run --privileged image",
+        "kubectl run x --image=y --privileged",
         "docker run -v /:/host image",
         "docker run -v /var/run/docker.sock:/var/run/docker.sock image",
         "docker run --pid=host image",
@@ -237,7 +251,7 @@ def escape(command: Command, line: PackLine) -> Objection:
         text = " ".join(map(str, command.args))
         if command.runs("kubectl create") and "clusterrolebinding" in command.operands[1:2]:
             return "cluster-admin" in text
-        return (
+        return (command.runs("kubectl run") and command.has("--privileged")) or (
             re.search(r'--overrides.*(?:"privileged"\s*:\s*true|"host(?:PID|Network|IPC)"\s*:\s*true|"hostPath")', text)
             is not None
         )
@@ -307,11 +321,13 @@ _KUBE_WHOLE = frozenset(
     ]
 )
 
+_UNINSTALLERS = ("k3s-uninstall.sh", "k3s-agent-uninstall.sh", "rke2-uninstall.sh")
+
 
 @containers.rule(
     "delete-namespace",
     level="disaster",
-    programs=(*_KUBE, "helm", "kubens", "kind", "minikube", "k3d", "eksctl", "kubeadm", "rancher"),
+    programs=(*_KUBE, "helm", "kubens", "kind", "minikube", "k3d", "eksctl", "kubeadm", "rancher", *_UNINSTALLERS),
     why="This deletes all that runs in it, and its data.",
     instead="Delete what you made: `kubectl delete pod mine`",
     stops=[
@@ -325,6 +341,7 @@ _KUBE_WHOLE = frozenset(
         "kubectl delete crd x",
         "oc delete project x",
         "kubeadm reset -f",
+        "k3s-uninstall.sh",
     ],
     passes=[
         "kubectl delete pod mine",
@@ -342,6 +359,8 @@ def delete_namespace(command: Command, line: PackLine) -> Objection:
         return None
     if command.program == "kubeadm":
         return words[:1] == ["reset"]
+    if command.program.startswith(("k3s-", "rke2-")):
+        return "it takes the cluster from this machine"
     if command.program not in _KUBE or words[:1] != ["delete"] or len(words) < 2:
         return None
     kinds = {part.partition("/")[0].partition(".")[0].lower() for word in words[1:2] for part in word.split(",")}
@@ -360,6 +379,7 @@ def delete_namespace(command: Command, line: PackLine) -> Objection:
         "kubectl delete deployment web",
         "kubectl delete -f app.yaml",
         "kubectl drain n1 --force",
+        "oc adm drain n1 --force",
         "kubectl scale deploy/web --replicas=0",
         "kubectl replace --force -f x.yaml",
         "helm uninstall web",
@@ -386,7 +406,9 @@ def delete_in_cluster(command: Command, line: PackLine) -> Objection:
     if _looks_only(command) or not words:
         return None
     if command.program in _KUBE:
-        first = words[0]
+        if words[:1] == ["adm"]:
+            words = words[1:]
+        first = words[0] if words else ""
         if first == "delete":
             return not (
                 re.fullmatch(r"pods?(/.*)?|po|jobs?(/.*)?", words[1] if len(words) > 1 else "")

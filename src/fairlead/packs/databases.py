@@ -66,7 +66,9 @@ _PROGRAM = re.compile(r"\bto\s+program\b", re.I)
 _DATABASE = re.compile(r"\bdrop\s+(?:database|schema|keyspace|owned)\b", re.I)
 
 
-_TAKE_SQL = frozenset({"--command", "--execute", "-e", "-c", "-q", "-Q", "--query", "-query", "-s", "--sql", "-sql"})
+_TAKE_SQL = frozenset(
+    {"--command", "--execute", "-execute", "-e", "-c", "-q", "-Q", "--query", "-query", "-s", "--sql", "-sql"}
+)
 _TAKE_FILES = frozenset({"-f", "--file", "-i", "--init-command", "-inputfile", "--queries-file"})
 
 
@@ -190,6 +192,7 @@ def drop(command: Command, line: PackLine) -> Objection:
         "cqlsh -e 'DROP KEYSPACE k'",
         "snowsql -q 'drop database x'",
         "influx bucket delete -n metrics",
+        "influx -execute 'DROP DATABASE x'",
     ],
     passes=["createdb scratch", "psql -l", "mysqladmin status", "mongosh --eval 'db.stats()'", "dropdb --help"],
 )
@@ -203,8 +206,8 @@ def drop_database(command: Command, line: PackLine) -> Objection:
             return bool(command.operands)
         case "mysqladmin":
             return "drop" in command.operands
-        case "influx":
-            return command.operands[:2] == ["bucket", "delete"]
+        case "influx" if command.operands[:2] == ["bucket", "delete"]:
+            return True
         case "mongosh" | "mongo":
             return any("dropDatabase" in word for word in (*command.args, command.stdin or ""))
     texts = (_STRINGS.sub(" ", text) for text in sql_of(command, line))
@@ -339,16 +342,22 @@ def empty_store(command: Command, line: PackLine) -> Objection:
         "python3 <<E\nimport boto3\nboto3.client('s3').delete_bucket(Bucket='x')\nE",
         "python3 <<E\nimport boto3\nboto3.resource('s3').Bucket('x').objects.all().delete()\nE",
         "node -e 'mongoose.connection.dropDatabase()'",
+        "rails runner 'User.delete_all'",
+        "php artisan tinker --execute='User::truncate();'",
     ],
     passes=[
         "redis-cli dbsize",
         "python3 -c 'import redis; print(redis.Redis().get(1))'",
         "python3 -c 'import pandas; df.drop(columns=[1])'",
+        "rails runner 'puts User.count'",
+        "rails runner 'User.where(id: 3).delete_all'",
         "python3 -c 'import boto3; boto3.client(\"s3\").list_buckets()'",
     ],
 )
 def empty_in_code(command: Command, line: PackLine) -> Objection:
-    if not is_interpreter(command.program):
+    if command.program == "php" and "tinker" in command.operands[:2]:
+        return _found_in(_EMPTIES, " ".join(map(str, command.args)))
+    if not is_interpreter(command.program) and command.program != "rails":
         return None
     return _found_in(_EMPTIES, code_of(command, line))
 
@@ -356,6 +365,7 @@ def empty_in_code(command: Command, line: PackLine) -> Objection:
 _EMPTIES = re.compile(
     r"\.(?:flushall|flushdb|flushAll|flushDb|drop_database|dropDatabase|drop_collection|dropCollection)\(|"
     r"\.(?:delete_many|deleteMany)\(\s*(?:\{\s*\})?\s*\)|\.delete_(?:bucket|table|db_instance|db_cluster|stack|cluster|queue)\(|"
+    r"\b[A-Z]\w*(?:::[A-Z]\w*)*\.(?:delete_all|destroy_all)\b|->truncate\(\)|\b[A-Z]\w*::truncate\(\)|"
     r"\.terminate_instances\(|\.objects\.all\(\)\.delete\(|\.object_versions\.(?:all\(\)\.)?delete\("
 )
 
@@ -385,7 +395,12 @@ _RESETS = {
     "drizzle-kit": ("drop", "push --force"),
     "doctrine": ("schema:drop",),
     "console": ("doctrine:database:drop", "doctrine:schema:drop"),
-    "goose": ("reset",),
+    "goose": ("reset", "down-to 0"),
+    "flask": ("db downgrade base",),
+    "mvn": ("flyway:clean", "liquibase:dropAll"),
+    "mvnw": ("flyway:clean", "liquibase:dropAll"),
+    "gradle": ("flywayClean",),
+    "gradlew": ("flywayClean",),
     "dbmate": ("drop",),
     "diesel": ("database reset",),
     "sqlx": ("database drop", "database reset"),
@@ -413,6 +428,9 @@ _RESETS = {
         "flyway clean",
         "npx sequelize-cli db:drop",
         "mix ecto.reset",
+        "flask db downgrade base",
+        "goose down-to 0",
+        "./mvnw flyway:clean",
         "supabase db reset",
     ],
     passes=[

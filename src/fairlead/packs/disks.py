@@ -29,6 +29,10 @@ _MAKES_DISKS = (
     "format",
     "diskutil",
     "badblocks",
+    "bmaptool",
+    "qemu-img",
+    "asr",
+    "efibootmgr",
 )
 
 
@@ -53,6 +57,9 @@ def _is_device(word: str) -> bool:
         "sudo mkfs.xfs -f /dev/loop0",
         "mkswap /dev/sda2",
         "diskutil eraseDisk JHFS+ x disk2",
+        "bmaptool copy x.wic /dev/sdb",
+        "qemu-img convert -O raw x.qcow2 /dev/sdb",
+        "asr restore --source x.dmg --target /dev/disk2 --erase",
     ],
     passes=[
         "mkfs.ext4 disk.img",
@@ -65,6 +72,8 @@ def _is_device(word: str) -> bool:
         "sfdisk -d /dev/sda",
         "parted /dev/sda print",
         "wipefs /dev/sda",
+        "qemu-img create -f qcow2 x.qcow2 10G",
+        "efibootmgr -v",
         "wipefs -a -n /dev/sda",
     ],
 )
@@ -80,7 +89,11 @@ def format_disk(command: Command, line: PackLine) -> Objection:
         return bool(command.operands) and bool(
             re.match(r"(?i)erase|partition|zero|secureErase|reformat|delete", command.operands[0])
         )
+    if program == "efibootmgr":
+        return command.has("-B", "--delete-bootnum")
     disk = next((word for word in command.operands if _is_device(word)), None)
+    if program == "asr":
+        return command.has("--erase") and command.has("--target") and "it erases its target"
     if disk is None:
         return None
     return _writes_to_disk(command) and f"{disk} is a disk"
@@ -103,6 +116,11 @@ def _writes_to_disk(command: Command) -> bool:
             return True
         case "badblocks":
             return command.has("-w")
+        case "bmaptool":
+            return "copy" in words
+        case "qemu-img":
+            to = command.operands[-1:] if "convert" in words else command.operands
+            return bool({"create", "convert", "dd"} & words) and any(map(_is_device, to))
         case "hdparm":
             return any(word.startswith(("--security-erase", "--trim-sector-ranges")) for word in command.args)
         case "nvme":

@@ -83,9 +83,13 @@ class Exemption:
             return False
         if not command.sure or command.program != self._wanted.program or command.options != self._wanted.options:
             return False
-        if command.assignments or command.writes() or command.stdin is not None or command.reads is not None:
+        if command.writes() or command.stdin is not None or command.reads is not None:
+            return False
+        if not all(one.partition(" ")[0] in _SAME_PLACE for one in command.via) or _changes_environment(command, line):
             return False
         home = line.home
+        if _program(command.path, command.folder, home) != _program(self._wanted.path, command.folder, home):
+            return False
         return [_operand(command.folder, word, home) for word in command.operands] == [
             _operand(command.folder, word, home) for word in self._wanted.operands
         ]
@@ -108,6 +112,31 @@ class Exemption:
 
 _OF_ADDRESS = frozenset({"url", "method", "prompt", "timeout"})
 """Arguments of a fetch that an exemption for an address covers: what else is sent there, it has not seen."""
+
+
+_SAME_PLACE = frozenset({
+    "sudo", "doas", "sh", "bash", "dash", "zsh", "timeout", "nice", "ionice", "nohup", "time", "command", "exec",
+    "stdbuf", "setsid", "env",
+})  # fmt: skip
+"""What runs a command on this machine as it stands. `ssh host` and `docker exec` run it somewhere else."""
+_CHANGE_ENVIRONMENT = frozenset(
+    {"export", "declare", "typeset", "alias", "source", ".", "set", "unset", "enable", "hash"}
+)
+_PROGRAM_FOLDERS = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
+
+
+def _changes_environment(command: Command, line: PackLine) -> bool:
+    """May the line give the command another environment, so that it does something else?"""
+    return bool(line.variables_of(command)) or any(
+        one.assignments or (one.program in _CHANGE_ENVIRONMENT and one.args) for one in line.commands
+    )
+
+
+def _program(path: str, folder: str, home: str) -> str:
+    """Which program a path is: the name of one that is installed, else where it is."""
+    if "/" not in path or os.path.dirname(path) in _PROGRAM_FOLDERS:
+        return os.path.basename(path)
+    return join(folder, path, home)
 
 
 def _lies_in(folder: str, project: str) -> bool:

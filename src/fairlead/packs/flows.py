@@ -55,14 +55,14 @@ def urls_of(command: Command) -> list[str]:
 
 def is_download(command: Command, line: PackLine) -> bool:
     """Does it fetch something from another machine and write that to its output?"""
-    if command.program in ("curl", "wget", "http", "https", "xh", "aria2c", "fetch", "lynx", "w3m"):
+    if command.program in ("curl", "wget", "http", "https", "xh", "aria2c", "axel", "fetch", "lynx", "w3m"):
         if command.has("--help", "--version") and not urls_of(command):
             return False
         urls = urls_of(command)
         return not urls or not all(map(line.is_allowed, urls))
     if command.program in ("nc", "ncat", "netcat", "telnet", "iwr", "irm", "invoke-webrequest", "invoke-restmethod"):
         return True
-    if command.program == "ssh":
+    if command.program in ("ssh", "dig", "drill", "kdig"):  # a record of a name may be code, too
         return bool(command.operands)
     if command.program == "openssl":
         return "s_client" in command.args
@@ -188,10 +188,12 @@ def _written_by(command: Command) -> Iterator[str]:
             name = options.get("--output-document")
             if name != "-":
                 yield from ([name] if name else (os.path.basename(url) for url in urls_of(command)))
-        case "http" | "https" | "xh" | "aria2c":
+        case "http" | "https" | "xh" | "aria2c" | "axel":
             if name := options.get("--output") or options.get("-o"):
                 yield name
-        case "tee":
+            elif command.program in ("aria2c", "axel") or command.has("--download"):
+                yield from (os.path.basename(url) for url in urls_of(command))
+        case "tee" | "truncate":
             yield from command.operands
         case "dd":
             yield from (word[3:] for word in command.args if word.startswith("of="))
@@ -213,7 +215,8 @@ def _written_by(command: Command) -> Iterator[str]:
 
 
 _WRITES = frozenset({
-    "curl", "wget", "http", "https", "xh", "aria2c", "tee", "dd", "cp", "mv", "install", "ln", "link", "rsync", "scp",
+    "curl", "wget", "http", "https", "xh", "aria2c", "axel", "tee", "truncate", "dd", "cp", "mv", "install", "ln",
+    "link", "rsync", "scp",
     "tar", "zip", "gpg", "openssl", "sqlite3", "gzip", "bzip2", "xz", "zstd",
 })  # fmt: skip
 

@@ -390,6 +390,28 @@ def alias_hides(command: Command, line: PackLine) -> Objection:
 
 
 @git.rule(
+    "other-version-control",
+    level="destructive",
+    programs=["hg", "svn"],
+    why="This throws away uncommitted changes, files that are not tracked, or commits.",
+    instead="Look first: `hg status`",
+    stops=["hg update -C", "hg update --clean tip", "hg purge --all", "hg strip tip", "svn revert -R ."],
+    passes=["hg status", "hg update tip", "svn revert file", "svn update", "hg purge --print"],
+)
+def other_version_control(command: Command, line: PackLine) -> Objection:
+    first = command.operands[:1]
+    if command.has("--help", "--print", "--dry-run"):
+        return None
+    if command.program == "svn":
+        return (first == ["revert"] and command.has("--recursive", "-R", "--depth")) or (
+            first == ["cleanup"] and any(word.startswith("--remove-") for word in command.args)
+        )
+    if first in (["update"], ["up"], ["checkout"], ["co"], ["goto"]):
+        return command.has("--clean", "-C")
+    return first in (["purge"], ["strip"]) or (first == ["revert"] and command.has("--all", "--no-backup"))
+
+
+@git.rule(
     "rebase",
     level="strict",
     programs=["git"],

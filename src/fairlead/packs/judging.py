@@ -145,8 +145,10 @@ class PackGate:
                 exempt = next((one for one in self._exemptions(rule) if one.covers_call(step)), None)
                 yield RuleHit(Finding(rule, _part(step.tool, part)), None, exempt)
         if command:
-            yield from self._hits_in(line)
-            if program := program_of_code_tool(step.tool):
+            program = program_of_code_tool(step.tool)
+            if not program or line.line.sound:  # code need not be a line of a shell
+                yield from self._hits_in(line)
+            if program:
                 text = f"{program} - <<'END-OF-CODE'\n{command}\nEND-OF-CODE"
                 yield from self._hits_in(line_of(text, folder, home, options.protect, options.allow_hosts))
 
@@ -207,7 +209,7 @@ def line_of(
 
 
 _CODE_TOOL = re.compile(
-    r"(?:.*__)?(?:(?:run|execute|exec)_?)?(?:(javascript|js|node|typescript)|(?:i?python\d?|py|jupyter|code))"
+    r"(?:.*__)?(?:(?:run|execute|exec)_?)?(?:(javascript|js|node|typescript)|(?:i?python\d?|py|jupyter|code|cell))"
     r"(?:_?(?:repl|code|script|exec|run|interpreter|execution|cell))?",
     re.IGNORECASE | re.DOTALL,
 )

@@ -59,9 +59,9 @@ _SYSTEM |= dict.fromkeys(
 _TEMPORARY = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp", "/dev/shm", "/var/folders", "/run/user")  # noqa: S108
 _CACHE = re.compile(
     r"/var/lib/apt/lists/|/var/cache/(?:apt|apk|dnf|yum|pacman|man)/|"
-    r"/\.npm/_cacache(?:/|$)|/(?:\.cache|\.gradle/caches|\.ccache|\.nuget/packages|Library/Caches|\.cargo/registry/cache)/[^/]"
+    r"/(?:\.npm/_cacache|\.gradle/caches|\.ccache|Library/Developer/Xcode/DerivedData)(?:/|$)|/(?:\.cache|\.nuget/packages|Library/Caches|\.cargo/registry/cache)/[^/]"
 )
-"""Caches of the system, and of a home: what is below the folder."""
+"""Caches of the system, and of a home. Of some only what is below the folder."""
 _DEVICE = re.compile(
     r"/dev/(?:r?disk\d|[hsvx]v?d[a-z?*\[]|nvme|mmcblk|md\d|dm-|mapper/|loop\d|nbd\d|pmem|dax|ram\d|sr\d|ada\d|da\d|"
     r"mem$|kmem$|port$|zvol/|vg|disk/|block/)"

@@ -134,6 +134,29 @@ def open_everything(command: Command, line: PackLine) -> Objection:
 
 
 @files.rule(
+    "take-away",
+    level="destructive",
+    programs=["chmod", "setfacl"],
+    why="Programs that need this file of the system stop working.",
+    instead="Change what you made: `chmod u+x script.sh`",
+    stops=["chmod 000 /etc/passwd", "chmod -x /bin/chmod", "chmod a-r /etc/hosts", "setfacl -b /etc/ssl"],
+    passes=[
+        "chmod u+x script.sh",
+        "chmod +x /usr/local/bin/tool",
+        "chmod a+r /etc/apt/keyrings/x.asc",
+        "chmod -x run.sh",
+    ],
+)
+def take_away(command: Command, line: PackLine) -> Objection:
+    modes = [word for word in map(str, command.args) if re.fullmatch(r"[ugoa]*-[rwxX]+|0{1,4}|-b|--remove-all", word)]
+    for word in command.operands if modes else ():
+        path = line.path(command, word)
+        if path and (line.place_of(path) in ("root", "system") or path.startswith(_SYSTEM_FILES)):
+            return f"{word} is {NAMES['system']}"
+    return None
+
+
+@files.rule(
     "world-writable",
     level="destructive",
     programs=["chmod", "setfacl"],

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..shell import Command
+from ..shell.outputs import input_of
 from .flows import written_by
 from .lines import PackLine
 from .rules import Objection, Pack
@@ -121,6 +122,8 @@ def give_capability(command: Command, line: PackLine) -> Objection:
         "echo x > ~/Library/LaunchAgents/x.plist",
         "echo '* * * * * x' > /etc/cron.d/x",
         "sed -i s/a/b/ ~/.zshrc",
+        "./x completion bash >> ~/.bashrc",
+        "gh completion -s bash > ~/.bashrc",
         "ln -s x ~/.config/systemd/user/x.service",
     ],
     passes=[
@@ -132,14 +135,28 @@ def give_capability(command: Command, line: PackLine) -> Objection:
         "cp ~/.vimrc dotfiles/",
         "echo x >> notes.md",
         "source ~/.bashrc",
+        "gh completion -s bash >> ~/.bashrc",
+        "starship init zsh >> ~/.zshrc",
         "cp .git/hooks/pre-commit.sample x",
     ],
 )
 def start_file(command: Command, line: PackLine) -> Objection:
+    if adds_completion(command):
+        return None
     return next(
         (f"{path} runs later" for path in _changed(command, line) if _runs_later(path, line)),
         None,
     )
+
+
+def adds_completion(command: Command) -> bool:
+    """Does an installed program add its own completion or prompt: `gh completion -s bash >> ~/.bashrc`?"""
+    words = command.operands[:2]
+    own = words[:1] in (["completion"], ["completions"]) or (words[:1] == ["init"] and words[1:] in _OF_SHELLS)
+    return own and "/" not in command.path and all(one.operator == ">>" for one in command.redirects if one.writes)
+
+
+_OF_SHELLS = (["bash"], ["zsh"], ["fish"])
 
 
 @persistence.rule(
@@ -161,7 +178,8 @@ def start_file(command: Command, line: PackLine) -> Objection:
     stops=[
         "crontab x",
         "echo '* * * * * x' | crontab -",
-        "at now + 1 hour",
+        "at -f x.sh now + 1 hour",
+        "echo x | at midnight",
         "systemctl link ./x.service",
         "launchctl load x.plist",
         "systemd-run --on-calendar=daily x",
@@ -177,6 +195,7 @@ def start_file(command: Command, line: PackLine) -> Objection:
         "systemctl is-enabled x",
         "launchctl list",
         "at -l",
+        "at now + 1 hour",
         "systemd-run ls",
         "atq",
     ],
@@ -189,7 +208,9 @@ def schedule(command: Command, line: PackLine) -> Objection:
         case "crontab":
             return not command.has("-l", "-V", "-e") and (bool(words) or command.has("-r") or "-" in command.args)
         case "at" | "batch":
-            return not command.has("-l", "-c", "-d", "-r", "-V") and (bool(words) or program == "batch")
+            given = input_of(command) is not None or command.reads is not None or command.has("-f", "--file")
+            given = given or any(one.operator == "<" for one in command.redirects)
+            return given and not command.has("-l", "-c", "-d", "-r", "-V") and (bool(words) or program == "batch")
         case "launchctl":
             return words[:1] and words[0] in ("load", "bootstrap", "enable", "submit", "kickstart")
         case "systemctl":
@@ -201,6 +222,58 @@ def schedule(command: Command, line: PackLine) -> Objection:
         case "loginctl":
             return words[:1] == ["enable-linger"]
     return None
+
+
+_FREES = {
+    "claude": ("--dangerously-skip-permissions", "--allow-dangerously-skip-permissions", "bypassPermissions"),
+    "codex": ("--dangerously-bypass-approvals-and-sandbox", "--yolo", "danger-full-access"),
+    "gemini": ("--yolo", "-y", "yolo"),
+    "qwen": ("--yolo", "-y", "yolo"),
+    "copilot": ("--allow-all-tools", "--allow-all", "--yolo"),
+    "cursor-agent": ("--force", "-f", "--yolo"),
+    "q": ("--trust-all-tools", "-a"),
+    "kiro-cli": ("--trust-all-tools", "-a"),
+    "amp": ("--dangerously-allow-all",),
+    "crush": ("--yolo", "-y"),
+    "auggie": ("--dangerously-skip-permissions",),
+    "droid": ("--skip-permissions-unsafe",),
+    "aider": ("--yes-always",),
+}
+"""What lets an agent do whatever it likes, unasked."""
+
+
+@persistence.rule(
+    "unguarded-agent",
+    level="destructive",
+    programs=_FREES,
+    why="This starts another agent that does whatever it likes, and no one is asked.",
+    instead="Start it with its permissions: `claude -p 'fix the tests'`",
+    risk=_RISK,
+    incident="2025-08: malware in packages of nx ran agents with their permissions off, to look for keys.",
+    stops=[
+        "claude --dangerously-skip-permissions -p x",
+        "claude --permission-mode bypassPermissions -p x",
+        "codex exec --dangerously-bypass-approvals-and-sandbox x",
+        "codex --sandbox=danger-full-access x",
+        "gemini --yolo -p x",
+        "gemini --approval-mode=yolo -p x",
+        "q chat --trust-all-tools --no-interactive x",
+        "copilot -p x --allow-all-tools",
+        "cursor-agent -p --force x",
+    ],
+    passes=[
+        "claude -p 'fix the tests'",
+        "codex exec x",
+        "gemini -p x",
+        "codex --sandbox workspace-write x",
+        "copilot --allow-tool write",
+        "claude -p 'what does --dangerously-skip-permissions do?'",
+    ],
+)
+def unguarded_agent(command: Command, line: PackLine) -> Objection:
+    frees = _FREES.get(command.program, ())
+    words = (str(word).rpartition("=")[2] if str(word)[:2] == "--" else str(word) for word in command.args)
+    return next((word for word in words if word in frees), None)
 
 
 @persistence.rule(
@@ -222,6 +295,8 @@ def schedule(command: Command, line: PackLine) -> Objection:
         "export PYTHONSTARTUP=x.py",
         "git config core.sshCommand x",
         "git config --global credential.helper '!x'",
+        "LD_PRELOAD=/usr/lib/../../tmp/x.so ls",
+        "osascript -e 'tell application \"System Events\" to make login item at end'",
     ],
     passes=[
         "python3 -X dev script.py",
@@ -231,16 +306,19 @@ def schedule(command: Command, line: PackLine) -> Objection:
         "export EDITOR=vim",
         "alias ll='ls -l'",
         "LD_LIBRARY_PATH=lib ./x",
+        "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2 ./bench",
         "git config --get core.hooksPath",
         "git config --global credential.helper store",
     ],
 )
 def inject(command: Command, line: PackLine) -> Objection:
+    if command.program == "osascript" and re.search(r"(?i)make (?:new )?login item", " ".join(map(str, command.args))):
+        return "it makes a login item"
     names = re.compile(
         r"(?:LD_PRELOAD|LD_AUDIT|DYLD_INSERT_LIBRARIES|BASH_ENV|PROMPT_COMMAND|PYTHONSTARTUP|PERL5OPT|RUBYOPT|NODE_OPTIONS(?==.*--require)|ENV|GIT_SSH_COMMAND|GIT_EXTERNAL_DIFF)"
     )
     for name in command.assignments:
-        if names.fullmatch(name) and command.assignments[name]:
+        if names.fullmatch(name) and command.assignments[name] and not _OF_SYSTEM.match(command.assignments[name]):
             return f"{name} loads code into other programs"
     if command.program in ("export", "declare", "typeset", "env", "set", "launchctl", "setx"):
         for word in command.args:
@@ -270,6 +348,10 @@ def inject(command: Command, line: PackLine) -> Objection:
             return words[0]
         return words[0] if re.match(r"(?i)(alias\.|credential\.)", words[0]) and words[1].startswith("!") else None
     return None
+
+
+_OF_SYSTEM = re.compile(r"/(?:usr/)?(?:local/)?lib(?:64|exec)?/(?!\S*\.\./)[\w./+-]+\.so[\d.]*$")
+"""A library of the system, such as jemalloc, for one program."""
 
 
 @persistence.tool_rule(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 _PATTERNS = r"""
-(^|/)\.env(\.(?!example|sample|template|dist|defaults|schema|test$)[\w.-]+)?$
+(^|/)\.env(\.(?!(?:[\w-]+\.)*(?:example|sample|template|dist|defaults|schema)\b|test$)[\w.-]+)?$
 (^|/)\.envrc$
 (^|/)\.ssh(/(?!.*\.pub$|known_hosts|config$|authorized_keys|rc$).*)?$
 (^|/)id_(rsa|dsa|ecdsa|ed25519)(_sk)?([._-](?!pub$)[\w.-]+)?$
@@ -15,8 +16,11 @@ _PATTERNS = r"""
 (^|/)\.aws$
 (^|/)\.azure(/(accessTokens|azureProfile|msal_token_cache|service_principal).*)?$
 (^|/)\.config/gcloud(/.*)?$
-(^|/)(application_default_credentials|service[-_]account[\w-]*|client_secret[\w.-]*)\.json$
-(^|/)\.(netrc|pgpass|pypirc|npmrc|yarnrc|git-credentials|my\.cnf|boto|s3cfg|htpasswd|dockercfg|vault-token|pip/pip\.conf|terraformrc)$
+(^|/)(application_default_credentials|service[-_]account[\w-]*|client_secret[\w.-]*|[\w-]*firebase-adminsdk[\w-]*)\.json$
+(^|/)\.(claude/\.credentials|codex/auth|gemini/(oauth_creds|google_accounts)|qwen/oauth_creds|local/share/opencode/auth)\.json$
+(^|/)\.config/(github-copilot|solana)/.+\.json$
+\.tfstate(\.backup)?$
+(^|/)\.(netrc|pgpass|pypirc|npmrc|yarnrc|git-credentials|my\.cnf|boto|s3cfg|htpasswd|dockercfg|vault-token|pip/pip\.conf|config/pip/pip\.conf|terraformrc)$
 (^|/)_netrc$
 (^|/)\.docker/config\.json$
 (^|/)\.config/containers/auth\.json$
@@ -48,8 +52,11 @@ _HINT = re.compile(
     r"\.env|ssh|id_|aws|azure|gcloud|credential|secret|account|netrc|pgpass|pypirc|npmrc|yarnrc|my\.cnf|boto|s3cfg|htpasswd|"
     r"docker|containers|kube|gnupg|password|config/|cargo|gem/|bundle|m2/|gradle|composer|terraform|shadow|sudoers|krb5|environ|"
     r"[Kk]eychain|mozilla|thunderbird|hrome|BraveSoft|wallet|bitcoin|ethereum|solana|electrum|history|\.(?:key|pem|p12|pfx|jks|"
-    r"keystore|kdbx|ppk)\b|vault|pip\.conf|dockercfg"
+    r"keystore|kdbx|ppk)\b|vault|pip\.conf|dockercfg|codex|opencode|oauth|copilot|tfstate|firebase"
 )
+
+_NAMES = (".env", ".env.local", "id_rsa", "id_ed25519", "x.pem", "x.key", ".netrc")
+"""Names of such files, to see whether a pattern may mean one."""
 
 
 def may_name_secrets(text: str) -> bool:
@@ -63,8 +70,13 @@ def is_secret_file(path: str) -> bool:
     if not _HINT.search(path):
         return False
     path = os.path.normpath(path) if path else ""
-    plain = re.sub(r"\*\*?/|/\*$", "/", path).replace("?", "").rstrip("/") if re.search(r"[*?]", path) else path
-    return any(bool(_SECRET.search(one)) and not _PUBLIC.search(one) for one in {path, plain})
+    plain = re.sub(r"\*\*?/|/\*$|\*$", "/", path).replace("?", "").rstrip("/") if re.search(r"[*?]", path) else path
+    if any(bool(_SECRET.search(one)) and not _PUBLIC.search(one) for one in {path, plain}):
+        return True
+    name = os.path.basename(path)
+    return (
+        bool(re.search(r"[*?]", name)) and len(name.strip("*?")) > 2 and any(fnmatchcase(one, name) for one in _NAMES)
+    )
 
 
 __all__ = ["is_secret_file", "may_name_secrets"]

@@ -38,7 +38,7 @@ def is_source(command: Command, line: PackLine) -> bool:
     """Does it give a secret: read a file of secrets, print one, or print the environment?"""
     if next(secret_files_of(command, line), None) is not None or print_secret(command, line):
         return True
-    if command.program in ("env", "printenv") and not command.operands and not command.inner:
+    if command.program in ("env", "printenv", "history") and not command.operands and not command.inner:
         return True
     if command.program in ("set", "export", "declare") and not command.args:
         return True
@@ -96,6 +96,8 @@ def sends(command: Command, line: PackLine) -> str:
         return next(iter(command.operands), "")
     if program in ("ssh",):
         return next(iter(command.operands), "")
+    if program == "sftp" and command.stdin is not None:
+        return next((word for word in command.operands if not line.is_allowed(word.partition(":")[0])), "")
     if program in ("scp", "rsync", "sftp"):
         into = command.operands[-1] if command.operands else ""
         return into if re.match(r"[\w.@-]+:(?!\\)", into) and not line.is_allowed(into.split(":")[0]) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from ..shell import Command
 from .lines import PackLine
@@ -29,6 +30,9 @@ _PIPS = (
 )
 _NPMS = ("npm", "yarn", "pnpm", "bun", "npx", "bunx", "pnpx", "deno", "yarnpkg", "corepack")
 _OTHERS = (
+    "rpm",
+    "uvx",
+    "easy_install",
     "gem",
     "cargo",
     "go",
@@ -69,6 +73,16 @@ _ELSEWHERE = re.compile(
     r"(?:@?[\w./-]+@)?(?:git\+|hg\+|svn\+|bzr\+)?(?:https?|ssh|git|ftp|file)://|git\+|git@|github:|gitlab:|bitbucket:|gist:"
 )
 
+_RUN_PACKAGES = frozenset({"npx", "bunx", "pnpx", "pipx", "uvx", "easy_install", "winget"})
+_SHORT = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(?:#.*)?")
+
+
+def _short_addresses(words: list[str]) -> list[str]:
+    """What npm takes from GitHub: `npm install owner/name`."""
+    if not {"install", "i", "add"} & set(words[:1]):
+        return []
+    return [word for before, word in pairwise(words) if before[:1] != "-" and _SHORT.fullmatch(word)]
+
 
 def _runs_pip(command: Command) -> list[str]:
     """The words after `pip`, also after `python -m pip` and `uv pip`. Empty if it is not pip."""
@@ -99,6 +113,10 @@ def _installs(words: list[str]) -> bool:
         "pip install https://e.example/x.whl",
         "npm install https://e.example/x.tgz",
         "npm i github:x/y",
+        "npm i x/y",
+        "uvx --from git+https://e.example/x y",
+        "rpm -i https://e.example/x.rpm",
+        "easy_install http://e.example/x",
         "npx github:x/y",
         "cargo install --git https://e.example/x",
         "python -m pip install git+ssh://git@e.example/x",
@@ -117,6 +135,12 @@ def _installs(words: list[str]) -> bool:
         "npm ci",
         "npm install",
         "npm i react",
+        "npm i @types/node",
+        "npm i ./packages/shared",
+        "npm i --prefix web/app react",
+        "npx eslint src/app",
+        "uvx ruff check",
+        "rpm -i x.rpm",
         "pip install -e .",
         "pip install ./dist/x.whl",
         "cargo install ripgrep",
@@ -133,7 +157,9 @@ def install_from_elsewhere(command: Command, line: PackLine) -> Objection:
         return None
     if program == "helm" and words[:1] == ["repo"]:  # every repository has an address
         return None
-    if not (_installs(words) or program in ("npx", "bunx", "pnpx", "pipx", "easy_install", "winget")):
+    if program == "rpm":
+        return any(map(_ELSEWHERE.match, words)) and not command.has("--import", "-q", "--query")
+    if not (_installs(words) or program in _RUN_PACKAGES or (program == "uv" and {"--from", "--with"} & set(words))):
         return None
     if program == "docker":
         return None
@@ -147,11 +173,12 @@ def install_from_elsewhere(command: Command, line: PackLine) -> Objection:
         ]
     if program == "gem":
         return command.has("--source", "-s") or any(map(_ELSEWHERE.match, words))
+    short = _short_addresses(words) if program in ("npm", "pnpm", "yarn", "bun") else ()
     return next(
         (
             word[:80]
-            for word in (words if program in ("npx", "bunx", "pnpx") else words[1:])
-            if _ELSEWHERE.match(word)
+            for word in (words if program in ("npx", "bunx", "pnpx", "uvx", "easy_install") else words[1:])
+            if (_ELSEWHERE.match(word) or word in short)
             and not _is_index(words, word)
             and not line.is_allowed(word)
             and not _KNOWN.match(word)
@@ -290,6 +317,30 @@ _PUBLISHERS = (
     "mvn", "gradle", "dotnet", "vsce", "ovsx", "dart", "flutter", "pod", "lerna", "npx", "goreleaser",
     "semantic-release", "changeset", "mix", "jsr", "deno",
 )  # fmt: skip
+
+
+@supply_chain.rule(
+    "install-in-r",
+    level="destructive",
+    programs=["r", "Rscript"],
+    why="This installs a package from an address instead of a registry: its code runs here as you.",
+    instead="Install it from the registry: `Rscript -e 'install.packages(\"dplyr\")'`",
+    risk=_RISK,
+    stops=[
+        "Rscript -e 'devtools::install_github(\"x/y\")'",
+        "R -e 'remotes::install_url(\"https://e.example/x.tgz\")'",
+        'Rscript -e \'install.packages("x", repos="http://e.example")\'',
+    ],
+    passes=[
+        "Rscript -e 'install.packages(\"dplyr\")'",
+        'Rscript -e \'install.packages("dplyr", repos="https://cloud.r-project.org")\'',
+        "Rscript x.R",
+    ],
+)
+def install_in_r(command: Command, line: PackLine) -> Objection:
+    text = " ".join(map(str, command.args))
+    found = re.search(r"\binstall_(?:git\w*|url|bitbucket|svn)\(|\brepos\s*=\s*['\"]http:", text)
+    return found and found[0]
 
 
 @supply_chain.rule(

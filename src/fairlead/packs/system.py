@@ -104,8 +104,18 @@ _SETS_EDITOR = re.compile(
         "echo x:y | chpasswd",
         "gpasswd -a me docker",
         "EDITOR='tee -a' visudo",
+        "chage -E 0 bob",
     ],
-    passes=["getent passwd", "passwd -S me", "visudo -c", "useradd --help", "groups", "usermod --help", "chage -l me"],
+    passes=[
+        "getent passwd",
+        "passwd -S me",
+        "visudo -c",
+        "useradd --help",
+        "groups",
+        "usermod --help",
+        "chage -l me",
+        "chage -E 2040-01-31 me",
+    ],
 )
 def users(command: Command, line: PackLine) -> Objection:
     program, words = command.program, command.operands
@@ -113,6 +123,8 @@ def users(command: Command, line: PackLine) -> Objection:
         return None
     if program in ("visudo", "vipw"):
         return _SETS_EDITOR.search(line.text) is not None and not command.has("-c", "--check", "-V", "-h")
+    if program == "deluser" and len(words) == 2:
+        return None  # it takes a user from a group
     if program in ("userdel", "deluser", "groupdel", "chpasswd"):
         return True
     if program in ("usermod", "gpasswd"):
@@ -125,7 +137,8 @@ def users(command: Command, line: PackLine) -> Objection:
     if program == "passwd":
         return bool(command.args) or command.reads is not None or command.stdin is not None or bool(command.via)
     if program == "chage":
-        return command.has("-E", "--expiredate") and "-1" not in command.args
+        past = re.search(r"(?:-E|--expiredate)[ =]?(?:[01]\b|19\d\d-)", " ".join(map(str, command.args)))
+        return past and "the account ends at once"
     if program == "dscl":
         return any(word in ("-delete", "-create", "-passwd", "-append") for word in command.args)
     return (
@@ -290,7 +303,7 @@ def wipe_traces(command: Command, line: PackLine) -> Objection:
     program = command.program
     trace = re.compile(r"_history$|/var/log/|^/var/log$|/\.local/share/fish/fish_history$|/audit\.log$")
     if program == "history":
-        return command.has("-c", "-d")
+        return command.has("-c") or (command.has("-d") and len(command.args) > 1)
     if program == "dmesg":
         return command.has("-C", "-c", "--clear", "--read-clear")
     if program == "journalctl":

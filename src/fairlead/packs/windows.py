@@ -11,7 +11,7 @@ from .cloud import cloud
 from .files import files
 from .flows import feeders
 from .lines import PackLine, Place
-from .persistence import persistence
+from .persistence import adds_completion, persistence
 from .remote_code import remote_code
 from .rules import Objection
 from .system import system
@@ -348,6 +348,7 @@ def run_download_windows(line: PackLine) -> Objection:
     ],
     passes=[
         _ps("Get-Content $PROFILE"),
+        _ps("kubectl completion powershell >> $PROFILE"),
         _cmd("reg query HKCU\\Software\\Microsoft\\Windows\\CurrentVersion\\Run"),
         _ps("Get-ScheduledTask"),
         _ps("Copy-Item x.lnk out"),
@@ -356,6 +357,8 @@ def run_download_windows(line: PackLine) -> Objection:
 def start_windows(command: Command, line: PackLine) -> Objection:
     if command.program in ("register-scheduledtask", "new-service", "register-wmievent", "register-cimindicationevent"):
         return not command.has("-whatif")
+    if adds_completion(command):
+        return None
     text = " ".join([*map(str, command.args), *command.writes()]).lower()
     starts = re.search(
         r"\\currentversion\\(?:policies\\explorer\\)?run|\\start menu\\programs\\startup|\$profile\b|"
