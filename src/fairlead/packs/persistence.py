@@ -208,9 +208,9 @@ def schedule(command: Command, line: PackLine) -> Objection:
         case "crontab":
             return not command.has("-l", "-V", "-e") and (bool(words) or command.has("-r") or "-" in command.args)
         case "at" | "batch":
-            given = input_of(command) is not None or command.reads is not None or command.has("-f", "--file")
-            given = given or any(one.operator == "<" for one in command.redirects)
-            return given and not command.has("-l", "-c", "-d", "-r", "-V") and (bool(words) or program == "batch")
+            has_job = input_of(command) is not None or command.reads is not None or command.has("-f", "--file")
+            has_job = has_job or any(one.operator == "<" for one in command.redirects)
+            return has_job and not command.has("-l", "-c", "-d", "-r", "-V") and (bool(words) or program == "batch")
         case "launchctl":
             return words[:1] and words[0] in ("load", "bootstrap", "enable", "submit", "kickstart")
         case "systemctl":

@@ -132,11 +132,13 @@ def _names_found(command: Command, line: PackLine) -> Iterator[str]:
     """The names that a command is given by `find -exec`, by `xargs`, or as `$(find ...)`."""
     if command.program in ("xargs", "parallel") or command.has("--quiet", "--count", "--files-with-matches"):
         return
-    given = [one for one in command.inner if one.via and "(" in one.via[-1]]
+    finders = [one for one in command.inner if one.via and "(" in one.via[-1]]
     if any(one.startswith(("find", "fd", "xargs", "parallel")) for one in command.via):
-        given += line.pipeline_of(command)
-        given += (one for one in line.commands if one.program in _FINDERS and any(command is run for run in one.walk()))
-    for finder in given:
+        finders += line.pipeline_of(command)
+        finders += (
+            one for one in line.commands if one.program in _FINDERS and any(command is run for run in one.walk())
+        )
+    for finder in finders:
         if finder.program not in _FINDERS:
             continue
         for before, word in pairwise(["", *map(str, finder.args)]):

@@ -73,8 +73,8 @@ def answer_of(decision: Decision[Any]) -> Answer:
     control, answered = str(decision.control), ""
     if decision.approvals:  # the policy asks: it neither allows nor refuses by itself
         control, answered = "ask", ANSWERED.get(control, "")
-        asking = (one.hook.name for one in decision.verdicts if one.verdict.control == "ask")
-        also += [f"ask by {name}" for name in asking if name != hook]
+        questions = (one.hook.name for one in decision.verdicts if one.verdict.control == "ask")
+        also += [f"ask by {name}" for name in questions if name != hook]
     return Answer(control, hook, changed, encoded_changes(values), tuple(also), failed, answered)
 
 
