@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import xml.etree.ElementTree as ET
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -23,13 +25,19 @@ def load(path: Path) -> ModuleType:
 graph = load(Path(__file__).parents[1] / "docs" / "import_graph.py")
 
 
+@cache
+def imports() -> list[Any]:
+    """All imports of the tree. Reading them takes over a second."""
+    return graph.read_imports()
+
+
 def test_no_lower_part_imports_a_higher_one():
-    found = graph.violations(graph.read_imports())
+    found = graph.violations(imports())
     assert not found, "\n".join(found)
 
 
 def test_every_module_is_in_a_layer():
-    for one in graph.read_imports():
+    for one in imports():
         for module in filter(None, one[:2]):
             graph.part_of(module)
 
@@ -65,12 +73,12 @@ def test_an_import_that_goes_up_is_found(tmp_path: Path, file: str, text: str, e
 
 
 def test_the_picture_has_every_part():
-    picture = ET.fromstring(graph.draw(graph.read_imports()))
+    picture = ET.fromstring(graph.draw(imports()))
     shown = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
-    used = {graph.part_of(one.importer) for one in graph.read_imports() if one.importer}
+    used = {graph.part_of(one.importer) for one in imports() if one.importer}
     assert used <= set(shown)
 
 
 def test_the_page_about_the_internals_shows_the_layers():
     page = (Path(__file__).parents[1] / "docs" / "internals.md").read_text()
-    assert f"```\n{graph.layers(graph.read_imports())}```" in page
+    assert f"```\n{graph.layers(imports())}```" in page
