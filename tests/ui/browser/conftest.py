@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,22 @@ def chromium() -> Iterator[Any]:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=list(OPTIONS))
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def new_context(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Makes contexts of the browser, each like a browser of its own. Their pages end with the test."""
+    made: list[Any] = []
+
+    def make(**options: Any) -> Any:
+        made.append(chromium.new_context(**options))
+        return made[-1]
+
+    yield make
+    # `context.close()` has no time-out, and can wait without end for a page that loads. The end of the browser closes all.
+    for page in [page for context in made for page in context.pages]:
+        with suppress(playwright.Error):
+            page.goto("about:blank", timeout=5_000)
 
 
 class Inspector:
@@ -90,20 +107,17 @@ def said() -> list[str]:
 
 @pytest.fixture
 def open_page(
-    chromium: Any,
+    new_context: Callable[..., Any],
     inspector: Callable[..., Inspector],
     inspectors: list[Inspector],
     journal: Path,
     said: list[str],
 ) -> Iterator[Callable[..., Any]]:
     """Opens a page in a tab that is signed in. At the end of the test, no console may have said anything."""
-    contexts: list[Any] = []
 
     def open_(path: str = "/", width: int = 1280, scheme: str = "light", *, of: Path = journal) -> Any:
         inspectors.append(inspector(of))
-        context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
+        page = new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
         page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: said.append(f"error: {error}"))
         page.goto(inspectors[-1].address)
@@ -113,6 +127,4 @@ def open_page(
         return page
 
     yield open_
-    for context in contexts:
-        context.close()
     assert said == []

@@ -88,12 +88,11 @@ class Desk:
 
 
 @pytest.fixture
-def desk(machine: Machine, chromium: Any) -> Iterator[Desk]:
-    context = chromium.new_context(viewport={"width": 1000, "height": 900})
+def desk(machine: Machine, new_context: Callable[..., Any]) -> Iterator[Desk]:
+    context = new_context(viewport={"width": 1000, "height": 900})
     with machine.terminal("ui", "--approve", "--no-open") as terminal:
         made = Desk(terminal, context)
         yield made
-        context.close()
     assert [line for line in made.said if "status of 403" not in line] == []
 
 

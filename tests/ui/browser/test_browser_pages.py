@@ -231,17 +231,15 @@ def test_quiet_moments_are_hidden_until_they_are_asked_for(open_page):
     assert hidden.is_visible()
 
 
-def test_the_page_works_without_the_script_once_signed_in(chromium, inspector, journal):
+def test_the_page_works_without_the_script_once_signed_in(new_context, inspector, journal):
     running = inspector(journal)
-    context = chromium.new_context()
+    context = new_context()
     page = context.new_page()
     page.goto(running.address)
     page.wait_for_url(lambda address: "/sign-in" not in address)
-    without = chromium.new_context(java_script_enabled=False, storage_state=context.storage_state())
+    without = new_context(java_script_enabled=False, storage_state=context.storage_state())
     page = without.new_page()
     page.goto(f"{running.base}/session?id=calls")
     page.locator("#rows > li", has_text="git push").locator("summary").click()
     page.locator("details[open] a", has_text="Details").click()
     assert "Force-push is off here." in page.locator("main").inner_text()
-    without.close()
-    context.close()

@@ -11,10 +11,10 @@ import pytest
 from fairlead.journal.reading import Reader
 
 
-def test_the_token_leaves_the_address_and_works_once(chromium, inspector, journal):
+def test_the_token_leaves_the_address_and_works_once(new_context, inspector, journal):
     running = inspector(journal)
     token = running.address.partition("#")[2]
-    context = chromium.new_context()
+    context = new_context()
     page = context.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -24,13 +24,11 @@ def test_the_token_leaves_the_address_and_works_once(chromium, inspector, journa
     seen = "document.cookie + JSON.stringify(history.state) + JSON.stringify({...localStorage})"
     assert token not in page.evaluate(seen)
     assert not any(token in url.partition("#")[0] for url in asked)
-    other = chromium.new_context()
+    other = new_context()
     second = other.new_page()
     second.goto(running.address)
     second.get_by_text("used already").wait_for()
     assert second.goto(running.base).status == 401
-    other.close()
-    context.close()
 
 
 def test_scripts_do_not_see_the_cookie(open_page):
@@ -65,10 +63,10 @@ INJECTED = """() => {
 }"""
 
 
-def test_the_policy_blocks_a_handler_that_got_into_a_page(chromium, inspector, journal):
+def test_the_policy_blocks_a_handler_that_got_into_a_page(new_context, inspector, journal):
     """If escaping had a mistake, this would still stop it. The console must say so, so this test has its own tab."""
     running = inspector(journal)
-    context = chromium.new_context()
+    context = new_context()
     page = context.new_page()
     page.goto(running.address)
     page.wait_for_url(lambda address: "/sign-in" not in address)
@@ -78,7 +76,6 @@ def test_the_policy_blocks_a_handler_that_got_into_a_page(chromium, inspector, j
     page.wait_for_timeout(200)
     assert page.evaluate("window.ran") is None
     assert any("Content Security Policy" in text for text in blocked)
-    context.close()
 
 
 @pytest.fixture
@@ -129,10 +126,10 @@ ATTACKS = """async (base) => {
 }"""
 
 
-def test_a_page_of_another_port_sees_and_changes_nothing(chromium, inspector, journal, other_port):
+def test_a_page_of_another_port_sees_and_changes_nothing(new_context, inspector, journal, other_port):
     running = inspector(journal)
     address, cookies = other_port
-    context = chromium.new_context()
+    context = new_context()
     page = context.new_page()
     page.goto(running.address)
     page.wait_for_url(lambda address: "/sign-in" not in address)
@@ -144,12 +141,11 @@ def test_a_page_of_another_port_sees_and_changes_nothing(chromium, inspector, jo
     got = evil.evaluate(ATTACKS, running.base)
     assert got == ["refused", "refused", "refused", "refused", "refused", "nothing"]
     assert set(answers) == {403}
-    context.close()
 
 
-def test_a_link_on_another_page_opens_nothing(chromium, inspector, journal, other_port):
+def test_a_link_on_another_page_opens_nothing(new_context, inspector, journal, other_port):
     running = inspector(journal)
-    context = chromium.new_context()
+    context = new_context()
     page = context.new_page()
     page.goto(running.address)
     page.wait_for_url(lambda address: "/sign-in" not in address)
@@ -158,4 +154,3 @@ def test_a_link_on_another_page_opens_nothing(chromium, inspector, journal, othe
     with evil.expect_navigation() as navigation:
         evil.evaluate(f"location.href = '{running.base}/session?id=calls'")
     assert navigation.value.status == 403
-    context.close()
