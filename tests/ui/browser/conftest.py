@@ -44,7 +44,7 @@ def new_context(chromium: Any) -> Iterator[Callable[..., Any]]:
         return made[-1]
 
     yield make
-    # `context.close()` has no time-out, and can wait without end for a page that loads. The end of the browser closes all.
+    # `context.close()` has no time-out, and can wait without end for a page that loads. The browser's end closes all.
     for page in [page for context in made for page in context.pages]:
         with suppress(playwright.Error):
             page.goto("about:blank", timeout=5_000)
