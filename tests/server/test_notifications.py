@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -17,6 +19,7 @@ from machines import Daemon, Machine, questions_of, wait_until
 
 from fairlead.samples import step
 from fairlead.server.approvals import Question
+from fairlead.server.inspector import announced, question_link
 from fairlead.server.notifications import LONGEST, desktop_command, notice_of, slack_body
 from fairlead.signing import verify
 
@@ -125,6 +128,44 @@ def test_the_desktop_is_told_by_a_program_with_arguments(machine: Machine) -> No
     words = wait_until(lambda: into.exists() and into.read_text())
     assert "<--app-name=fairlead>\n<-->\n<may asks: may it?>\n" in words
     assert "bash: make 'a' &amp;&amp; &lt;b&gt;tea&lt;/b&gt;" in words
+
+
+def test_a_notification_links_to_the_question_while_the_inspector_runs(machine: Machine, service: Service) -> None:
+    machine.user(f'[approvals]\nnotify = [{{ url = "{service.url}" }}]\n{ASKS}')
+    daemon = machine.start()
+    asked(daemon, "make tea")
+    wait_until(lambda: service.received)
+    with machine.terminal("ui", "--approve", "--no-open") as terminal:
+        (base,) = re.findall(r"(http://\S+)/sign-in", terminal.until("Ctrl-C to end."))
+        asked(daemon, "make coffee")
+        wait_until(lambda: len(service.received) == 2)
+        terminal.process.kill()
+        terminal.process.wait()
+    asked(daemon, "make water")
+    before, during, after = (
+        json.loads(text) for _, text in wait_until(lambda: service.received[2:] and service.received)
+    )
+    assert (before["link"], after["link"]) == (None, None)
+    assert during["link"] == f"{base}/approvals#question-{during['id']}"
+
+
+@pytest.mark.parametrize("text", [b"", b"8080", b"evil.example:80"])
+def test_a_file_that_no_inspector_holds_gives_no_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(tmp_path))
+    (tmp_path / "inspector.port").write_bytes(text)
+    assert question_link("a") is None
+
+
+def test_the_first_of_two_inspectors_is_linked_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_STATE_DIR", str(tmp_path))
+    tmp_path.chmod(0o700)
+    with announced(1234):
+        with announced(5678):
+            assert question_link("a") == "http://127.0.0.1:1234/approvals#question-a"
+        assert question_link("a") == "http://127.0.0.1:1234/approvals#question-a"
+    assert question_link("a") is None
 
 
 def test_no_secret_is_sent(machine: Machine, service: Service) -> None:

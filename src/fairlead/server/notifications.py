@@ -26,6 +26,7 @@ from ..runners.http import Url
 from ..runners.process import Process
 from ..signing import sign
 from .approvals import Question
+from .inspector import question_link
 
 LIMIT = 16
 """Notifications under way at once. Any more are dropped and counted."""
@@ -59,6 +60,8 @@ class Notice(msgspec.Struct, frozen=True):
     """When the call that waits is denied without an answer."""
     answer: str
     """The command that shows the question and takes the answer."""
+    link: str | None
+    """The address of the question in the inspector, if one runs."""
 
 
 class Delivery(msgspec.Struct):
@@ -148,6 +151,7 @@ def notice_of(question: Question) -> Notice:
         expires=question.expires,
         waits_until=question.waits_until,
         answer=f"fairlead approvals watch {question.id}",
+        link=question_link(question.id),
     )
 
 
@@ -172,19 +176,21 @@ def _about(notice: Notice) -> str:
 
 
 def slack_body(notice: Notice) -> bytes:
-    """The notice as an incoming webhook of Slack takes it. Nothing in it can mention a person or be a link."""
+    """The notice as an incoming webhook of Slack takes it. No text of a step can mention a person or be a link."""
 
     def plain(text: str) -> str:
         safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return "".join(f"{c}\u200b" if c in "*_~`@" else c for c in safe)  # no markup, and no mention
 
-    lines = [f"*{plain(notice.hook)} asks:* {plain(notice.question)}", plain(_about(notice)), f"`{notice.answer}`"]
+    title = f"*{plain(notice.hook)} asks:* {plain(notice.question)}"
+    lines = (title, plain(_about(notice)), f"`{notice.answer}`", notice.link)
     return msgspec.json.encode({"text": "\n".join(line for line in lines if line)})
 
 
 def desktop_command(program: str, notice: Notice) -> list[str]:
     """The words that show a notification. What it says is an argument, never a script or markup."""
-    title, text = f"{notice.hook} asks: {notice.question}", f"{_about(notice)}\n{notice.answer}"
+    title = f"{notice.hook} asks: {notice.question}"
+    text = "\n".join(filter(None, (_about(notice), notice.answer, notice.link)))
     name = os.path.basename(program)
     if name == "osascript":
         script = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run"

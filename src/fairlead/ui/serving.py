@@ -17,6 +17,7 @@ from pathlib import Path
 import uvicorn
 
 from ..errors import FairleadError
+from ..server.inspector import announced
 from .access import Access, redirect_file
 from .answer_code import AnswerCode
 from .app import make_app
@@ -41,7 +42,7 @@ def serve(journal: Path, *, port: int = 0, opens: bool = True, may_approve: bool
         limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=1, proxy_headers=False, ws="none",
     )  # fmt: skip
     print("\n".join(instructions(access.address(port), port, os.environ)), flush=True)
-    with _renewed_on_enter(access, port), _opened(access, port) if opens else _not_opened():
+    with announced(port), _renewed_on_enter(access, port), _opened(access, port) if opens else _not_opened():
         asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
 
 

@@ -115,6 +115,7 @@ def asking_hooks(call: WaitingCall) -> Html:
                 question.rule and h.div("rule ", h.code(question.rule), f", {question.level}", class_="about"),
                 question.note and h.div(question.note, class_="about"),
             ),
+            id=f"question-{question.id}",
         )
         for question in call.questions
     ]
