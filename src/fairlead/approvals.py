@@ -95,7 +95,9 @@ async def seek_approvals(
 ) -> list[Approval]:
     """Put all questions of a step. The answers are in their order, and end early only with a deny."""
     if approver is None:
-        return [Approval("deny", None, "no approver is set; pass approver= to Hooks")]
+        question = requests[0].question if requests else None  # which says what is wrong with the call
+        why = "no approver is set; pass approver= to Hooks"
+        return [Approval("deny", None, f"{why}: {question}" if question else why)]
     approve_all: Any = getattr(approver, "approve_all", None)
     if approve_all is not None:
         return await _seek(lambda: approve_all(requests), len(requests), timeout)

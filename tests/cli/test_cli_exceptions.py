@@ -36,7 +36,7 @@ def refuse(command: str, tool: str = "bash", **args: str) -> str:
 def id_in(reason: str) -> str:
     """The id of the command that a reason names."""
     found = reason.rpartition("`fairlead exception request ")[2]
-    return found.strip("`")
+    return found.partition(" ")[0]
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ def test_a_pack_that_measures_time_goes_by_the_recorded_time(tmp_path: Path, mon
     with monkeypatch.context() as patch:
         patch.setattr("fairlead.session.time", lambda: now[0])
         record(path, budgets(), work)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("""UPDATE records SET body = CAST(json_set(CAST(body AS TEXT), '$.at',
                    json_extract(CAST(body AS TEXT), '$.at') + 32400000000000) AS BLOB)
                    WHERE kind = 'decision' AND CAST(body AS TEXT) LIKE '%pwd%'""")
@@ -239,11 +240,11 @@ def test_records_that_are_missing_between_others_make_what_is_remembered_unknown
 
     record(path, with_gates(third), work)
     if how == "deleted":
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             seqs = [seq for (seq,) in db.execute("SELECT seq FROM records WHERE kind = 'decision' ORDER BY seq")]
             db.execute("DELETE FROM records WHERE seq = ?", (seqs[1],))
     else:
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             db.execute("""UPDATE records SET body = CAST(json_set(CAST(body AS TEXT), '$.note', 'lost') AS BLOB)
                        WHERE kind = 'note' AND CAST(body AS TEXT) LIKE '%paused%'""")
     found = causes(replay(path, with_gates(third)))
@@ -262,7 +263,7 @@ def test_a_session_after_a_gap_is_not_touched_by_it(tmp_path: Path):
 
     path = tmp_path / "journal.db"
     record(path, with_gates(third), work)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         seqs = [seq for (seq,) in db.execute("SELECT seq FROM records WHERE kind = 'decision' ORDER BY seq")]
         db.execute("DELETE FROM records WHERE seq = ?", (seqs[7],))  # in the second session
     assert causes(replay(path, with_gates(third))) == {("cold state", ""): 2}

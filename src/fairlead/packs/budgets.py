@@ -49,7 +49,8 @@ def in_a_row(step: BeforeTool, memory: Memory) -> Objection:
     count = memory.get("row")[1] + 1 if memory.get("row", ("",))[0] == key else 1
     memory.set("row", [key, count])
     most = memory.limits.in_a_row
-    return f"the same call {count} times in a row" if most is not None and count >= most else None
+    # The text is the same for each call beyond the limit: so an approval that comes late fits the call that is repeated.
+    return f"the same call {most} times in a row" if most is not None and count >= most else None
 
 
 @budgets.session_rule(
@@ -86,7 +87,7 @@ def identical(step: BeforeTool, memory: Memory) -> Objection:
 )
 def rate(step: BeforeTool, memory: Memory) -> Objection:
     most, count = memory.limits.per_minute, memory.hit("rate", _MINUTE)
-    return f"{count} calls in a minute; {most} are allowed" if most is not None and count > most else None
+    return f"more than {most} calls in a minute" if most is not None and count > most else None
 
 
 def _exceeds(memory: Memory, name: str, used: float, most: float | None, unit: str) -> Objection:
@@ -94,7 +95,7 @@ def _exceeds(memory: Memory, name: str, used: float, most: float | None, unit: s
     if most is None or used <= most * (1 + memory.get(f"more.{name}", 0)):
         return None
     memory.set(f"asked.{name}", True)
-    return f"{used:g} {unit}; {most:g} are allowed"
+    return f"more than {most:g} {unit}"
 
 
 @budgets.session_rule(

@@ -92,7 +92,7 @@ class PackGate:
         text, answer = str(found), self.answer(found.rule)
         if self.options.exceptions and answer != "warn" and self._may_be_exempt(found.rule):
             metadata["exception"] = exception_id(step)
-            text += f" For an exception: `fairlead exception request {metadata['exception']}`"
+            text += f" For an exception: `fairlead exception request {metadata['exception']} --reason WHY`"
         return {"deny": deny, "ask": ask, "warn": warn}[answer](text, metadata=metadata)
 
     def _may_be_exempt(self, rule: PackRule) -> bool:

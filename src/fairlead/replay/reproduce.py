@@ -23,6 +23,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from ..lifecycle import EVENTS
 from ..wire.decisions import BadRecord, decode_decision
 from .diff import TURNS, Progress, count_step, note_gaps
 from .judge import PROCEED, PROCEEDS, Answer, Judge, Judged, answer_of
@@ -94,15 +95,20 @@ class Reproducer:
         judge, totals = self.judge, self.report.totals
         judge.begin(group.is_cold)
         count, everything = totals.steps, traffic.selection.is_everything
-        reads_more = judge.read_events != judge.events
-        for number, recorded in enumerate(traffic.steps(group, judge.read_events), 1):
+        for number, recorded in enumerate(traffic.steps(group, EVENTS), 1):
             if isinstance(recorded, MissingSteps):
                 judge.miss(recorded.began)
                 continue
-            if reads_more and recorded.step.event not in judge.events:
-                judge.rebuild(recorded)
-                continue
-            judged = await judge.judge(recorded)
+            if recorded.step.event in judge.events:
+                judged = await judge.judge(recorded)
+            else:  # no hook is about it: hooks were, if it is in the record what they said
+                if recorded.step.event in judge.read_events:
+                    judge.rebuild(recorded)
+                if _is_silent(recorded):
+                    if self._save is not None and recorded.step.event in judge.read_events:
+                        self._save(recorded, False, group.is_cold)  # it brings the state of the session
+                    continue
+                judged = PROCEEDS
             if everything or traffic.selection.covers(recorded):
                 count_step(totals, recorded.began)
                 note_gaps(traffic, recorded)
@@ -199,9 +205,13 @@ class Reproducer:
 
 def _is_plain(recorded: Recorded) -> bool:
     """Whether no hook said anything about a step that a policy judged."""
+    return _is_silent(recorded) and recorded.policy is not None and not recorded.imported
+
+
+def _is_silent(recorded: Recorded) -> bool:
+    """Whether the record has nothing that a hook said."""
     body = recorded.body
-    nothing = body.contributions is NOTHING and body.left is NOTHING and body.control == "proceed"
-    return nothing and recorded.policy is not None and not recorded.imported
+    return body.contributions is NOTHING and body.left is NOTHING and body.control == "proceed"
 
 
 def _is_same(then: Answer, now: Answer, recorded: Recorded) -> bool:

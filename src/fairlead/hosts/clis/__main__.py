@@ -1,8 +1,7 @@
 """`python -m fairlead.hosts.clis FOLDERS`: decides on one event of an agent CLI, where no daemon can run.
 
 Standard input is the request that the client would have sent to the daemon, with all variables of the CLI. Nothing is
-shared between events, so a hook that needs a session's state or its counters fails, and its failure policy applies. The
-rules of packs about a session say nothing.
+shared between events, so a hook that needs a session's state or its counters fails, and its failure policy applies.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from ...redaction.redactor import redact_text, within
 from ...registry import Hooks
 from ...session import Session
 from .detection import find_source
+from .doctor.daemon import can_run
 from .handler import BadPayload, CliEvent, CliSessionState, answer, parse_event, read_payload
 from .mapping import HookRequest
 from .opening import caller_scope, open_hooks
@@ -39,9 +39,11 @@ class NoSharedState(FairleadError):
 
 
 class StatelessSession(Session):
-    """A session of one step, without state or counters."""
+    """A session of one step, without state or counters.
 
-    keeps_state = False
+    Where a daemon could run and does not, hooks that need state fail, the rules of packs about a session, too. Where
+    none can run, `keeps_state` is False: these rules say nothing, because every call would be refused for good.
+    """
 
     def _refuse(self) -> NoReturn:
         raise NoSharedState("nothing is shared between steps without a daemon, and none can run here")
@@ -75,6 +77,7 @@ async def _decide(event: CliEvent, root: str, config: Config, attended: bool) ->
                 hooks, step.session_id, capabilities=capabilities, host=step.host, cwd=step.cwd, lenient=True,
                 approver=approver,
             )  # fmt: skip
+            session.keeps_state = can_run()
             return await session.dispatch_with_effect(step, carry)
 
         try:

@@ -125,6 +125,8 @@ class LastingSession(msgspec.Struct):
     """The end message and the stop reason of the first turn, which a hook has ended when the session started."""
     agents: dict[str, Agent] = {}
     """The agents that take turns in it, by name."""
+    twin: LastingSession | None = None
+    """The session of the same id beside it, which has the same state and store."""
 
     def agent_named(self, name: str | None) -> Agent | None:
         """The agent of this name. Each keeps its id from request to request."""
@@ -178,7 +180,7 @@ class Sessions:
             entry = LastingSession(self._session(session_id, agent, about))
             if session_id is not None:
                 self._entries[key] = entry
-                self._share(key, entry.session)
+                self._share(key, entry)
         if session_id is not None:
             self._entries.move_to_end(key)
         session = copy(entry.session)  # the copy has the request's own ids, and shares the session's state
@@ -196,10 +198,11 @@ class Sessions:
         session.limits, session.request_id = LIMITS, None  # `Turn.begin` makes one for each request
         return session
 
-    def _share(self, key: Any, session: Session) -> None:
+    def _share(self, key: Any, entry: LastingSession) -> None:
         twin = None if self._beside is None else self._beside._entries.get(key)
         if twin is not None:
-            session.state, session.store = twin.session.state, twin.session.store
+            entry.twin, twin.twin = twin, entry
+            entry.session.state, entry.session.store = twin.session.state, twin.session.store
 
     def judges(self, *events: str) -> bool:
         """Return whether a hook may refuse or change something at one of these events, and not only observe."""
@@ -403,6 +406,8 @@ class Turn:
         if decision is not None and self.parent is None:
             session, kept = self.session, self._entry.session
             kept.state, kept.checkpoint_id, kept.session_id = session.state, session.checkpoint_id, session.session_id
+            if self._entry.twin is not None:
+                self._entry.twin.session.state = session.state
 
     # --- the model --------------------------------------------------------------------------
 

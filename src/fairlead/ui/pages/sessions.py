@@ -98,8 +98,13 @@ def _step_of(body: bytes) -> dict[str, Any]:
 
 
 def _message(step: dict[str, Any], texts: TextReader) -> str | None:
-    """What the user wrote, in one line."""
-    return (line(texts(step.get("input"))) or None) if step.get("event") == "before_input" else None
+    """What the user wrote, in one line. None: a damaged record does not say."""
+    if step.get("event") != "before_input":
+        return None
+    try:
+        return line(texts(step.get("input"))) or None
+    except (msgspec.MsgspecError, UnicodeError, TypeError):
+        return None
 
 
 def _text(value: Any) -> str | None:

@@ -54,13 +54,18 @@ def look_at_daemon(report: Report) -> bool:
 
 def look_at_session_rules(config: Config, report: Report) -> None:
     """Name the packs that say less without a daemon."""
-    fits = managed_folder() is not None or not _is_too_long(runtime_folder() / f"v{PROTOCOL}.sock")
-    if fits and not is_unwanted() and not missing_packages():
+    if can_run():
         return
     gates = (c for c in config.hooks if isinstance(c.hook.fn, PackGate) and c.hook.fn.needs_session)
     if names := list(dict.fromkeys(c.hook.name for c in gates)):
         what = f"without a daemon, the rules of {', '.join(names)} about earlier calls of a session say nothing"
         report.add("warning", what)
+
+
+def can_run() -> bool:
+    """Whether a daemon is wanted, and what it needs is here."""
+    fits = managed_folder() is not None or not _is_too_long(runtime_folder() / f"v{PROTOCOL}.sock")
+    return fits and not is_unwanted() and not missing_packages()
 
 
 def is_unwanted() -> bool:

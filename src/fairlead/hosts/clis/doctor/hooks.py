@@ -125,10 +125,15 @@ def look_for_switches(host: Host, found: list[Installed], report: Report, root: 
             if file == managed and "managed" not in report.installed:
                 _look_for_managed_only(host, file, document, report)
     for name in settings.off_variables:
-        if os.environ.get(name, "").lower() not in ("", "0", "false"):
+        if _is_on(os.environ.get(name, "")):
             report.add("problem", f"{name} is set, which turns all hooks of {host.title} off", f"unset {name}")
     for level, what, todo in settings.examine(root, seen) if settings.examine else ():
         report.add(level, what, todo)
+
+
+def _is_on(value: str) -> bool:
+    """Whether a variable with this value switches something on."""
+    return value.lower() not in ("", "0", "false")
 
 
 _ASSIGNS = r"^\s*(?:export\s+)?(%s)\s*[=:]"
@@ -138,11 +143,12 @@ _STEERS_SHELL = re.compile(_ASSIGNS % r"SHELLOPTS|BASHOPTS|BASH_ENV|ENV|PS4|OPTI
 def look_for_variables(host: Host, report: Report, root: Path) -> None:
     """Report variables in a project's files that turn hooks off, or steer the shell that runs them."""
     settings = settings_of(host)
-    off = re.compile(_ASSIGNS % ("|".join(settings.off_variables) or r"(?!)"), re.MULTILINE)
+    names = "|".join(settings.off_variables) or r"(?!)"
+    off = re.compile(_ASSIGNS % names + r"""[ \t]*["']?([^"'\s#]*)""", re.MULTILINE)
     for file in (root / name for name in settings.env_files):
         with suppress(FairleadError):
             text = read_text(file) or ""
-            for name in dict.fromkeys(off.findall(text)):
+            for name in dict.fromkeys(name for name, value in off.findall(text) if _is_on(value)):
                 what = f"{file} sets {name}, which turns all hooks of {host.title} off"
                 report.add("problem", what, f"take {name} out")
             for name in dict.fromkeys(_STEERS_SHELL.findall(text)):

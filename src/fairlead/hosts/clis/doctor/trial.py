@@ -17,7 +17,7 @@ from ..install import Installed, launcher_for
 from ..launcher import parse_launcher
 from ..mapping import Host
 from .copies import copy_settings
-from .daemon import look_whether_it_started
+from .daemon import is_unwanted, look_whether_it_started
 from .hooks import install_again, install_command
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def ask_in_use(launchers: list[Path], root: Path, report: Report) -> None:
                 reason += f" ({launcher.parent / 'fairlead_hook.py'})"
             report.add("problem", f"{launcher} gets no answer from fairlead: {reason}", "fairlead upgrade")
     if not was_there:
-        if any(map(_starts_daemon, launchers)):
+        if any(map(_starts_daemon, launchers)) and not is_unwanted():
             look_whether_it_started(folder, report)
         stop_daemon(folder, kill=False)  # an agent may use it by now
 

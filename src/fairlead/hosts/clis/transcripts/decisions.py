@@ -100,7 +100,7 @@ class Decisions:
         self._known: OrderedDict[str, SessionDecisions] = OrderedDict()
         self.exists = bool(readers)
         self.began: float | None = None
-        """The time of the oldest decision."""
+        """The time of the first decision, by its number."""
         self.pruned = False
         self.lost: list[LostSpan] = []
         for reader in readers:

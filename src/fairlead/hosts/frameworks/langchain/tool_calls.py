@@ -466,6 +466,7 @@ class GraphSessions:
         control = getattr(configurable.get("__pregel_runtime"), "control", None)
         if control is not None:
             session = self._by_control.setdefault(id(control), (control, new_id("session")))[1]
+            self._by_control.move_to_end(id(control))
             while len(self._by_control) > SESSIONS:
                 self._by_control.popitem(last=False)
             return session
