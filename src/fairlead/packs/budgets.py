@@ -49,7 +49,7 @@ def in_a_row(step: BeforeTool, memory: Memory) -> Objection:
     count = memory.get("row")[1] + 1 if memory.get("row", ("",))[0] == key else 1
     memory.set("row", [key, count])
     most = memory.limits.in_a_row
-    # The text is the same for each call beyond the limit: so an approval that comes late fits the call that is repeated.
+    # The text is the same for each call beyond the limit, so that a late approval fits the call that is repeated.
     return f"the same call {most} times in a row" if most is not None and count >= most else None
 
 
