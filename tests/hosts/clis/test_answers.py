@@ -79,7 +79,7 @@ SAYS: dict[str, Callable[[Any], Verdict]] = {
     "message": lambda step: change(message="calmly"),
     "content": lambda step: change(content="nicer"),
 }
-NO_ONE = "[judge] not approved: no approver is set; pass approver= to Hooks: sure?"
+NO_ONE = "[judge] not approved: no approver is set; pass approver= to Hooks: may it?"
 TEXTS = {
     "deny": "[judge] no", "ask": NO_ONE, "allow": "[judge] fine", "stop": "[judge] enough", "abort": "[judge] broken",
     "extend": "[judge] go on", "retry": "[judge] again", "context": "[judge] mind this",
