@@ -79,7 +79,7 @@ def test_tokens_and_cost_count_where_the_host_tells_them() -> None:
     assert call(session, "ls") == "proceed"
     session.dispatch_sync(session.step(AfterModel, usage={"prompt_tokens": 20, "cost": 0.6}))
     assert call(session, "ls -l") == "deny"
-    assert "1010 tokens" in asked[0] or "1.1 spent" in asked[0]
+    assert "more than 1000 tokens" in asked[0] or "more than 1 spent" in asked[0]
 
 
 def test_no_limit_asks_for_nothing() -> None:
@@ -127,3 +127,13 @@ def test_the_store_holds_no_credential() -> None:
     session.dispatch_sync(session.step(AfterTool, tool="bash", args={"command": "cat x"}, output=f"token = {secret}"))
     assert "credentials" in str(session.store.dump())
     assert secret not in str(session.store.dump())
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(calls=2, in_a_row=None), Limits(per_minute=2, in_a_row=None)])
+def test_the_question_about_a_repeated_call_stays_the_same(limits: Limits) -> None:
+    """So an approval that comes late is for the call that the agent repeats."""
+    session, asked = session_with(limits)
+    for _ in range(5):
+        call(session, "pytest")
+    assert len(asked) == 3
+    assert len(set(asked)) == 1
