@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from .loading import quiet_log
 
     if options.ui:
-        require("starlette", "ui", "the inspector")
+        require("starlette", "ui", "the pages of the inspector")
     quiet_log()
     journal = _fresh(demo_journal()) if options.journal is None else options.journal.absolute()
     result, _ = asyncio.run(run_demo(journal))

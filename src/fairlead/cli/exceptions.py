@@ -96,7 +96,8 @@ def run_request(options: argparse.Namespace) -> int:
     if options.output is not None:
         _write_new(options.output, text)
         where = escape(str(options.output))
-        print(f"Wrote {where}. It changes nothing until an administrator applies it:", file=sys.stderr)
+        who = "an administrator applies" if options.system else "you apply"
+        print(f"Wrote {where}. It changes nothing until {who} it:", file=sys.stderr)
         print(f"  fairlead exception apply {where}{' --system' if options.system else ''}", file=sys.stderr)
     return 0
 

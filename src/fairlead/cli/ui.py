@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     from .loading import quiet_log
 
     for module in ("starlette", "uvicorn", "httpcore"):
-        require(module, "ui", "the inspector")
+        require(module, "ui", "the pages of the inspector")
     quiet_log()
     journal = _journal(options)
     if options.export is not None:

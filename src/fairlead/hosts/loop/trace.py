@@ -51,7 +51,7 @@ class Trace:
         return "\n".join([
             f"{paint('events', 'bold')}     {sum(self.events.values())} of {len(self.events)} kinds",
             f"{paint('hooks run', 'bold')}  {sum(self.hooks.values())}: {runs or 'none'}",
-            f"{paint('decisions', 'bold')}  {decided}; {self.failures} hook failures",
+            f"{paint('decisions', 'bold')}  {decided}; {self.failures} hook failure{'' if self.failures == 1 else 's'}",
             f"{paint('time', 'bold')}       {took:.1f} s, of which hooks {self.hook_time:.2f} s ({share:.0%})",
         ])  # fmt: skip
 

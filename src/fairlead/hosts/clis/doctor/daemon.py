@@ -134,7 +134,7 @@ def _can_start(folder: Path, place: Path, report: Report) -> bool:
         report.add("problem", what, f"start it, as root: {_managed_command()}")
         return False
     if missing := missing_packages():
-        what = f"no daemon can run, because {', '.join(missing)} is missing: each step is judged without one, slowly"
+        what = f"no daemon can run without {', '.join(missing)}: each step is judged without one, slowly"
         report.add("warning", what, install_command("serve"))
     elif place.is_dir():
         report.add("problem", f"{place} is a folder, so no daemon can run", f"rmdir {place}")
