@@ -93,7 +93,12 @@ def test_a_command_without_its_doubtful_words_is_in_it_and_not_sure() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["rm $(echo a b c d e f g h|grep a);", "sudo ", "$(echo a|grep a) ", 'sh -c "rm a b c d e f g h $(echo a|grep a)";'],
+    [
+        "rm $(echo a b c d e f g h|grep a);",
+        "sudo ",
+        "$(echo a|grep a) ",
+        'sh -c "rm a b c d e f g h $(echo a|grep a)";',
+    ],
 )
 def test_many_doubtful_words_take_no_longer_than_a_second(unit: str) -> None:
     began = process_time()

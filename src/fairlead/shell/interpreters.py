@@ -41,18 +41,17 @@ _TEXT = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 _RUNS = re.compile(
     r"""(?:\bsystem|\bpopen\w*|\bexec\w*|\bspawn\w*|\bshell_exec|\bpassthru|\bproc_open|\bcall|\brun|\bcheck_\w+
         |\bPopen|\bgetoutput|\bgetstatusoutput|\bdo\s+shell\s+script|\bCommand|%x|\bqx|\bexecute)
-        \s*[(\[{\s]\s*(?:args\s*=\s*)?[(\[]?\s*(?:\w+\.P_\w+\s*,\s*)?[fr]?(TEXT)((?:\s*,\s*[(\[]?\s*TEXT)*)""".replace(
-        "TEXT", _TEXT
-    ),
+        (?:\s*[(\[{]|\s)\s*(?:args\s*=\s*)?(?:[(\[]\s*)?(?:\w+\.P_\w+\s*,\s*)?[fr]?(TEXT)
+        ((?:\s*,\s*(?:[(\[]\s*)?TEXT)*)""".replace("TEXT", _TEXT),
     re.VERBOSE | re.DOTALL,
 )
 _TICKS = re.compile(r"`([^`]*)`")
 _QUOTED_COMMAND = re.compile(
-    r"(?:\bqx|%x|\b(?:system|exec)\b\s*\(?\s*q[qw]?)\s*(?:\{([^}]*)\}|\(([^)]*)\)|\[([^\]]*)\]|([/!|])(.*?)\4)",
+    r"(?:\bqx|%x|\b(?:system|exec)\b\s*(?:\(\s*)?q[qw]?)\s*(?:\{([^}]*)\}|\(([^)]*)\)|\[([^\]]*)\]|([/!|])(.*?)\4)",
     re.DOTALL,
 )
 _OPENS_PIPE = re.compile(
-    r"""\bopen\w*\b[^;"']{0,80}(?:["']\s*\|\s*([^"'|]+)["']|["']([^"'|]+)\|\s*["']|["'](?:-\||\|-)["']\s*,\s*["']([^"']+)["'])"""
+    r"""\bopen\w*\b[^;"']{0,80}(?:["']\s*\|([^"'|]+)["']|["']([^"'|]+)\|\s*["']|["'](?:-\||\|-)["']\s*,\s*["']([^"']+)["'])"""
 )
 """`open F, "| rm x"`, `open F, "rm x |"`, `open F, "-|", "rm x"`"""
 _STRING = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
@@ -197,7 +196,9 @@ _RUNS_ITS_CODE = re.compile(r"timeit|trace|pdb|profile|cProfile|code")
 
 # --- awk, sed, make, vim -------------------------------------------------------------------------
 
-_AWK_MAY_RUN = re.compile(r"\bsystem\b|\bgetline\b|@|\|&|\bprintf?\b(?:[^;}\n|]|\|\|)*\|(?!\|)|\bextension\b")
+_AWK_MAY_RUN = re.compile(
+    r"\bsystem\b|\bgetline\b|@|\|&|\bprintf?\b(?:[^;}\n|p]|(?<=\w)p|p(?!rintf?\b)|\|\|)*\|(?!\|)|\bextension\b"
+)
 
 
 def run_awk(shell: Shell, command: Command) -> None:
@@ -218,7 +219,7 @@ def run_awk(shell: Shell, command: Command) -> None:
 
 
 _SED_REPLACES = re.compile(r"[sy]([^\w\s\\;])((?:\\.|(?!\1).)*)\1((?:\\.|(?!\1).)*)(?:\1([a-zA-Z0-9]*)|$)", re.DOTALL)
-_SED_RUNS = re.compile(r"(?:^|[;{}\n!]|[\d$/IM])\s*e(?:[ \t]+([^\n]*)|(?=[;}\n])|$)")
+_SED_RUNS = re.compile(r"(?:^|[;{}\n!]|[\d$/IM])[^\S\n]*e(?:[ \t]+([^\n]*)|(?=[;}\n])|$)")
 
 
 def run_sed(shell: Shell, command: Command) -> None:
