@@ -41,6 +41,9 @@ bash <<< "rm -rf / $(echo --help | grep z)"
 echo "rm -rf / $(echo --help | grep z)" | sh
 echo "rm -rf / $(echo --help | grep z)" > x.sh; sh x.sh
 alias r="rm -rf / $(echo --help | grep z)"; r
+python3 -c "import os; os.system('rm -rf / $(echo --help | grep z)')"
+python3 -c "import subprocess as s; s.run(['git', 'reset', '--hard', '$(echo --help | grep z)'])"
+python3 - <<< "import os; os.system('git reset --hard $(echo --help | grep z)')"
 terraform destroy $(echo -help | grep z)
 kubectl delete ns prod $(echo --dry-run=client | grep z)
 git reset --hard $(echo --help | grep z)
@@ -60,6 +63,8 @@ sh -c "ls $(echo a | head -1)"
 echo "a b" | sort | xargs mkdir -p
 echo a b | grep a | xargs git add
 curl $([ -n "$T" ] && echo -H x) https://example.com/a -o a
+sh -c 'git push --dry-run --force' <<< "$(echo a | grep a)"
+echo a | grep a | sh -c 'git push --dry-run --force'
 rm -rf build ${VERBOSE:+-v}
 """.strip().splitlines()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .commands import Command
 from .outputs import input_of, output_of
-from .words import Word, is_exact, unknown_of
+from .words import IN_PART, Word, is_exact, made, may_vanish, unknown_of
 
 if TYPE_CHECKING:
     from .reading import Shell
@@ -118,13 +118,15 @@ def follow_code(shell: Shell, command: Command, code: str, family: str) -> None:
     """The commands that a text of a programming language names."""
     shell.budget.spend(1 + len(code) // 64)
     via = f"{command.program} code"
-    code, cut = code[:_LONGEST], len(code) > _LONGEST
+    cut = len(code) > _LONGEST
+    code = made([code[:_LONGEST], Word("", unknown_of(code))])
     for call in _RUNS.finditer(code):
         texts = [_decoded(a or b) for a, b in _STRING.findall(call[1] + call[2])]
         if len(texts) > 1 and len(call[0].split(texts[0])[0]) and re.match(r"\w*(?:exec|spawn)[lv]p?e?\b", call[0]):
             texts = texts[1:] if texts[1:2] == texts[:1] else texts
         if len(texts) > 1:
-            shell.program([*texts], via, command, sure=False)
+            known: list[str] = [Word(one, (IN_PART,)) if may_vanish([code]) else one for one in texts]
+            shell.program(known, via, command, sure=False)
         elif texts:
             shell.line(Word(texts[0], ("code",)), via, command, apart=True)
     if family in ("perl", "ruby", "php"):

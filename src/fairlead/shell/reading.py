@@ -559,7 +559,8 @@ class Shell:
         self.feed = feed
         self.via, self.sure = (*was, via), sure and is_exact(text)
         in_part = self._part_of_text
-        made_of = (text, command.stdin or "", *command.args, *command.assignments.values())
+        sources = (command.stdin or "", *command.args, *command.assignments.values())
+        made_of = (text, *(one for one in sources if type(one) is not str and (one in text or text in one)))
         self._part_of_text = in_part or may_vanish(made_of)
         block = parser.parse()
         self.sure = self.sure and parser.sound
