@@ -497,7 +497,7 @@ class Shell:
         state = self._saved()
         self._without = True
         for words in shortened([command.path, *command.args], self._part_of_text):
-            self.budget.spend(len(words))
+            self.budget.spend()
             other = Command(words, command.folder, command.via, False)
             other.pipeline, other.position, other.maybe = command.pipeline, command.position, command.maybe
             other.stdin, other.reads, other.source = command.stdin, command.reads, command.source
