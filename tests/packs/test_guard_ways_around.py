@@ -34,6 +34,57 @@ def test_no_way_around_passes(world: World, line: str) -> None:
     denied(world.shell(line.replace("¶", "\n")))
 
 
+VALUES_OF_OPTIONS = r"""
+install -gstaff evil fairlead.toml
+install -ostaff evil fairlead.toml
+install -m0755t evil fairlead.toml
+cp -Stxt evil fairlead.toml
+mv -Sat evil fairlead.toml
+unzip -Ppass -o x.zip fairlead.toml
+unzip -P -p -o x.zip fairlead.toml
+unzip -o x.zip fairlead.toml -dtmp/..
+unzip -o x.zip -t fairlead.toml
+gpg --verify --output=fairlead.toml x
+gpg --verify --outp fairlead.toml x
+gpg --verify -vofairlead.toml x
+gpg --verify --log-file=fairlead.toml x
+openssl dgst --out fairlead.toml x
+cloc --out=fairlead.toml .
+cloc --report-file=fairlead.toml .
+scc -o fairlead.toml .
+scc -cofairlead.toml .
+node --redirect-warnings=fairlead.toml -p 'require("./a.json")'
+node -p 'require("./a.json")' --redirect-warnings=fairlead.toml
+NODE_REDIRECT_WARNINGS=fairlead.toml node -p 'require("./a.json")'
+rm $(echo --help | grep z) fairlead.toml
+fairlead pause $(echo --help | grep z)
+""".strip().split("\n")
+"""Values of options that look like options, and options that name a file to write."""
+READS_ONLY = r"""
+install -t build/ fairlead.toml
+cp -vt build/ fairlead.toml
+unzip -l x.zip fairlead.toml
+unzip -qp x.zip fairlead.toml
+unzip -P pass -t x.zip fairlead.toml
+gpg --verify fairlead.toml.sig fairlead.toml
+openssl dgst -sha256 fairlead.toml
+cloc --json fairlead.toml
+scc --by-file fairlead.toml
+node -p 'require("./a.json").version'
+node -p 'require("fs").readFileSync("fairlead.toml", "utf8")'
+""".strip().split("\n")
+
+
+@pytest.mark.parametrize("line", VALUES_OF_OPTIONS)
+def test_a_value_of_an_option_exempts_nothing(world: World, line: str) -> None:
+    denied(world.shell(line))
+
+
+@pytest.mark.parametrize("line", READS_ONLY)
+def test_programs_that_only_read_a_protected_file_pass(world: World, line: str) -> None:
+    assert world.shell(line) is None
+
+
 def test_hardly_any_ordinary_command_is_stopped(world: World) -> None:
     stopped = {line: world.shell(line.replace("¶", "\n")) for line in ORDINARY}
     assert len(stopped) >= 418

@@ -105,3 +105,45 @@ def test_a_function_that_calls_itself_ends() -> None:
 def test_variables_that_double_each_other_end() -> None:
     line = "a=xxxxxxxxxxxxxxxx; " + "a=$a$a; " * 40 + "p $a"
     assert not read(line).sure
+
+
+@pytest.mark.parametrize(
+    ("program", "begin", "unit"),
+    [
+        ("python3 -c", "os.system('a',", " "),
+        ("python3 -c", "os.system", " "),
+        ("perl -e", "open F, '|", " "),
+        ("perl -e", "system", " "),
+        ("perl -e", "exec", " "),
+        ("awk", "", "print "),
+        ("awk", "", "print x||"),
+        ("sed", "", "\n"),
+    ],
+)
+def test_code_that_nearly_runs_a_command_takes_time_as_it_is_long(program: str, begin: str, unit: str) -> None:
+    code = begin + unit * (19_000 // len(unit))
+    began = process_time()
+    read(f"{program} - <<'END'\n{code}\nEND" if program[-2:] in ("-c", "-e") else f'{program} "{code}"')
+    read(f'{program} "{code}"')
+    assert process_time() - began < 0.2
+
+
+@pytest.mark.parametrize(
+    ("line", "runs"),
+    [
+        ("perl -e 'system ( qw(rm -rf x))'", "rm"),
+        ("perl -e 'open F, \"|  rm x\"'", "rm"),
+        ("python3 -c \"os.system( 'rm x' )\"", "rm"),
+        ("python3 -c \"os.execvp('rm', ['rm', 'x'])\"", "rm"),
+        ("python3 -c \"subprocess.run(args = [ 'rm', 'x'])\"", "rm"),
+        ('ruby -e \'system "rm", "x"\'', "rm"),
+        ("sed '1\n\n  e rm x'", "rm"),
+    ],
+)
+def test_what_code_runs_is_found_whatever_blanks_stand_in_it(line: str, runs: str) -> None:
+    assert runs in [command.program for command in read(line).commands]
+
+
+def test_awk_code_that_prints_into_a_command_is_not_sure() -> None:
+    assert not read("awk '{ print xprint, p | c }' a").sure
+    assert read("awk '{ print p || q; print p }' a").sure

@@ -114,6 +114,7 @@ from .protected_paths import (
 )
 
 _ADDRESS = re.compile(r"(?i)\b(?!file:)[a-z][a-z0-9+.-]{0,20}://\S*")
+_NODE_CODE = (["-p"], ["-e"], ["-pe"], ["--print"], ["--eval"])
 _EXTENDED_GLOB = re.compile(r"[?*+@!]\([^()]*\)")
 _PATHSPEC = re.compile(r":(?:\([a-z,:=]*\)|/)")
 _ANY_CASE = re.compile(r":\([a-z,:=]*icase")
@@ -512,7 +513,8 @@ class Guard:
                 return True
         if name in ("node", "nodejs") and not command.inner:
             code, _ = code_of(command, "node")
-            if code is not None and guarded_node.only_prints(code):
+            has_more = command.args[:1] not in _NODE_CODE or len(command.args) != 2
+            if code is not None and not has_more and guarded_node.only_prints(code):
                 return True
         reads = only_reads(name, command.args, mentions) or (name == "find" and finds_to_read(command, mentions))
         return reads and not is_renamed(name, line)

@@ -199,8 +199,10 @@ def _copied(name: str, rest: list[str]) -> dict[str, int]:
 
 
 _TAKES_TARGET = frozenset({"cp", "mv", "ln", "install"})
-_TARGET = re.compile(r"(?:--target-directory=|-(?!-)[a-su-zA-Z]*t)(.+)", re.DOTALL)
-_TARGET_NEXT = re.compile(r"-(?!-)[a-su-zA-Z]*t")
+_BEFORE_TARGET = "-[a-fh-lnp-su-zA-RT-Z]*t"
+"""`-vt`, but not `-gstaff`: what comes after the letters of the other options with a value is their value."""
+_TARGET = re.compile(rf"(?:--target-directory=|{_BEFORE_TARGET})(.+)", re.DOTALL)
+_TARGET_NEXT = re.compile(_BEFORE_TARGET)
 
 
 def _git(rest: list[str]) -> Iterable[str]:

@@ -51,6 +51,8 @@ UNLESS = {
         "sed yq tomlq": r"-[a-zA-Z]*i.*|--i.*",
         "awk gawk mawk": r"-[il].*|--[il].*|inplace",
         "rg": r"--pre.*",
+        "cloc": r"-{1,2}(?:o|rep|ig|cou|fou|cat|w|sq|diff-al|sa).*",
+        "scc": r"-[a-zA-Z]*o.*|--format-m.*",
         "base64": r"-[a-zA-Z]*o.*|--output.*",
         "kubectl": r"cp|edit|--(?:output-dir|cache-dir|profile|kubeconfig|log-f).*",
         "gh glab": r"-O.*|-D.*|--output.*|--dir.*|clone|download|checkout",
@@ -63,7 +65,7 @@ LINTERS = words_of("""
 """Programs that only read what they are told to check."""
 _CHECKS = words_of("check lint --check -c -l --list-different -d --diff -q --quiet --no-cache")
 SCRIPTED = frozenset({"sed", "awk", "gawk", "mawk"})
-_OUTPUT = re.compile(r"--output.*")
+_OUTPUT = re.compile(r"--o(?:ut?|utp|utpu|utput.*)?(?:=.*)?", re.DOTALL)
 _SED_FILE = re.compile(r"[wW]\s*([^\s;}]+)")
 _OUTPUT_OPTION = re.compile(r"(?:-[a-zA-Z]*[oO]|--o[a-z-]*=?)(.*)", re.DOTALL)
 _UPLOADS = re.compile(r"(?:-[dF]|--[a-z-]+=)?(?:\w+=)?[@<]")
@@ -225,7 +227,7 @@ _LISTS = {
 }
 """Options with which programs read the names of files that they write."""
 OUTPUT_VARIABLES = re.compile(
-    r"\w*(?:HIST|TRACE|LOG|OUTPUT|INDEX_FILE|COVERAGE|GIT_CONFIG)\w*|GIT_WORK_TREE|GIT_DIR|DESTDIR"
+    r"\w*(?:HIST|TRACE|LOG|OUTPUT|INDEX_FILE|COVERAGE|REDIRECT|GIT_CONFIG)\w*|GIT_WORK_TREE|GIT_DIR|DESTDIR"
 )
 """Variables that name a file or folder which programs write: `HISTFILE`, `GIT_TRACE`, `GIT_WORK_TREE`."""
 
@@ -262,9 +264,9 @@ def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]
     if name == "npx" and rest:
         name, rest = os.path.basename(rest[0]).partition("@")[0], rest[1:]
     if name == "unzip":
-        return any(map(_LISTS_ARCHIVE.fullmatch, rest))
+        return _lists_archive(rest)
     if name in _VERIFIES:
-        return rest[:1] != [] and _VERIFIES[name].fullmatch(rest[0]) is not None and _NO_FILES.isdisjoint(rest)
+        return rest[:1] != [] and _VERIFIES[name].fullmatch(rest[0]) is not None and not any(map(_TO_FILE.match, rest))
     if name in LINTERS:
         own = [word for word in rest if word[:1] == "-" or word in _CHECKS]
         return bool(own) and _CHECKS.issuperset(own)
@@ -278,9 +280,23 @@ def only_reads(name: str, rest: list[str], mentions: Callable[[str], str | None]
 
 
 _VERIFIES = {"openssl": re.compile(r"dgst|md5|sha\d+|verify"), "gpg": re.compile(r"--verify")}
-_LISTS_ARCHIVE = re.compile(r"-[a-zA-Z]*[lptvZ][a-zA-Z]*")
-_NO_FILES = frozenset({"-out", "-o", "--output", "-writerand"})
+_LISTS_ARCHIVE = re.compile(r"-[a-ce-zA-HJ-NQ-Z]*[lptvZ].*", re.DOTALL)
+"""Not `-Ppass`: what comes after the letters of options with a value is their value."""
+_TAKES_NEXT = re.compile(r"-[a-zA-Z]*[dIOP]")
+_TO_FILE = re.compile(r"--?(?:o|writerand|log|status-fi|attribute-fi)|-[a-z]*o")
+"""Options of openssl and gpg that name a file to write, shortened, too."""
 _LONGEST_OPTION = 200
+
+
+def _lists_archive(rest: list[str]) -> bool:
+    """Does unzip only list, test or print? Its options stand before the archive; what comes later names members."""
+    words = iter(rest)
+    for word in takewhile(lambda word: word[:1] == "-", words):
+        if _LISTS_ARCHIVE.fullmatch(word):
+            return True
+        if _TAKES_NEXT.fullmatch(word):
+            next(words, "")
+    return False
 
 
 def _git_reads(rest: list[str]) -> bool:

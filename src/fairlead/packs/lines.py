@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ..shell import Command, Dialect, Line, read
 from ..shell.commands import join
 from ..shell.outputs import written_by
-from ..shell.words import unknown_of
+from ..shell.words import IN_PART, unknown_of
 
 Place = Literal["root", "system", "device", "home", "outside", "repository", "tree", "inside", "temporary", "unknown"]
 """What a path is: `/` itself, a folder of the system, a device, a home (or all in it), elsewhere, inside a `.git`, the
@@ -203,6 +203,8 @@ class PackLine:
 
     def is_allowed(self, address: str) -> bool:
         """Is this an address of this machine, or of a host that the configuration allows?"""
+        if IN_PART in unknown_of(address):
+            return False
         found = _HOST.match(address.rpartition("@")[2])
         host = found[1].lower() if found else ""
         return bool(_LOCAL.fullmatch(host)) or host in self._allowed
@@ -223,6 +225,8 @@ class PackLine:
 
         Of other variables nothing is known.
         """
+        if IN_PART in unknown_of(word):
+            return "unknown"
         text = str(word)
         if found := _VARIABLE.fullmatch(text):  # in a trap, a function: what the line sets elsewhere
             values = {one.assignments[found[1]] for one in self.commands if found[1] in one.assignments}

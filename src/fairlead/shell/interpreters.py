@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .commands import Command
 from .outputs import input_of, output_of
-from .words import Word, is_exact, unknown_of
+from .words import IN_PART, Word, is_exact, made, may_vanish, unknown_of
 
 if TYPE_CHECKING:
     from .reading import Shell
@@ -41,18 +41,17 @@ _TEXT = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 _RUNS = re.compile(
     r"""(?:\bsystem|\bpopen\w*|\bexec\w*|\bspawn\w*|\bshell_exec|\bpassthru|\bproc_open|\bcall|\brun|\bcheck_\w+
         |\bPopen|\bgetoutput|\bgetstatusoutput|\bdo\s+shell\s+script|\bCommand|%x|\bqx|\bexecute)
-        \s*[(\[{\s]\s*(?:args\s*=\s*)?[(\[]?\s*(?:\w+\.P_\w+\s*,\s*)?[fr]?(TEXT)((?:\s*,\s*[(\[]?\s*TEXT)*)""".replace(
-        "TEXT", _TEXT
-    ),
+        (?:\s*[(\[{]|\s)\s*(?:args\s*=\s*)?(?:[(\[]\s*)?(?:\w+\.P_\w+\s*,\s*)?[fr]?(TEXT)
+        ((?:\s*,\s*(?:[(\[]\s*)?TEXT)*)""".replace("TEXT", _TEXT),
     re.VERBOSE | re.DOTALL,
 )
 _TICKS = re.compile(r"`([^`]*)`")
 _QUOTED_COMMAND = re.compile(
-    r"(?:\bqx|%x|\b(?:system|exec)\b\s*\(?\s*q[qw]?)\s*(?:\{([^}]*)\}|\(([^)]*)\)|\[([^\]]*)\]|([/!|])(.*?)\4)",
+    r"(?:\bqx|%x|\b(?:system|exec)\b\s*(?:\(\s*)?q[qw]?)\s*(?:\{([^}]*)\}|\(([^)]*)\)|\[([^\]]*)\]|([/!|])(.*?)\4)",
     re.DOTALL,
 )
 _OPENS_PIPE = re.compile(
-    r"""\bopen\w*\b[^;"']{0,80}(?:["']\s*\|\s*([^"'|]+)["']|["']([^"'|]+)\|\s*["']|["'](?:-\||\|-)["']\s*,\s*["']([^"']+)["'])"""
+    r"""\bopen\w*\b[^;"']{0,80}(?:["']\s*\|([^"'|]+)["']|["']([^"'|]+)\|\s*["']|["'](?:-\||\|-)["']\s*,\s*["']([^"']+)["'])"""
 )
 """`open F, "| rm x"`, `open F, "rm x |"`, `open F, "-|", "rm x"`"""
 _STRING = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
@@ -119,13 +118,15 @@ def follow_code(shell: Shell, command: Command, code: str, family: str) -> None:
     """The commands that a text of a programming language names."""
     shell.budget.spend(1 + len(code) // 64)
     via = f"{command.program} code"
-    code, cut = code[:_LONGEST], len(code) > _LONGEST
+    cut = len(code) > _LONGEST
+    code = made([code[:_LONGEST], Word("", unknown_of(code))])
     for call in _RUNS.finditer(code):
         texts = [_decoded(a or b) for a, b in _STRING.findall(call[1] + call[2])]
         if len(texts) > 1 and len(call[0].split(texts[0])[0]) and re.match(r"\w*(?:exec|spawn)[lv]p?e?\b", call[0]):
             texts = texts[1:] if texts[1:2] == texts[:1] else texts
         if len(texts) > 1:
-            shell.program([*texts], via, command, sure=False)
+            known: list[str] = [Word(one, (IN_PART,)) if may_vanish([code]) else one for one in texts]
+            shell.program(known, via, command, sure=False)
         elif texts:
             shell.line(Word(texts[0], ("code",)), via, command, apart=True)
     if family in ("perl", "ruby", "php"):
@@ -197,7 +198,9 @@ _RUNS_ITS_CODE = re.compile(r"timeit|trace|pdb|profile|cProfile|code")
 
 # --- awk, sed, make, vim -------------------------------------------------------------------------
 
-_AWK_MAY_RUN = re.compile(r"\bsystem\b|\bgetline\b|@|\|&|\bprintf?\b(?:[^;}\n|]|\|\|)*\|(?!\|)|\bextension\b")
+_AWK_MAY_RUN = re.compile(
+    r"\bsystem\b|\bgetline\b|@|\|&|\bprintf?\b(?:[^;}\n|p]|(?<=\w)p|p(?!rintf?\b)|\|\|)*\|(?!\|)|\bextension\b"
+)
 
 
 def run_awk(shell: Shell, command: Command) -> None:
@@ -218,7 +221,7 @@ def run_awk(shell: Shell, command: Command) -> None:
 
 
 _SED_REPLACES = re.compile(r"[sy]([^\w\s\\;])((?:\\.|(?!\1).)*)\1((?:\\.|(?!\1).)*)(?:\1([a-zA-Z0-9]*)|$)", re.DOTALL)
-_SED_RUNS = re.compile(r"(?:^|[;{}\n!]|[\d$/IM])\s*e(?:[ \t]+([^\n]*)|(?=[;}\n])|$)")
+_SED_RUNS = re.compile(r"(?:^|[;{}\n!]|[\d$/IM])[^\S\n]*e(?:[ \t]+([^\n]*)|(?=[;}\n])|$)")
 
 
 def run_sed(shell: Shell, command: Command) -> None:

@@ -36,7 +36,7 @@ from .tree import (
     TooComplex,
     WordParts,
 )
-from .words import Expander, Value, Word, is_exact, made, unknown_of
+from .words import Expander, Value, Word, is_exact, made, may_vanish, shortened, unknown_of
 
 _ODD = re.compile("[\0\r]")
 """Characters that shells disagree about."""
@@ -120,6 +120,9 @@ class Shell:
         self.via: tuple[str, ...] = ()
         self.sure = self.sound = True
         self.depth = self.calls = self.pipelines = 0
+        self._part_of_text = False
+        """Is a line followed whose text may be there in part?"""
+        self._without = False  # is a command followed again without some of its words?
         self.feed: Feed | None = None
         self._inside: list[Command] = []  # the commands of substitutions in the words that are being expanded
         self._place = (0, 0)
@@ -485,6 +488,27 @@ class Shell:
 
     def invoke(self, command: Command) -> None:
         """What a command does to those after it, and which commands it runs."""
+        self._follow(command)
+        if not self._without and (self._part_of_text or may_vanish((command.path, *command.args))):
+            self._invoke_without(command)
+
+    def _invoke_without(self, command: Command) -> None:
+        """The same command without words that may not be there: no check may count on them."""
+        state = self._saved()
+        self._without = True
+        for words in shortened([command.path, *command.args], self._part_of_text):
+            self.budget.spend()
+            other = Command(words, command.folder, command.via, False)
+            other.pipeline, other.position, other.maybe = command.pipeline, command.position, command.maybe
+            other.stdin, other.reads, other.source = command.stdin, command.reads, command.source
+            other.redirects, other.assignments = command.redirects, command.assignments
+            command.inner.append(other)
+            self.words.variables = dict(state.variables)
+            self._follow(other)
+            self._restore(state)
+        self._without = False
+
+    def _follow(self, command: Command) -> None:
         name = command.program
         if name in self.functions and is_exact(name):
             self._call(command)
@@ -518,7 +542,7 @@ class Shell:
     def _alias(self, command: Command) -> None:
         text = self.aliases.pop(command.program)
         quoted = " ".join(quote(word) for word in command.args)
-        self.line(f"{text} {quoted}", f"alias {command.program}", command)
+        self.line(made([text, f" {quoted}"]), f"alias {command.program}", command)
         self.aliases[command.program] = text
 
     def line(self, text: str, via: str, command: Command, *, apart: bool = False, feed: Feed | None = None) -> None:
@@ -534,10 +558,15 @@ class Shell:
         self.depth += 1
         self.feed = feed
         self.via, self.sure = (*was, via), sure and is_exact(text)
+        in_part = self._part_of_text
+        sources = (command.stdin or "", *command.args, *command.assignments.values())
+        made_of = (text, *(one for one in sources if type(one) is not str and (one in text or text in one)))
+        self._part_of_text = in_part or may_vanish(made_of)
         block = parser.parse()
         self.sure = self.sure and parser.sound
         self.run(block, command.inner)
         self.depth -= 1
+        self._part_of_text = in_part
         self.via, self.sure, self.feed, self._place = was, sure, outer, place
         if not parser.sound:
             command.sure = self.sound = False

@@ -65,6 +65,10 @@ def emptied(word: str) -> str:
     return _VARIABLE.sub("", word) if unknown_of(word) else word
 
 
+IN_PART = "..."
+"""What is unknown of a text of which all may be there, or a part, or nothing: a filter or a branch decides."""
+
+
 def made(texts: Sequence[str]) -> str:
     """Texts as one, which is not fully known where one of them is not."""
     unknown = [one for text in texts for one in unknown_of(text)]
@@ -90,6 +94,27 @@ def is_exact(text: str) -> bool:
 def is_known(text: str) -> bool:
     """Is all of it on the line? A pattern for names of files is, and `{}` for those that `find` comes upon."""
     return type(text) is str or unknown_of(text) in (("*",), ("{}",))
+
+
+def may_vanish(words: Iterable[str]) -> bool:
+    """Do words depend on what a filter or a branch lets through? Then they may not be there, or only in part."""
+    return any(type(word) is not str and IN_PART in unknown_of(word) for word in words)
+
+
+def shortened(words: Sequence[str], any_of_them: bool = False) -> list[list[str]]:
+    """What a command may be without words that may not be there: none of them, no option, or all but one or two.
+
+    `any_of_them`: each word but the first is one, as in a line that is itself there in part.
+    """
+    doubtful = [at for at, word in enumerate(words) if (any_of_them and at) or may_vanish([word])][:_DOUBTFUL]
+    options = [at for at in doubtful if words[at][:1] == "-"]
+    without = [doubtful, options, *([at] for at in doubtful), *map(list, pairwise(doubtful))]
+    rests = [[word for at, word in enumerate(words) if at not in gone] for gone in without if gone]
+    return [rest for at, rest in enumerate(rests) if rest and rest not in rests[:at]]
+
+
+_DOUBTFUL = 12
+"""Words of one command that are left out one by one."""
 
 
 class Expander:
@@ -308,7 +333,7 @@ class Expander:
             if not doubtful and empty:
                 return ""
             default = self.text(part.argument)
-            return Word(default, (f"${part.name}", *unknown_of(default))) if doubtful else default
+            return Word(default, (IN_PART, f"${part.name}", *unknown_of(default))) if doubtful else default
         if value is not None and not empty:
             return value
         default = self.text(part.argument)

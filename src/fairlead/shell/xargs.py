@@ -137,6 +137,11 @@ def run_find(shell: Shell, command: Command) -> None:
         at += 1
 
 
+def _lines_of(text: str) -> list[str]:
+    """The lines of a text, each as well known as the text."""
+    return [Word(line, unknown_of(text)) if unknown_of(text) and line else line for line in text.split("\n")]
+
+
 def run_parallel(shell: Shell, command: Command) -> None:
     words, _ = wrapped(
         Wrapper(
@@ -152,7 +157,7 @@ def run_parallel(shell: Shell, command: Command) -> None:
     words = words[: signs[0]] if signs else words
     if not arguments:
         text = input_of(command)
-        arguments = [Word("", ("stdin",))] if text is None else text.split("\n")
+        arguments = [Word("", ("stdin",))] if text is None else _lines_of(text)
     odd = len(signs) > 1 or command.has("--pipe") or bool(signs and words != [] and "::::" in command.args)
     arguments = [word for word in arguments if (word or unknown_of(word)) and not word.startswith(":::")]
     odd = odd or command.has("-a", "--arg-file")
