@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..shell import Command
 from ..shell.outputs import input_of
-from .flows import written_by
+from .flows import is_interpreter, written_by
 from .lines import PackLine
 from .rules import Objection, Pack
 
@@ -124,6 +124,13 @@ def give_capability(command: Command, line: PackLine) -> Objection:
         "sed -i s/a/b/ ~/.zshrc",
         "./x completion bash >> ~/.bashrc",
         "gh completion -s bash > ~/.bashrc",
+        "cp completion ~/.bashrc",
+        "echo x | tee completion ~/.zshrc",
+        "cat completion evil.sh >> ~/.bashrc",
+        "sh completion >> ~/.bashrc",
+        "strings completion bash >> ~/.bashrc",
+        "gh() { echo x; }; gh completion -s bash >> ~/.bashrc",
+        "gh completion -s bash >> ~/.bashrc > ~/.zshrc",
         "ln -s x ~/.config/systemd/user/x.service",
     ],
     passes=[
@@ -137,6 +144,8 @@ def give_capability(command: Command, line: PackLine) -> Objection:
         "source ~/.bashrc",
         "gh completion -s bash >> ~/.bashrc",
         "starship init zsh >> ~/.zshrc",
+        "npm completion >> ~/.bashrc",
+        "rustup completions zsh >> ~/.zshrc",
         "cp .git/hooks/pre-commit.sample x",
     ],
 )
@@ -151,12 +160,26 @@ def start_file(command: Command, line: PackLine) -> Objection:
 
 def adds_completion(command: Command) -> bool:
     """Does an installed program add its own completion or prompt: `gh completion -s bash >> ~/.bashrc`?"""
-    words = command.operands[:2]
-    own = words[:1] in (["completion"], ["completions"]) or (words[:1] == ["init"] and words[1:] in _OF_SHELLS)
-    return own and "/" not in command.path and all(one.operator == ">>" for one in command.redirects if one.writes)
+    writes = [one.operator for one in command.redirects if one.writes]
+    if not writes or set(writes) != {">>"} or "/" in command.path or command.inner or command.assignments:
+        return False
+    if command.program in _GIVES_ON or is_interpreter(command.program):
+        return False
+    words = command.operands
+    if words[:1] not in (["completion"], ["completions"]):
+        return words[:1] == ["init"] and len(words) == 2 and words[1] in _OF_SHELLS
+    return all(word in _OF_SHELLS for word in words[1:])
 
 
-_OF_SHELLS = (["bash"], ["zsh"], ["fish"])
+_OF_SHELLS = frozenset(["bash", "zsh", "fish", "sh", "powershell", "pwsh", "script"])
+_GIVES_ON = frozenset([
+    "echo", "printf", "cat", "tac", "bat", "head", "tail", "tee", "cp", "mv", "install", "ln", "link", "dd", "less", "more",
+    "grep", "egrep", "fgrep", "rg", "sed", "awk", "gawk", "mawk", "cut", "sort", "uniq", "rev", "nl", "tr", "fold", "fmt", "pr",
+    "paste", "join", "comm", "column", "expand", "unexpand", "strings", "base64", "base32", "xxd", "od", "zcat", "gunzip",
+    "gzip", "bzcat", "xzcat", "jq", "yq", "envsubst", "m4", "curl", "wget", "make", "just", "source", ".", "eval", "iconv", "dos2unix",
+    "get-content", "copy-item", "move-item", "add-content", "set-content", "write-output", "write-host", "out-file",
+])  # fmt: skip
+"""Programs that write what they read or are told: their word `completion` is a file or a text."""
 
 
 @persistence.rule(
