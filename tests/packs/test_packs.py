@@ -285,6 +285,9 @@ def test_a_number_in_a_name_does_not_make_a_path_temporary(text: str) -> None:
         ("mcp__sandbox__run_code", "requests.delete('https://x.example/y')", "apis/delete-in-code"),
         ("run_javascript", "fs.rmSync('/srv/x', {recursive: true})", "files/delete-in-code"),
         ("execute_code", "rm -rf ~", "files/delete-system"),
+        ("execute_code", "print('a')\n!rm -rf ~", "files/delete-system"),
+        ("execute_code", "print('a')\nx = !rm -rf \\\n  ~", "files/delete-system"),
+        ("execute_code", "print('a')\n  %rm -rf ~", "files/delete-system"),
     ],
 )
 def test_code_of_a_tool_that_runs_code_is_judged_as_code(tool: str, code: str, rule: str) -> None:
