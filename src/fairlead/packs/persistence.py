@@ -173,11 +173,12 @@ def adds_completion(command: Command) -> bool:
 
 _OF_SHELLS = frozenset(["bash", "zsh", "fish", "sh", "powershell", "pwsh", "script"])
 _GIVES_ON = frozenset([
-    "echo", "printf", "cat", "tac", "bat", "head", "tail", "tee", "cp", "mv", "install", "ln", "link", "dd", "less", "more",
-    "grep", "egrep", "fgrep", "rg", "sed", "awk", "gawk", "mawk", "cut", "sort", "uniq", "rev", "nl", "tr", "fold", "fmt", "pr",
-    "paste", "join", "comm", "column", "expand", "unexpand", "strings", "base64", "base32", "xxd", "od", "zcat", "gunzip",
-    "gzip", "bzcat", "xzcat", "jq", "yq", "envsubst", "m4", "curl", "wget", "make", "just", "source", ".", "eval", "iconv", "dos2unix",
-    "get-content", "copy-item", "move-item", "add-content", "set-content", "write-output", "write-host", "out-file",
+    "echo", "printf", "cat", "tac", "bat", "head", "tail", "tee", "cp", "mv", "install", "ln", "link", "dd", "less",
+    "more", "grep", "egrep", "fgrep", "rg", "sed", "awk", "gawk", "mawk", "cut", "sort", "uniq", "rev", "nl", "tr",
+    "fold", "fmt", "pr", "paste", "join", "comm", "column", "expand", "unexpand", "strings", "base64", "base32",
+    "xxd", "od", "zcat", "gunzip", "gzip", "bzcat", "xzcat", "jq", "yq", "envsubst", "m4", "curl", "wget", "make",
+    "just", "source", ".", "eval", "iconv", "dos2unix", "get-content", "copy-item", "move-item", "add-content",
+    "set-content", "write-output", "write-host", "out-file",
 ])  # fmt: skip
 """Programs that write what they read or are told: their word `completion` is a file or a text."""
 
@@ -319,6 +320,9 @@ def unguarded_agent(command: Command, line: PackLine) -> Objection:
         "git config core.sshCommand x",
         "git config --global credential.helper '!x'",
         "LD_PRELOAD=/usr/lib/../../tmp/x.so ls",
+        "cp x.so /usr/local/lib/x.so && LD_PRELOAD=/usr/local/lib/x.so ls",
+        "gcc -shared -o /usr/local/lib/x.so x.c; LD_PRELOAD=/usr/local/lib/x.so ls",
+        "cp x.so /usr/local/lib/; LD_PRELOAD=/usr/local/lib/x.so ls",
         "osascript -e 'tell application \"System Events\" to make login item at end'",
     ],
     passes=[
@@ -341,7 +345,8 @@ def inject(command: Command, line: PackLine) -> Objection:
         r"(?:LD_PRELOAD|LD_AUDIT|DYLD_INSERT_LIBRARIES|BASH_ENV|PROMPT_COMMAND|PYTHONSTARTUP|PERL5OPT|RUBYOPT|NODE_OPTIONS(?==.*--require)|ENV|GIT_SSH_COMMAND|GIT_EXTERNAL_DIFF)"
     )
     for name in command.assignments:
-        if names.fullmatch(name) and command.assignments[name] and not _OF_SYSTEM.match(command.assignments[name]):
+        value = command.assignments[name]
+        if names.fullmatch(name) and value and not (_OF_SYSTEM.match(value) and not _is_named(value, line)):
             return f"{name} loads code into other programs"
     if command.program in ("export", "declare", "typeset", "env", "set", "launchctl", "setx"):
         for word in command.args:
@@ -371,6 +376,13 @@ def inject(command: Command, line: PackLine) -> Objection:
             return words[0]
         return words[0] if re.match(r"(?i)(alias\.|credential\.)", words[0]) and words[1].startswith("!") else None
     return None
+
+
+def _is_named(path: str, line: PackLine) -> bool:
+    """Does a command of the line name a file, or write it?"""
+    return any(
+        path in (word, line.path(one, word)) for one in line.commands for word in (*one.args, *written_by(one, line))
+    )
 
 
 _OF_SYSTEM = re.compile(r"/(?:usr/)?(?:local/)?lib(?:64|exec)?/(?!\S*\.\./)[\w./+-]+\.so[\d.]*$")
