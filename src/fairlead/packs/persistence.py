@@ -291,10 +291,13 @@ _FREES = {
         "gemini -p x",
         "codex --sandbox workspace-write x",
         "copilot --allow-tool write",
+        "gemini extensions uninstall -y x",
         "claude -p 'what does --dangerously-skip-permissions do?'",
     ],
 )
 def unguarded_agent(command: Command, line: PackLine) -> Objection:
+    if command.program in ("gemini", "qwen") and command.args[:1] in (["extensions"], ["mcp"]):
+        return None  # it manages its parts, and asks no model
     frees = _FREES.get(command.program, ())
     words = (str(word).rpartition("=")[2] if str(word)[:2] == "--" else str(word) for word in command.args)
     return next((word for word in words if word in frees), None)

@@ -256,7 +256,7 @@ def read(command: Command, line: PackLine) -> Objection:
 
 
 _SECRET_SHAPES = re.compile(
-    r"PRIVATE KEY|AKIA|gh[pousr]_|xox[abp]|sk-|"
+    r"PRIVATE KEY|AKIA|gh[pousr]_|xox[abp]|\bsk-|"
     r"(?i:password|passwd|secret|api[_-]?key|access[_-]?token|mnemonic|seed phrase)"
 )
 
@@ -269,18 +269,36 @@ _SECRET_SHAPES = re.compile(
     instead="Search the work tree: `grep -rl API_KEY src`",
     risk=RISK,
     incident="2025-08: malware in packages of nx had agents look for keys in the whole home.",
-    stops=["grep -rn AKIA ~", "rg 'BEGIN .* PRIVATE KEY' /", "grep -r password /home", "cd ~; rg ghp_"],
-    passes=["grep -rl API_KEY src", "grep -rn password .", "grep -rn TODO ~", "grep -rl AKIA ~", "rg secret"],
+    stops=[
+        "grep -rn AKIA ~",
+        "rg 'BEGIN .* PRIVATE KEY' /",
+        "grep -r password /home",
+        "cd ~; rg ghp_",
+        "grep -re AKIA ~",
+    ],
+    passes=[
+        "grep -rl API_KEY src",
+        "grep -rn password .",
+        "grep -rn TODO ~",
+        "grep -rl AKIA ~",
+        "rg secret",
+        "rg -l AKIA ~",
+        "grep -rn task- ~",
+    ],
 )
 def hunt(command: Command, line: PackLine) -> Objection:
     words = command.operands
-    if not words or not _SECRET_SHAPES.search(words[0]) or command.has("--count", "--quiet", "--files-with-matches"):
+    if (pattern := command.options.get("--regexp")) is not None:
+        words = [pattern, *words]
+    shows_none = command.has("--count", "--quiet", "--files-with-matches", "-l", "-c", "-q")
+    if not words or not _SECRET_SHAPES.search(words[0]) or shows_none:
         return None
     is_recursive = command.program not in ("grep", "egrep") or command.has("--recursive", "-R")
     places = ((word, line.place(command, word)) for word in words[1:] or ["."]) if is_recursive else ()
     return next((f"it searches {word}" for word, place in places if place in ("root", "home", "system")), None)
 
 
+_FOLDER_OPTIONS = frozenset({"--directory", "-d", "-t", "--root"})
 _SERVERS = {
     "php": ("-S",),
     "http-server": (),
@@ -308,12 +326,16 @@ _SERVERS = {
         "php -S 0.0.0.0:80 -t /",
         "npx http-server ~/",
         "cd / && npx serve",
+        "python3 -m http.server --directory=/",
+        "cd ~ && serve -l 3000",
     ],
     passes=[
         "python3 -m http.server --bind 127.0.0.1 --directory dist",
         "python3 -m http.server 8000",
         "python3 -m http.server --bind 127.0.0.1 --directory ~",
         "npx serve dist",
+        "cd ~ && serve dist",
+        "cd ~ && python3 -m http.server --directory dist",
         "php -S localhost:8000 -t public",
     ],
 )
@@ -323,6 +345,12 @@ def serve(command: Command, line: PackLine) -> Objection:
     if (needed and not set(needed) & set(words)) or re.search(r"127\.0\.0\.1|localhost|--help", " ".join(words)):
         return None
     named = [word for word in words if word[:1] in ("/", "~", ".") or "HOME" in word]
+    for before, word in pairwise(["", *words]):
+        option, sign, value = word.partition("=")
+        if before in _FOLDER_OPTIONS or (sign and option in _FOLDER_OPTIONS):
+            named.append(word if before in _FOLDER_OPTIONS else value)
+    if command.program in ("serve", "http-server") and words and words[0][:1] != "-":
+        named.append(words[0])
     places = ((word, line.place(command, word)) for word in named or ["."])
     return next((f"it serves {word}" for word, place in places if place in ("root", "home", "system")), None)
 
