@@ -146,7 +146,6 @@ def _installs(words: list[str]) -> bool:
         "uvx ruff check",
         "uvx yt-dlp https://x.example/y",
         "uv run --with requests main.py https://x.example/y",
-        "npx -y lighthouse https://x.example/y",
         "rpm -i x.rpm",
         "pip install -e .",
         "pip install ./dist/x.whl",
@@ -180,7 +179,7 @@ def install_from_elsewhere(command: Command, line: PackLine) -> Objection:
         ]
     if program == "gem":
         return command.has("--source", "-s") or any(map(_ELSEWHERE.match, words))
-    if program in ("npx", "bunx", "pnpx", "uvx") or (program == "uv" and words[:1] == ["run"]):
+    if program == "uvx" or (program == "uv" and words[:1] == ["run"]):
         words = list(_of_runner(words, program))
     short = _short_addresses(words) if program in ("npm", "pnpm", "yarn", "bun") else ()
     return next(
@@ -196,8 +195,8 @@ def install_from_elsewhere(command: Command, line: PackLine) -> Objection:
     )
 
 
-_OF_PACKAGE = frozenset({"--from", "--with", "--with-editable", "--with-requirements", "--package", "-p"})
-_SWITCHES = frozenset({"-y", "--yes", "-q", "--quiet", "--isolated", "--offline", "--no-cache", "--no-project", "--"})
+_OF_PACKAGE = frozenset({"--from", "--with", "--with-editable", "--with-requirements"})
+_SWITCHES = frozenset({"-q", "--quiet", "--isolated", "--offline", "--no-cache", "--no-project", "--"})
 
 
 def _of_runner(words: list[str], program: str) -> Iterator[str]:
