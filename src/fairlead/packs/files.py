@@ -483,14 +483,20 @@ def extract_over_system(command: Command, line: PackLine) -> Objection:
     why="This deletes what it packs, outside of the agent's own work.",
     instead="Keep what is packed: `tar -cf home.tar -C / home`",
     stops=["tar --remove-files -cf x.tar ~", "zip -rm x.zip /srv/data", "tar -cf x.tar --remove-files /etc"],
-    passes=["tar -cf home.tar -C / home", "tar --remove-files -cf x.tar logs", "zip -m x.zip a.txt"],
+    passes=[
+        "zip -m ../x.zip a",
+        "tar -cf home.tar -C / home",
+        "tar --remove-files -cf x.tar logs",
+        "zip -m x.zip a.txt",
+    ],
 )
 def archive_and_delete(command: Command, line: PackLine) -> Objection:
     if command.program == "zip":
         deletes = command.has("-m", "--move") or any(re.fullmatch(r"-[a-z]*m[a-z]*", word) for word in command.args)
     else:
         deletes = bool({"--remove-files", "-sdel"} & set(map(str, command.args)))
-    places = ((word, line.place(command, word)) for word in command.operands) if deletes else ()
+    moved = command.operands[1:] if command.program == "zip" else command.operands  # the first is the archive
+    places = ((word, line.place(command, word)) for word in moved) if deletes else ()
     return next((f"{word} is {NAMES[place]}" for word, place in places if place not in ("inside", "temporary")), None)
 
 
