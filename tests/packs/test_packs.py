@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from fairlead.lifecycle import BeforeTool, Step
 from fairlead.packs import NAMES, Pack, PackRule, pack, packs
 from fairlead.packs.judging import ANSWERS, PackGate, PackOptions, pack_hook
 from fairlead.packs.rules import LEVELS
+from fairlead.packs.secret_files import is_secret_file
 from fairlead.samples import step
 
 HOME, FOLDER = "/home/me", "/home/me/project"
@@ -285,11 +287,45 @@ def test_a_number_in_a_name_does_not_make_a_path_temporary(text: str) -> None:
         ("mcp__sandbox__run_code", "requests.delete('https://x.example/y')", "apis/delete-in-code"),
         ("run_javascript", "fs.rmSync('/srv/x', {recursive: true})", "files/delete-in-code"),
         ("execute_code", "rm -rf ~", "files/delete-system"),
+        ("execute_code", "print('a')\n!rm -rf ~", "files/delete-system"),
+        ("execute_code", "print('a')\nx = !rm -rf \\\n  ~", "files/delete-system"),
+        ("execute_code", "print('a')\n  %rm -rf ~", "files/delete-system"),
     ],
 )
 def test_code_of_a_tool_that_runs_code_is_judged_as_code(tool: str, code: str, rule: str) -> None:
     step = BeforeTool(tool=tool, args={"code": code}, cwd=FOLDER)
     assert rule in [one.rule.id for gate in STRICT.values() for one in gate.findings(step)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A::" * 20_000, ".delete_many(" + " " * 60_000, "cat " + "firebase-adminsdk" * 3_500,
+     "cat " + "a" * 60_000 + ".key.x",
+     "cat /." + "mozilla/." * 6_000 + "x"],
+    ids=range(5),
+)  # fmt: skip
+def test_no_pattern_of_a_rule_takes_long(text: str) -> None:
+    for one in (call(text), BeforeTool(tool="execute_code", args={"code": text}, cwd=FOLDER)):
+        began = time.process_time()
+        for gate in STRICT.values():
+            gate(one)
+        assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "path", ["a" * 100_000 + "/.env/x", ".env" + "*a" * 100_000, "/.mozilla/" * 10_000 + "!"], ids=range(3)
+)
+def test_no_path_takes_long(path: str) -> None:
+    began = time.process_time()
+    assert not is_secret_file(path)
+    assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    "path", ["x/" * 10_000 + ".env", ".env" + "*" * 10_000, "x-firebase-adminsdk-1.json", "a.key"], ids=range(4)
+)
+def test_secret_files_are_known_however_long_their_path(path: str) -> None:
+    assert is_secret_file(path)
 
 
 @pytest.mark.parametrize("code", ["print(1)", "import shutil\nshutil.rmtree('build')", "x = 'rm -rf ~'"])

@@ -44,7 +44,8 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
             str(options.get(name) or "")
             for name in ("--data", "--data-raw", "--data-binary", "--json", "--data-urlencode")
         )
-        method = str(options.get("--request") or ("POST" if body.strip() else "GET"))
+        sends = body.strip() and not command.has("--get", "-G")
+        method = str(options.get("--request") or ("POST" if sends else "GET"))
         yield from ((method.upper(), str(url), f"{body} {command.stdin or ''}") for url in urls or [""])
     elif program == "wget":
         method = next((word.partition("=")[2] for word in command.args if word.startswith("--method=")), "GET")
@@ -108,6 +109,8 @@ def _requests(command: Command) -> Iterator[tuple[str, str, str]]:
         "curl -X GET https://x.example/delete",
         "curl -X POST https://x.example/deletes -d x",
         "grpcurl x.example:443 svc.Users/GetUser",
+        "grpcurl x.example:443 describe svc.Users.DeleteUser",
+        "curl -G https://api.stripe.com/v1/charges -d limit=3",
     ],
 )
 def delete(command: Command, line: PackLine) -> Objection:
@@ -126,6 +129,8 @@ def delete(command: Command, line: PackLine) -> Objection:
         if method == "GET" and re.search(r"[?&](?:action|_method)=delete\b", url):
             return f"{method} {url[:80]}"
     if command.program == "grpcurl":
+        if {"describe", "list"} & set(command.operands[:2]) and not command.has("-d", "-data"):
+            return None
         return next((word for word in command.operands if re.search(r"[./](?:Delete|Destroy|Purge|Drop)", word)), None)
     words = [str(word).lower() for word in command.args]
     if not command.program.startswith(("irm", "iwr", "invoke")) or "-method" not in words or "delete" not in words:

@@ -163,6 +163,9 @@ _DELETING = ("delete-", "destroy-", "terminate-")
         "gcloud projects delete p",
         "gcloud compute instances delete x -q",
         "az group delete -n x --yes",
+        "az group delete -n fw --yes",
+        "gcloud compute instances delete fw prod-db",
+        "gcloud tag delete x",
         "doctl compute droplet delete 3",
         "openstack server delete x",
         "gsutil rm -r gs://b",
@@ -195,14 +198,18 @@ _DELETING = ("delete-", "destroy-", "terminate-")
         "az logout",
         "gcloud auth revoke x",
         "vercel env ls",
+        "az tag delete -n x --yes",
+        "doctl d fw rm database_id rule_uuid",
     ],
 )
 def cloud_delete(command: Command, line: PackLine) -> Objection:
     if _looks_only(command):
         return None
     words = [str(word) for word in command.operands if re.fullmatch(r"[a-z0-9:_-]+", word)][:6]
-    if words[:1] in (["bicep"], ["tag"]) or words[:2] == ["storage", "entity"] or "fw" in words:
-        return None  # a tool on this machine, a label, one row, a rule of a firewall
+    if command.program == "az" and (words[:1] in (["bicep"], ["tag"]) or words[:2] == ["storage", "entity"]):
+        return None  # a tool on this machine, a label, one row
+    if command.program == "doctl" and words[1:2] == ["fw"]:
+        return None  # a rule of a firewall
     if words[:1] and words[0] in (
         "auth",
         "config",
@@ -284,6 +291,7 @@ _IAC = (
         "pulumi stack rm x",
         "vault delete secret/x",
         "consul kv delete -recurse x",
+        "consul kv delete -recurse=true one/",
         "nomad job stop -purge x",
         "terraform force-unlock 1",
         "pulumi state delete urn:x",
@@ -342,7 +350,8 @@ def infrastructure_destroy(command: Command, line: PackLine) -> Objection:
         "operator seal",
     ):
         if (command.program, two) == ("consul", "kv delete"):
-            return command.has("-recurse", "--recurse") and two  # else it is one key
+            recurses = any(re.match(r"--?recurse(?:=(?!false)|$)", word) for word in command.args)
+            return recurses and two  # else it is one key
         return two != "job stop" or command.has("-purge", "--purge")
     if first in ("force-unlock", "remove", "teardown") and command.program not in (
         "ansible-playbook",

@@ -364,8 +364,8 @@ def empty_in_code(command: Command, line: PackLine) -> Objection:
 
 _EMPTIES = re.compile(
     r"\.(?:flushall|flushdb|flushAll|flushDb|drop_database|dropDatabase|drop_collection|dropCollection)\(|"
-    r"\.(?:delete_many|deleteMany)\(\s*(?:\{\s*\})?\s*\)|\.delete_(?:bucket|table|db_instance|db_cluster|stack|cluster|queue)\(|"
-    r"\b[A-Z]\w*(?:::[A-Z]\w*)*\.(?:delete_all|destroy_all)\b|->truncate\(\)|\b[A-Z]\w*::truncate\(\)|"
+    r"\.(?:delete_many|deleteMany)\(\s*(?:\{\s*\}\s*)?\)|\.delete_(?:bucket|table|db_instance|db_cluster|stack|cluster|queue)\(|"
+    r"\b[A-Z]\w*\.(?:delete_all|destroy_all)\b|->truncate\(\)|\b[A-Z]\w*::truncate\(\)|"
     r"\.terminate_instances\(|\.objects\.all\(\)\.delete\(|\.object_versions\.(?:all\(\)\.)?delete\("
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from itertools import islice, pairwise
 
 from ..shell import Command
@@ -116,6 +117,10 @@ NAMES: dict[Place, str] = {
         "rm -rf $DIR",
         "cd .. && rm -rf build",
         "find . | xargs rm -rf",
+        "find . -path ./keep -prune -o -print | xargs rm -rf",
+        "find . -name .git | xargs rm -rf",
+        "find . -iname '.GI*' | xargs rm -rf",
+        "find . ! \\( -path ./keep \\) | xargs rm -rf",
         "rm -rf ~/projects",
         "rm -rf ~/.cache",
         "rm -rf 'C:\\Users\\me'",
@@ -132,6 +137,8 @@ NAMES: dict[Place, str] = {
         "rm -rf ~/.cache/pip",
         "rm -rf ~/Library/Developer/Xcode/DerivedData",
         "find . -name node_modules -prune | xargs rm -rf",
+        "find . \\( -name '*.pyc' -o -name '*.pyo' \\) | xargs rm -rf",
+        "find . -name .git -prune -o -name '*.pyc' -print | xargs rm -rf",
     ],
 )
 def delete_outside(command: Command, line: PackLine) -> Objection:
@@ -275,6 +282,9 @@ def find_delete_system(command: Command, line: PackLine) -> Objection:
         "find . -type f ! -name '*.md' -delete",
         "find . -not -path './docs/*' -delete",
         "find . -name '*' -delete",
+        "find . -path ./keep -prune -o -delete",
+        "find . -name '*.pyc' -o -type f -delete",
+        "find . -name .git -exec rm -rf {} +",
     ],
     passes=[
         "find . -name '*.pyc' -delete",
@@ -284,6 +294,8 @@ def find_delete_system(command: Command, line: PackLine) -> Objection:
         "find . -exec cat {} +",
         "find . -empty -delete",
         "find . -name '*.pyc' ! -path './keep/*' -delete",
+        "find . -path ./keep -prune -o -name '*.pyc' -delete",
+        "find . -type f -name '*i*' -delete",
     ],
 )
 def find_delete(command: Command, line: PackLine) -> Objection:
@@ -301,13 +313,49 @@ _FINDS_ALL = re.compile(r"(?:\./)?\*+(?:\.\*)?|\.[*+]")
 
 
 def _is_narrow(command: Command) -> bool:
-    """Does `find` choose by name, age or size? What it leaves out (`! -name x`) is no choice."""
-    words = ["", *map(str, command.args), ""]
+    """Does `find` choose by name, age or size, in each alternative? What it leaves out (`! -name x`) is no choice."""
+    alternatives: list[list[str]] = [[]]
+    for word in _without_negated([*map(str, command.args)]):
+        if word in ("-o", "-or", ","):
+            alternatives.append([])
+        else:
+            alternatives[-1].append(word)
+    left = [one for one in alternatives if len(alternatives) == 1 or one[-1:] != ["-prune"]]
+    files_only = ("-type", "f") in pairwise(command.args)
+    return bool(left) and all(_chooses(one, files_only) for one in left)
+
+
+def _without_negated(words: list[str]) -> Iterator[str]:
+    """The words of `find` without `! -name x` and `! ( ... )`."""
+    depth, skipped = 0, 0
+    for before, word in zip(["", *words], words, strict=False):
+        if depth:
+            depth += {"(": 1, "\\(": 1, ")": -1, "\\)": -1}.get(word, 0)
+        elif skipped:
+            skipped -= 1
+        elif before in ("!", "-not") and word in ("(", "\\("):
+            depth = 1
+        elif before in ("!", "-not"):
+            skipped = 1 if word in _FIND_FILTERS and word != "-empty" else 0
+        elif word not in ("!", "-not"):
+            yield word
+
+
+def _chooses(words: list[str], files_only: bool) -> bool:
     return any(
-        word in _FIND_FILTERS and before not in ("!", "-not") and (word == "-empty" or not _FINDS_ALL.fullmatch(value))
-        for before, word, value in zip(words, words[1:], words[2:], strict=False)
-        if word != "-type"
+        word == "-empty" or not (_FINDS_ALL.fullmatch(value) or (not files_only and _finds_repository(word, value)))
+        for word, value in zip(words, [*words[1:], ""], strict=False)
+        if word in _FIND_FILTERS and word != "-type"
     )
+
+
+def _finds_repository(word: str, value: str) -> bool:
+    """Does a test of `find` hold for `.git` itself?"""
+    if word not in ("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename") or not value or len(value) > 200:
+        return False
+    name = value.lower().rstrip("/").rpartition("/")[2]
+    is_pattern = "*" in name or "?" in name or "[" in name
+    return "/.git/" in f"/{value.lower()}/" or (is_pattern and fnmatchcase(".git", name))
 
 
 def _starts_of(command: Command) -> list[str]:
@@ -435,14 +483,20 @@ def extract_over_system(command: Command, line: PackLine) -> Objection:
     why="This deletes what it packs, outside of the agent's own work.",
     instead="Keep what is packed: `tar -cf home.tar -C / home`",
     stops=["tar --remove-files -cf x.tar ~", "zip -rm x.zip /srv/data", "tar -cf x.tar --remove-files /etc"],
-    passes=["tar -cf home.tar -C / home", "tar --remove-files -cf x.tar logs", "zip -m x.zip a.txt"],
+    passes=[
+        "zip -m ../x.zip a",
+        "tar -cf home.tar -C / home",
+        "tar --remove-files -cf x.tar logs",
+        "zip -m x.zip a.txt",
+    ],
 )
 def archive_and_delete(command: Command, line: PackLine) -> Objection:
     if command.program == "zip":
         deletes = command.has("-m", "--move") or any(re.fullmatch(r"-[a-z]*m[a-z]*", word) for word in command.args)
     else:
         deletes = bool({"--remove-files", "-sdel"} & set(map(str, command.args)))
-    places = ((word, line.place(command, word)) for word in command.operands) if deletes else ()
+    moved = command.operands[1:] if command.program == "zip" else command.operands  # the first is the archive
+    places = ((word, line.place(command, word)) for word in moved) if deletes else ()
     return next((f"{word} is {NAMES[place]}" for word, place in places if place not in ("inside", "temporary")), None)
 
 
@@ -557,6 +611,11 @@ _NAMES_RM = re.compile(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*)\s+(?:-\w+\s+)*['\"]?
         "cat > x.py <<E\nimport shutil\nshutil.rmtree('/srv/x')\nE\npython3 x.py",
         "python3 -c \"from pathlib import Path; [p.unlink() for p in Path.home().rglob('*')]\"",
         "deno eval \"Deno.removeSync('/srv/x', {recursive: true})\"",
+        "node -r./x.js -e \"fs.rmSync('/srv/x', {recursive: true})\"",
+        "ruby -r fileutils -e \"FileUtils.rm_rf('/srv/x')\"",
+        "ruby -rbase -e \"FileUtils.rm_rf('/srv/x')\"",
+        "python3 -E -Wignore -c 'import shutil; shutil.rmtree(\"/srv/x\")'",
+        "perl -p -MFile::Path -We 'rmtree(\"/srv/x\")'",
     ],
     passes=[
         "python -c 'print(1)'",
@@ -595,8 +654,19 @@ def delete_in_code(command: Command, line: PackLine) -> Objection:
     return None
 
 
-_GLUED_CODE = re.compile(r"-[cer](?=\W|\w+[\s.=(])")
+_GLUED_CODE = re.compile(r"-[ce](?=\W|\w+[\s.=(])")
 """`python -c'import os'`: the code in the word of its option."""
+_GLUED_CODE_OF_PHP = re.compile(r"-[cer](?=\W|\w+[\s.=(])")
+_CODE_OPTIONS = {
+    "php": ("-r",),
+    "perl": ("-E",),
+    "node": ("-p", "--print"),
+    "nodejs": ("-p", "--print"),
+    "bun": ("-p", "--print"),
+}
+"""Options before code, of programs that have others than `-c` and `-e`."""
+_VALUE_LETTERS = {"python": "WXm", "pypy": "WXm", "ruby": "rIE", "perl": "MmI", "node": "r", "nodejs": "r", "bun": "r"}
+"""Letters of options whose value may follow in the same word: `ruby -rbase`, `python -Wignore`."""
 _TAKE_CODE = {"deno": (["eval"],), "rails": (["runner"], ["r"])}
 """Programs with a command that takes code as its operand."""
 
@@ -606,13 +676,15 @@ def code_of(command: Command, line: PackLine | None = None) -> str:
 
     With the line, also that of a script that the line writes.
     """
-    words = iter(command.args)
+    program = command.program.rstrip("0123456789.")
+    words, glued = iter(command.args), _GLUED_CODE_OF_PHP if program == "php" else _GLUED_CODE
     for word in words:
-        if word in ("-c", "-e", "-r", "--eval", "-p", "--print", "-E"):
+        if word == "--eval" or word in _CODE_OPTIONS.get(program, ()):
             return str(next(words, ""))
-        if re.fullmatch(r"-[a-zA-Z]*[ce]", word):
-            return str(next(words, ""))
-        if found := _GLUED_CODE.match(word):
+        if re.fullmatch(r"-[a-zA-Z]*[ceE]" if program == "perl" else r"-[a-zA-Z]*[ce]", word):
+            if set(word[1:-1]).isdisjoint(_VALUE_LETTERS.get(program, "")):
+                return str(next(words, ""))
+        elif found := glued.match(word):
             return str(word)[found.end() :]
     if command.operands[:1] in _TAKE_CODE.get(command.program, ()):
         return str(command.operands[1]) if len(command.operands) > 1 else str(command.stdin or "")

@@ -395,8 +395,15 @@ def alias_hides(command: Command, line: PackLine) -> Objection:
     programs=["hg", "svn"],
     why="This throws away uncommitted changes, files that are not tracked, or commits.",
     instead="Look first: `hg status`",
-    stops=["hg update -C", "hg update --clean tip", "hg purge --all", "hg strip tip", "svn revert -R ."],
-    passes=["hg status", "hg update tip", "svn revert file", "svn update", "hg purge --print"],
+    stops=[
+        "hg update -C",
+        "hg update --clean tip",
+        "hg purge --all",
+        "hg strip tip",
+        "hg revert -a",
+        "svn revert -R .",
+    ],
+    passes=["hg status", "hg update tip", "svn revert file", "svn update", "hg purge --print", "hg purge -p"],
 )
 def other_version_control(command: Command, line: PackLine) -> Objection:
     first = command.operands[:1]
@@ -408,7 +415,9 @@ def other_version_control(command: Command, line: PackLine) -> Objection:
         )
     if first in (["update"], ["up"], ["checkout"], ["co"], ["goto"]):
         return command.has("--clean", "-C")
-    return first in (["purge"], ["strip"]) or (first == ["revert"] and command.has("--all", "--no-backup"))
+    if first == ["purge"]:
+        return not command.has("-p")
+    return first == ["strip"] or (first == ["revert"] and command.has("--all", "-a", "--no-backup"))
 
 
 @git.rule(

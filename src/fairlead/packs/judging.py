@@ -148,6 +148,8 @@ class PackGate:
             program = program_of_code_tool(step.tool)
             if not program or line.line.sound:  # code need not be a line of a shell
                 yield from self._hits_in(line)
+            if escaped := "\n".join(_ESCAPED.findall(command)) if program == "python3" else "":
+                yield from self._hits_in(line_of(escaped, folder, home, options.protect, options.allow_hosts))
             if program:
                 text = f"{program} - <<'END-OF-CODE'\n{command}\nEND-OF-CODE"
                 yield from self._hits_in(line_of(text, folder, home, options.protect, options.allow_hosts))
@@ -208,6 +210,8 @@ def line_of(
     return PackLine(text, folder, home, protect=protect, allow_hosts=allow_hosts, dialect=dialect)
 
 
+_ESCAPED = re.compile(r"(?m)^(?:[\w, \t]+=)?[ \t]*(?:!!?|%(?!%)(?:sx\b|system\b)?)((?:[^\n]*\\\n){0,9}[^\n]*)")
+"""A command in the code of a notebook: `!rm x`, `found = !ls`, `%cd x`."""
 _CODE_TOOL = re.compile(
     r"(?:.*__)?(?:(?:run|execute|exec)_?)?(?:(javascript|js|node|typescript)|(?:i?python\d?|py|jupyter|code|cell))"
     r"(?:_?(?:repl|code|script|exec|run|interpreter|execution|cell))?",

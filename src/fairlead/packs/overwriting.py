@@ -145,10 +145,15 @@ def open_everything(command: Command, line: PackLine) -> Objection:
         "chmod +x /usr/local/bin/tool",
         "chmod a+r /etc/apt/keyrings/x.asc",
         "chmod -x run.sh",
+        "chmod go-w /etc/sudoers.d/x",
     ],
 )
 def take_away(command: Command, line: PackLine) -> Objection:
-    modes = [word for word in map(str, command.args) if re.fullmatch(r"[ugoa]*-[rwxX]+|0{1,4}|-b|--remove-all", word)]
+    modes = [
+        word
+        for word in map(str, command.args)
+        if re.fullmatch(r"(?![go]+-w$)[ugoa]*-[rwxX]+|0{1,4}|-b|--remove-all", word)
+    ]
     for word in command.operands if modes else ():
         path = line.path(command, word)
         if path and (line.place_of(path) in ("root", "system") or path.startswith(_SYSTEM_FILES)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..shell import Command
 from ..shell.outputs import input_of
-from .flows import written_by
+from .flows import is_interpreter, written_by
 from .lines import PackLine
 from .rules import Objection, Pack
 
@@ -124,6 +124,13 @@ def give_capability(command: Command, line: PackLine) -> Objection:
         "sed -i s/a/b/ ~/.zshrc",
         "./x completion bash >> ~/.bashrc",
         "gh completion -s bash > ~/.bashrc",
+        "cp completion ~/.bashrc",
+        "echo x | tee completion ~/.zshrc",
+        "cat completion evil.sh >> ~/.bashrc",
+        "sh completion >> ~/.bashrc",
+        "strings completion bash >> ~/.bashrc",
+        "gh() { echo x; }; gh completion -s bash >> ~/.bashrc",
+        "gh completion -s bash >> ~/.bashrc > ~/.zshrc",
         "ln -s x ~/.config/systemd/user/x.service",
     ],
     passes=[
@@ -137,6 +144,8 @@ def give_capability(command: Command, line: PackLine) -> Objection:
         "source ~/.bashrc",
         "gh completion -s bash >> ~/.bashrc",
         "starship init zsh >> ~/.zshrc",
+        "npm completion >> ~/.bashrc",
+        "rustup completions zsh >> ~/.zshrc",
         "cp .git/hooks/pre-commit.sample x",
     ],
 )
@@ -151,12 +160,27 @@ def start_file(command: Command, line: PackLine) -> Objection:
 
 def adds_completion(command: Command) -> bool:
     """Does an installed program add its own completion or prompt: `gh completion -s bash >> ~/.bashrc`?"""
-    words = command.operands[:2]
-    own = words[:1] in (["completion"], ["completions"]) or (words[:1] == ["init"] and words[1:] in _OF_SHELLS)
-    return own and "/" not in command.path and all(one.operator == ">>" for one in command.redirects if one.writes)
+    writes = [one.operator for one in command.redirects if one.writes]
+    if not writes or set(writes) != {">>"} or "/" in command.path or command.inner or command.assignments:
+        return False
+    if command.program in _GIVES_ON or is_interpreter(command.program):
+        return False
+    words = command.operands
+    if words[:1] not in (["completion"], ["completions"]):
+        return words[:1] == ["init"] and len(words) == 2 and words[1] in _OF_SHELLS
+    return all(word in _OF_SHELLS for word in words[1:])
 
 
-_OF_SHELLS = (["bash"], ["zsh"], ["fish"])
+_OF_SHELLS = frozenset(["bash", "zsh", "fish", "sh", "powershell", "pwsh", "script"])
+_GIVES_ON = frozenset([
+    "echo", "printf", "cat", "tac", "bat", "head", "tail", "tee", "cp", "mv", "install", "ln", "link", "dd", "less",
+    "more", "grep", "egrep", "fgrep", "rg", "sed", "awk", "gawk", "mawk", "cut", "sort", "uniq", "rev", "nl", "tr",
+    "fold", "fmt", "pr", "paste", "join", "comm", "column", "expand", "unexpand", "strings", "base64", "base32",
+    "xxd", "od", "zcat", "gunzip", "gzip", "bzcat", "xzcat", "jq", "yq", "envsubst", "m4", "curl", "wget", "make",
+    "just", "source", ".", "eval", "iconv", "dos2unix", "get-content", "copy-item", "move-item", "add-content",
+    "set-content", "write-output", "write-host", "out-file",
+])  # fmt: skip
+"""Programs that write what they read or are told: their word `completion` is a file or a text."""
 
 
 @persistence.rule(
@@ -267,10 +291,13 @@ _FREES = {
         "gemini -p x",
         "codex --sandbox workspace-write x",
         "copilot --allow-tool write",
+        "gemini extensions uninstall -y x",
         "claude -p 'what does --dangerously-skip-permissions do?'",
     ],
 )
 def unguarded_agent(command: Command, line: PackLine) -> Objection:
+    if command.program in ("gemini", "qwen") and command.args[:1] in (["extensions"], ["mcp"]):
+        return None  # it manages its parts, and asks no model
     frees = _FREES.get(command.program, ())
     words = (str(word).rpartition("=")[2] if str(word)[:2] == "--" else str(word) for word in command.args)
     return next((word for word in words if word in frees), None)
@@ -296,6 +323,9 @@ def unguarded_agent(command: Command, line: PackLine) -> Objection:
         "git config core.sshCommand x",
         "git config --global credential.helper '!x'",
         "LD_PRELOAD=/usr/lib/../../tmp/x.so ls",
+        "cp x.so /usr/local/lib/x.so && LD_PRELOAD=/usr/local/lib/x.so ls",
+        "gcc -shared -o /usr/local/lib/x.so x.c; LD_PRELOAD=/usr/local/lib/x.so ls",
+        "cp x.so /usr/local/lib/; LD_PRELOAD=/usr/local/lib/x.so ls",
         "osascript -e 'tell application \"System Events\" to make login item at end'",
     ],
     passes=[
@@ -318,7 +348,8 @@ def inject(command: Command, line: PackLine) -> Objection:
         r"(?:LD_PRELOAD|LD_AUDIT|DYLD_INSERT_LIBRARIES|BASH_ENV|PROMPT_COMMAND|PYTHONSTARTUP|PERL5OPT|RUBYOPT|NODE_OPTIONS(?==.*--require)|ENV|GIT_SSH_COMMAND|GIT_EXTERNAL_DIFF)"
     )
     for name in command.assignments:
-        if names.fullmatch(name) and command.assignments[name] and not _OF_SYSTEM.match(command.assignments[name]):
+        value = command.assignments[name]
+        if names.fullmatch(name) and value and not (_OF_SYSTEM.match(value) and not _is_named(value, line)):
             return f"{name} loads code into other programs"
     if command.program in ("export", "declare", "typeset", "env", "set", "launchctl", "setx"):
         for word in command.args:
@@ -348,6 +379,13 @@ def inject(command: Command, line: PackLine) -> Objection:
             return words[0]
         return words[0] if re.match(r"(?i)(alias\.|credential\.)", words[0]) and words[1].startswith("!") else None
     return None
+
+
+def _is_named(path: str, line: PackLine) -> bool:
+    """Does a command of the line name a file, or write it?"""
+    return any(
+        path in (word, line.path(one, word)) for one in line.commands for word in (*one.args, *written_by(one, line))
+    )
 
 
 _OF_SYSTEM = re.compile(r"/(?:usr/)?(?:local/)?lib(?:64|exec)?/(?!\S*\.\./)[\w./+-]+\.so[\d.]*$")

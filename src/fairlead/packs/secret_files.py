@@ -16,7 +16,7 @@ _PATTERNS = r"""
 (^|/)\.aws$
 (^|/)\.azure(/(accessTokens|azureProfile|msal_token_cache|service_principal).*)?$
 (^|/)\.config/gcloud(/.*)?$
-(^|/)(application_default_credentials|service[-_]account[\w-]*|client_secret[\w.-]*|[\w-]*firebase-adminsdk[\w-]*)\.json$
+(^|/)(application_default_credentials|service[-_]account[\w-]*|client_secret[\w.-]*|(?=[\w-]*firebase-adminsdk)[\w-]+)\.json$
 (^|/)\.(claude/\.credentials|codex/auth|gemini/(oauth_creds|google_accounts)|qwen/oauth_creds|local/share/opencode/auth)\.json$
 (^|/)\.config/(github-copilot|solana)/.+\.json$
 \.tfstate(\.backup)?$
@@ -42,7 +42,7 @@ _PATTERNS = r"""
 (^|/)(secrets?|credentials?)\.(ya?ml|json|toml|ini|env|txt|enc|xml|properties|cfg|conf)$
 (^|/)credentials$
 (^|/)(var/)?run/secrets/.+
-[\w-]+\.(key|pem|p12|pfx|jks|keystore|kdbx|ppk|asc\.key)$
+[\w-]\.(key|pem|p12|pfx|jks|keystore|kdbx|ppk|asc\.key)$
 """
 _SECRET = re.compile("|".join(f"(?:{line})" for line in _PATTERNS.split("\n") if line))
 _PUBLIC = re.compile(
@@ -55,6 +55,8 @@ _HINT = re.compile(
     r"keystore|kdbx|ppk)\b|vault|pip\.conf|dockercfg|codex|opencode|oauth|copilot|tfstate|firebase"
 )
 
+_LONGEST_PATH, _LONGEST_NAME = 4096, 255
+"""No path that a program can open is longer, and no name of a file."""
 _NAMES = (".env", ".env.local", "id_rsa", "id_ed25519", "x.pem", "x.key", ".netrc")
 """Names of such files, to see whether a pattern may mean one."""
 
@@ -69,14 +71,13 @@ def is_secret_file(path: str) -> bool:
     """Does a path, by its name, hold secrets? A pattern counts if it may mean such a file."""
     if not _HINT.search(path):
         return False
-    path = os.path.normpath(path) if path else ""
+    path = os.path.normpath(re.sub(r"\*{3,}", "**", path))[-_LONGEST_PATH:] if path else ""
     plain = re.sub(r"\*\*?/|/\*$|\*$", "/", path).replace("?", "").rstrip("/") if re.search(r"[*?]", path) else path
     if any(bool(_SECRET.search(one)) and not _PUBLIC.search(one) for one in {path, plain}):
         return True
-    name = os.path.basename(path)
-    return (
-        bool(re.search(r"[*?]", name)) and len(name.strip("*?")) > 2 and any(fnmatchcase(one, name) for one in _NAMES)
-    )
+    name = re.sub(r"\*+", "*", os.path.basename(path))
+    is_pattern = re.search(r"[*?]", name) is not None and len(name) <= _LONGEST_NAME
+    return is_pattern and len(name.strip("*?")) > 2 and any(fnmatchcase(one, name) for one in _NAMES)
 
 
 __all__ = ["is_secret_file", "may_name_secrets"]

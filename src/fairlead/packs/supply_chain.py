@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 
 from ..shell import Command
@@ -115,6 +116,9 @@ def _installs(words: list[str]) -> bool:
         "npm i github:x/y",
         "npm i x/y",
         "uvx --from git+https://e.example/x y",
+        "uvx ruff --with git+https://e.example/x",
+        "uv run --with git+https://e.example/x main.py",
+        "uvx --python 3.12 git+https://e.example/x",
         "rpm -i https://e.example/x.rpm",
         "easy_install http://e.example/x",
         "npx github:x/y",
@@ -140,6 +144,8 @@ def _installs(words: list[str]) -> bool:
         "npm i --prefix web/app react",
         "npx eslint src/app",
         "uvx ruff check",
+        "uvx yt-dlp https://x.example/y",
+        "uv run --with requests main.py https://x.example/y",
         "rpm -i x.rpm",
         "pip install -e .",
         "pip install ./dist/x.whl",
@@ -173,6 +179,8 @@ def install_from_elsewhere(command: Command, line: PackLine) -> Objection:
         ]
     if program == "gem":
         return command.has("--source", "-s") or any(map(_ELSEWHERE.match, words))
+    if program == "uvx" or (program == "uv" and words[:1] == ["run"]):
+        words = list(_of_runner(words, program))
     short = _short_addresses(words) if program in ("npm", "pnpm", "yarn", "bun") else ()
     return next(
         (
@@ -185,6 +193,21 @@ def install_from_elsewhere(command: Command, line: PackLine) -> Objection:
         ),
         None,
     )
+
+
+_OF_PACKAGE = frozenset({"--from", "--with", "--with-editable", "--with-requirements"})
+_SWITCHES = frozenset({"-q", "--quiet", "--isolated", "--offline", "--no-cache", "--no-project", "--"})
+
+
+def _of_runner(words: list[str], program: str) -> Iterator[str]:
+    """The words of a runner of packages without those of what it runs: the address of `uvx yt-dlp ADDRESS`."""
+    named, before = False, ""
+    for at, word in enumerate(words):
+        if not named or before in _OF_PACKAGE:
+            yield word
+        is_value = before[:1] == "-" and before not in _SWITCHES and "=" not in before
+        named = named or (word[:1] != "-" and not is_value and not (program == "uv" and at == 0))
+        before = word
 
 
 def _is_index(words: list[str], word: str) -> bool:

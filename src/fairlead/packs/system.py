@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
 from ..shell import Command
-from ..shell.words import unknown_of
+from ..shell.words import is_number, unknown_of
 from .lines import PackLine
 from .rules import Objection, Pack
 
@@ -105,6 +106,8 @@ _SETS_EDITOR = re.compile(
         "gpasswd -a me docker",
         "EDITOR='tee -a' visudo",
         "chage -E 0 bob",
+        "chage -E 2020-01-01 bob",
+        "chage --expiredate=18000 bob",
     ],
     passes=[
         "getent passwd",
@@ -115,6 +118,7 @@ _SETS_EDITOR = re.compile(
         "usermod --help",
         "chage -l me",
         "chage -E 2040-01-31 me",
+        "chage -E -1 me",
     ],
 )
 def users(command: Command, line: PackLine) -> Objection:
@@ -137,8 +141,8 @@ def users(command: Command, line: PackLine) -> Objection:
     if program == "passwd":
         return bool(command.args) or command.reads is not None or command.stdin is not None or bool(command.via)
     if program == "chage":
-        past = re.search(r"(?:-E|--expiredate)[ =]?(?:[01]\b|19\d\d-)", " ".join(map(str, command.args)))
-        return past and "the account ends at once"
+        ends = re.search(r"(?:-E|--expiredate)[ =]?(\d[\d-]*)", " ".join(map(str, command.args)))
+        return ends and _is_past(ends[1]) and "the account ends at once"
     if program == "dscl":
         return any(word in ("-delete", "-create", "-passwd", "-append") for word in command.args)
     return (
@@ -147,6 +151,13 @@ def users(command: Command, line: PackLine) -> Objection:
         and words[0] in ("user", "localgroup")
         and any(word.lower() in ("/add", "/delete") for word in command.args)
     )
+
+
+def _is_past(day: str) -> bool:
+    """Is a day past: `2020-01-31`, or a number of days since 1970?"""
+    if is_number(day):
+        return int(day[:9]) <= (date.today() - date(1970, 1, 1)).days
+    return day <= date.today().isoformat()
 
 
 _GUARDS = re.compile(

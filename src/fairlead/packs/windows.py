@@ -345,6 +345,7 @@ def run_download_windows(line: PackLine) -> Objection:
         _cmd("reg add HKCU\\Software\\Microsoft\\Windows\\CurrentVersion\\Run /v x /d y"),
         _ps("New-Service -Name x -BinaryPathName y"),
         _ps('Copy-Item x.lnk "$env:APPDATA\\Microsoft\\Windows\\Start Menu\\Programs\\Startup"'),
+        _ps("Copy-Item completion $PROFILE"),
     ],
     passes=[
         _ps("Get-Content $PROFILE"),
