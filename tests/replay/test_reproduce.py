@@ -293,6 +293,15 @@ def test_steps_keep_their_order_when_the_process_is_held_up_between_two_clocks(
     assert causes(replay(path, hooks_of("rate"))) == {}
 
 
+def test_what_a_hook_said_at_an_event_that_no_hook_is_about_now_is_a_difference(tmp_path: Path):
+    record(
+        tmp_path / "journal.db", hooks_of("force_push"), lambda made: dispatch_all(made, [["git push --force", "ls"]])
+    )
+    report = replay(tmp_path / "journal.db", Hooks())
+    assert causes(report) == {("policy", "force_push"): 1}
+    assert report.totals.steps == 1
+
+
 def test_a_failure_that_depends_on_a_secret_is_no_failure_of_the_hook(tmp_path: Path):
     def fails_without(step: Any) -> None:
         if "gh" + "p_" not in (step.target.command or ""):
