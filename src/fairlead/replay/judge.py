@@ -17,7 +17,7 @@ from ..hook import Hook, form_of
 from ..journal.policy import version_of
 from ..lifecycle import EVENTS, Step
 from ..verdict import apply
-from .memo import Memo, keeps_state
+from .memo import Memo, depends_on_state
 from .records import Recorded
 from .sessions import Clock, RecordedApprover, ReplaySession, ReplayStore, copy_of, same_state
 from .stand_ins import variants
@@ -145,7 +145,9 @@ class Judge:
             form = "worker" if form == "python" and hook.name in (forms or ()) else form
             if form in EXTERNAL_FORMS or (hook.detached and form == "python"):
                 self._replace(hook, form)
-        self.reads_state = any(keeps_state(hook) for hook in hooks if hook.name not in {*self.external, *self._inert})
+        self.reads_state = any(
+            depends_on_state(hook) for hook in hooks if hook.name not in {*self.external, *self._inert}
+        )
         hooks.tools._rebuild_table()  # its chains hold what was called before
         self._memo = Memo(hooks, frozenset(self.external), frozenset(self._inert))
         self._watch: Watch | None = None

@@ -85,7 +85,7 @@ def is_pure(hook: Hook) -> bool:
     return _reads_of(hook) is not None
 
 
-def keeps_state(hook: Hook) -> bool:
+def depends_on_state(hook: Hook) -> bool:
     """Whether a hook may read or edit the state of a session. A pack has its own keys in the store, and no more."""
     return not is_pure(hook) and not isinstance(_function_of(hook), PackGate)
 

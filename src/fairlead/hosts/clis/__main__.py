@@ -27,8 +27,8 @@ from ...paths import fixed_folders, state_folder
 from ...redaction.redactor import redact_text, within
 from ...registry import Hooks
 from ...session import Session
+from .daemon_needs import can_run
 from .detection import find_source
-from .doctor.daemon import can_run
 from .handler import BadPayload, CliEvent, CliSessionState, answer, parse_event, read_payload
 from .mapping import HookRequest
 from .opening import caller_scope, open_hooks
@@ -71,13 +71,14 @@ async def _decide(event: CliEvent, root: str, config: Config, attended: bool) ->
     async with open_hooks(root, config.apply, journal=journal) as hooks:
         asks_itself = attended and "ask" in event.mapping.can and not _may_answer(hooks)
         approver = _leave_to_host if asks_itself else _refuse_question
+        keeps_state = can_run()
 
         async def dispatch(step: Step, capabilities: dict[str, tuple[str, ...]], carry: EffectFn) -> Decision[Any]:
             session = StatelessSession(
                 hooks, step.session_id, capabilities=capabilities, host=step.host, cwd=step.cwd, lenient=True,
                 approver=approver,
             )  # fmt: skip
-            session.keeps_state = can_run()
+            session.keeps_state = keeps_state
             return await session.dispatch_with_effect(step, carry)
 
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import socket
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,16 @@ from .... import __version__
 from ....build import source_digest
 from ....config.layers import Config
 from ....extras import install_command
-from ....folders import installed_folders
 from ....packs.judging import PackGate
-from ....paths import MANAGED, SOCKET_LIMIT, BadPath, check_private, managed_folder, runtime_folder, state_folder
+from ....paths import MANAGED, BadPath, check_private, managed_folder, runtime_folder, state_folder
 from ....peers import peer_of
 from ..client import hangs, is_listening
+from ..daemon_needs import can_run, is_too_long, is_unwanted, missing_packages, socket_in
 from .program import why
 from .report import Report
 
-PROTOCOL = 1
 LIVES_WAIT = 3.0
 """Seconds within which a daemon must answer."""
-PACKAGES = ("uvicorn", "starlette", "httpcore")
-"""Packages that a daemon needs beyond those of the core."""
 
 
 def look_at_daemon(report: Report) -> bool:
@@ -35,10 +31,10 @@ def look_at_daemon(report: Report) -> bool:
         report.add("note", what, "fairlead install --daemon CLI, to have it")
         return True
     folder = managed_folder() or runtime_folder()
-    place = folder / f"v{PROTOCOL}.sock"
+    place = socket_in(folder)
     if not _is_safe(folder, report):
         return False
-    if _is_too_long(place):
+    if is_too_long(place):
         report.add("warning", f"{place} is too long for a socket: each step is judged without a daemon")
         return True
     pid = _listener(place)
@@ -62,25 +58,9 @@ def look_at_session_rules(config: Config, report: Report) -> None:
         report.add("warning", what)
 
 
-def can_run() -> bool:
-    """Whether a daemon is wanted, and what it needs is here."""
-    fits = managed_folder() is not None or not _is_too_long(runtime_folder() / f"v{PROTOCOL}.sock")
-    return fits and not is_unwanted() and not missing_packages()
-
-
-def is_unwanted() -> bool:
-    """Whether fairlead was installed with `--no-daemon`."""
-    folders = installed_folders()
-    return folders is not None and not folders.daemon and managed_folder() is None
-
-
-def _is_too_long(place: Path) -> bool:
-    return len(os.fsencode(place)) > SOCKET_LIMIT
-
-
 def look_whether_it_started(folder: Path, report: Report) -> None:
     """Check that the launcher has started a daemon. Without one, each step is judged on its own."""
-    too_long = _is_too_long(folder / f"v{PROTOCOL}.sock")
+    too_long = is_too_long(socket_in(folder))
     if folder == MANAGED or too_long or missing_packages() or is_listening(str(folder)):
         return
     log = state_folder() / "daemon.log"
@@ -97,10 +77,6 @@ def _last_line(log: Path) -> str:
     except OSError as error:
         return f"{log}: {why(error)}"
     return next((line.strip() for line in reversed(lines) if line.strip()), f"{log} says nothing")
-
-
-def missing_packages() -> list[str]:
-    return [name for name in PACKAGES if find_spec(name) is None]
 
 
 def _is_safe(folder: Path, report: Report) -> bool:

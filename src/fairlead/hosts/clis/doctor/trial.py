@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from ....folders import probing
 from ....paths import Folders, managed_folder, runtime_folder
 from .. import client as hook_client
+from ..daemon_needs import is_unwanted
 from ..install import Installed, launcher_for
 from ..launcher import parse_launcher
 from ..mapping import Host
 from .copies import copy_settings
-from .daemon import is_unwanted, look_whether_it_started
+from .daemon import look_whether_it_started
 from .hooks import install_again, install_command
 
 if TYPE_CHECKING:
